@@ -26,7 +26,7 @@ from segjudge.datasets.packing import pack
 from segjudge.system import sandbox
 from tests.builders import ROOT
 from tests.data import SEQUENCES
-from tests.test_interactive_commands import real_root
+from tests.interactive.test_interactive_commands import real_root
 
 AGENT = ROOT / "code_upload_challenge_evaluation/agent/optical_flow.py"
 

@@ -18,7 +18,7 @@ from .everything import NEWER, descendants
 HERE = Path(__file__).parent
 
 NEEDS_TOOLKIT = (
-    [path.name for path in HERE.glob("test_*.py") if NEWER.search(path.read_text(encoding="utf-8"))]
+    [str(path) for path in HERE.rglob("test_*.py") if NEWER.search(path.read_text(encoding="utf-8"))]
     if sys.version_info < (3, 11)
     else []
 )
@@ -51,7 +51,7 @@ def pytest_unconfigure() -> None:
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Count the suites of hostile uploads and of the guard as long where the worker's interpreter runs them as well."""
     if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
-        suites = [*HERE.glob("test_hostile*.py"), HERE / "test_guard.py"]
+        suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
         both = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
         for item in items:
             if item.path in both:

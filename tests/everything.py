@@ -2,7 +2,7 @@
 
 usage: ./run.sh test                     the linters and the quick tests
        ./run.sh test --all               and those that are marked `long`
-       ./run.sh test tests/test_NAME.py  one file, without the linters; pytest's options go along
+       ./run.sh test tests/ROOM          the tests of a room, or one file, without the linters; pytest's options go along
        ./run.sh format                   format the sources, and mend what ruff can mend
 
 Runs before anything is installed, and has `segjudge.set_up` make the environments that the tests need.
@@ -86,12 +86,12 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
     here, there = [python, *pytest], [worker, *pytest, "-p", "no:cacheprovider"]
     if is_whole(arguments):
         quick = [] if arguments else ["-m", "not long"]
-        names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
+        tests = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda path: path.name)
         # What is quick waits more than it works, so that more parts than cores pay.
         borders = ["test_i"] if arguments else ["test_guest", "test_rehearsal", "test_remote_s"]
         parts = []
         for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"]), 1):
-            files = [f"tests/{name}" for name in names if start <= name < end] + ["tests/journeys"] * (not start)
+            files = [path.relative_to(ROOT).as_posix() for path in tests if start <= path.name < end]
             cache = [] if number == 1 else ["-p", "no:cacheprovider"]
             parts.append(Part(f"Part {number}", [*here, *quick, *cache, *files], folder / f"part-{number}"))
         older: list[str] | None = quick

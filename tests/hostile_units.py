@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from segjudge.evaluation_script.files.problems import SubmissionError
-
-from .test_hostile_instances import in_child
+from tests.families.instances.test_hostile_instances import in_child
 
 SECONDS, MEMORY = 5, 400 << 20
 

@@ -31,9 +31,9 @@ from segjudge.cli import main as run_command
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("site.yml")
 #: Pages outside docs/, and their places in the site.
-OUTSIDE = {name: name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "logo.png")} | {
-    "README.md": "index.md"
-}
+OUTSIDE = {
+    name: name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "logo.png")
+} | {"README.md": "index.md"}
 #: What is described in the reference beside `segjudge.__all__`.
 DESCRIBED = (
     "segjudge.evaluation_script.scoring.phase.Phase",

@@ -15,8 +15,8 @@ from PIL import Image
 from segjudge import cli
 from segjudge.datasets.layouts import ALIASES
 from segjudge.evaluation_script.families import PROTOCOLS
+from tests.families.instances.test_places import PNGS
 from tests.published import published
-from tests.test_places import PNGS
 
 #: What was made here, and for which truth: results of the same name are made again for another one.
 MADE = Path(".made.json")

@@ -1,0 +1,248 @@
+"""`rank` and `compare` say what can be told apart, and refuse what cannot be compared."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segjudge
+from segjudge import cli
+from segjudge.analysis.rankings import METHODS
+from segjudge.evaluation_script.families import PROTOCOLS
+from tests.builders import ROOT
+from tests.families.test_published_uploads import UPLOADS
+from tests.published import published
+
+EXAMPLES = ROOT / "examples/sequences-dev"
+TRUTH = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--split", "dev"]
+
+
+def table(folder: Path, rows: list[str], header: str = "algorithm,case,value") -> str:
+    path = folder / "scores.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return str(path)
+
+
+def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
+    assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "strong − lagging: +0.488" in printed
+    assert "cannot be told apart on 3 sequences; to detect a difference of this size takes about 6." in printed
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document["pairs"][0]["p"] == 0.25
+    assert [one["place_to"] for one in document["means"]] == [2, 2]
+
+
+def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("strong.zip", "lagging.zip", "first-mask.json"):
+        out = str(tmp_path / f"{name.partition('.')[0]}.json")
+        assert cli.main(["score", str(EXAMPLES / name), "--phase", "sequences-dev", "--json", out]) == 0
+    files = sorted(str(path) for path in tmp_path.glob("*.json"))
+    capsys.readouterr()
+    assert cli.main(["rank", *files, "--draws", "50", "--plots", str(tmp_path / "plots"), "--json", "-"]) == 0
+    printed = capsys.readouterr().out
+    document = json.loads(printed[printed.index("{") :])
+    task = document["tasks"][0]
+    assert dict(zip(task["algorithms"], task["ranks"], strict=True)) == {"strong": 1, "lagging": 2, "first-mask": 3}
+    kinds = {"stability", "places", "significance", "methods"}
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert names == {f"J&F-Mean-{kind}.{ending}" for kind in kinds for ending in ("svg", "png")}
+
+
+def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
+    """A name is neither a formula nor left out of a legend."""
+    names = ("$\\foo$", "_hidden", "a_b$x$", "<b>&")
+    rows = [f"{name},{case},{(row + case) % 4}" for row, name in enumerate(names) for case in range(4)]
+    assert cli.main(["rank", table(tmp_path, rows), "--draws", "10", "--plots", str(tmp_path / "plots")]) == 0
+    for kind in ("methods", "places", "stability", "significance"):
+        text = html.unescape((tmp_path / f"plots/all-{kind}.svg").read_text())
+        assert [name for name in names if f"{name} -->" not in text] == []
+
+
+def test_a_name_cannot_move_the_terminals_cursor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["rank", table(tmp_path, ["\x1b[31mred,c1,1", "\u202eabc,c1,2"]), "--draws", "2"]) == 0
+    assert capsys.readouterr().out.replace("\n", "").isprintable()
+
+
+def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
+    scores = table(
+        tmp_path, [f"{name},c{case},{0.1 * case + gain}" for case in range(8) for name, gain in (("A", 0.2), ("B", 0))]
+    )
+    for folder in ("one", "two"):
+        assert cli.main(["rank", scores, "--draws", "20", "--plots", str(tmp_path / folder)]) == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "sentence"),
+    [
+        (["A,c1,0.5", "A,c1,0.6"], "algorithm,case,value", "line 3: A has case c1 twice"),
+        (["A,c1,nice"], "algorithm,case,value", "line 2: nice is not a number"),
+        (["A,c1,1e999"], "algorithm,case,value", "line 2: 1e999 is not a number"),
+        (["A,c1,1e200"], "algorithm,case,value", "line 2: 1e200 is not a number"),
+        (["A,c1,0,5"], "algorithm,case,value", "line 2: has more cells than the header; write 0.5, not 0,5"),
+        (["A,c1,1,2"], "algorithm,case,value,value", "has several columns value"),
+        (['"A,c1,1', "B,c1,2"], "algorithm,case,value", "is not a CSV"),
+        ([f"A{one},c1,1" for one in range(501)], "algorithm,case,value", "has 501 algorithms and 1 case; at most 500"),
+        (["A,c1"], "algorithm,case", "has no column value"),
+        ([], "algorithm,case,value", "has no rows"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(
+    rows: list[str], header: str, sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["rank", table(tmp_path, rows, header)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}',
+        *(
+            json.dumps(one).replace('"?"', odd)
+            for odd in ("[]", "{}", "1e400", "1" + "0" * 400)
+            for one in (
+                {"result": [{"a": {"J": "?"}}], "objects": [], "protocol": "x"},
+                {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "b", "J": "?"}], "protocol": "x"},
+                {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "?", "J": 1}], "protocol": "x"},
+                {"result": [{"a": "?"}], "objects": [{"split": "a", "sequence": "?"}], "protocol": "x"},
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_file_that_score_did_not_write_is_refused(
+    text: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    assert cli.main(["rank", str(path)]) == 2
+    assert "is not what `score --json` writes" in capsys.readouterr().err
+
+
+def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [{"split": "dev", "sequence": "dog", "object": "1", "J-Mean": 0.5}]
+    one = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
+    for name, change, sentence in (
+        ("protocol", {"protocol": "vost"}, "was scored as vost"),
+        ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same sequences"),
+        ("mean", {"result": [{"dev": {"J-Mean": 0.6}}]}, "is not a mean over objects"),
+        ("metric", {"result": [{"dev": {"F-Mean": 0.6}}]}, "has no metric J-Mean"),
+    ):
+        paths = [tmp_path / "first.json", tmp_path / f"{name}.json"]
+        paths[0].write_text(json.dumps(one))
+        paths[1].write_text(json.dumps({**one, **change}))
+        assert cli.main(["rank", *map(str, paths), "--metric", "J-Mean"]) == 2
+        assert sentence in capsys.readouterr().err
+
+
+ORIGINS = {
+    "truth": (lambda one: one["provenance"].update(truth="zip:2"), "b and a were scored on different truths"),
+    "revision": (lambda one: one["provenance"]["protocols"]["dev"].update(revision=2), "by different revisions of p"),
+    "changed": (lambda one: one["provenance"]["protocols"]["dev"].update(changed=True), "by different rules of p"),
+    "rules": (lambda one: one.update(rules={"dev": {"cap": "image"}}), "by different rules of p"),
+    "cases": (lambda one: one.get("groups", {"dev": {}})["dev"].update(cases="y"), "on different images, videos or"),
+}
+
+
+@pytest.mark.parametrize("groups", [False, True])
+@pytest.mark.parametrize(("edit", "sentence"), ORIGINS.values(), ids=ORIGINS)
+def test_scores_of_other_truths_revisions_and_rules_are_not_ranked_together(
+    edit: Any, sentence: str, groups: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [{"split": "dev", "sequence": name, "object": "1", "J-Mean": 0.5} for name in ("dog", "cat")]
+    protocols = {"dev": {"name": "p", "revision": 1, "changed": False}}
+    one: dict[str, Any] = {"protocol": "p", "result": [{"dev": {"J-Mean": 0.5}}]}
+    one["provenance"] = {"truth": "zip:1", "submission": "zip:3", "protocols": protocols}
+    one |= {"groups": {"dev": {"cases": "x", "values": {"J-Mean": [0.5, 0.5]}}}} if groups else {"objects": rows}
+    other = json.loads(json.dumps(one))
+    edit(other)
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, text in zip(paths, (one, {**other, "provenance": {**other["provenance"], "submission": "zip:4"}})):
+        path.write_text(json.dumps(text))
+    assert cli.main(["rank", str(paths[0]), f"same={paths[0]}", "--draws", "2"]) == 0
+    assert cli.main(["rank", *map(str, paths), "--draws", "2"]) == (2 if groups or sentence[:2] != "on" else 0)
+    assert sentence in capsys.readouterr().err or (not groups and sentence[:2] == "on")
+
+
+@pytest.mark.parametrize("protocol", ["mots", "burst", "lvis", "youtube-vis-2019", "coco", "vipseg", "vspw", "mevis"])
+def test_scores_of_every_track_are_ranked(protocol: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    truth, make = published(protocol, tmp_path / "truth"), UPLOADS[protocol][0]
+    data = make(truth)
+    results = tmp_path / ("results.json" if data[:1] in (b"[", b"{") else "results.zip")
+    results.write_bytes(data)
+    words = ["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json"]
+    for name in ("a", "b"):
+        assert cli.main([*words, str(tmp_path / f"{name}.json")]) == 0
+    segjudge.score(results, truth, protocol).save(tmp_path / "c.zip")
+    files = [str(tmp_path / name) for name in ("a.json", "b.json", "c.zip")]
+    capsys.readouterr()
+    assert cli.main(["rank", *files, "--draws", "2", "--json", str(tmp_path / "ranked.json")]) == 0
+    (task,) = json.loads((tmp_path / "ranked.json").read_text())["tasks"]
+    (split,) = json.loads((tmp_path / "a.json").read_text())["result"]
+    metric = PROTOCOLS[protocol].metrics[0]
+    assert (task["task"], task["ranks"]) == (metric, [1, 1, 1])
+    assert task["values"] == pytest.approx([next(iter(split.values()))[metric]] * 3)
+    assert cli.main(["compare", f"A={results}", f"B={results}", "--truth", str(truth), "--protocol", protocol]) == 0
+
+
+def test_a_metric_that_a_protocol_lacks_is_not_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
+    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds"]) == 0
+    printed = capsys.readouterr().out
+    assert "strong − lagging: +" in printed
+    assert "1 − J " in printed
+    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds", "--metric", "J-Decay"]) == 2
+    assert "--kinds has no meaning for J-Decay, only for J-Mean" in capsys.readouterr().err
+
+
+MISSING_WINS = {
+    "smaller": (["--smaller"], ["A,c1,0.9", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,0.3", "B,c3,0.1"]),
+    "negative": ([], ["A,c1,-0.9", "A,c2,", "A,c3,", "B,c1,-0.2", "B,c2,-0.3", "B,c3,-0.1"]),
+    "partly negative": ([], ["A,c1,0.1", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,-0.3", "B,c3,-0.1"]),
+    "good where it is there": (["--smaller"], ["A,c1,0.1", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,0.3", "B,c3,0.4"]),
+}
+
+
+@pytest.mark.parametrize(("words", "rows"), MISSING_WINS.values(), ids=MISSING_WINS)
+def test_nobody_wins_by_missing_values(
+    words: list[str], rows: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    scores = table(tmp_path, rows)
+    for method in METHODS:
+        for missing in ([], ["--missing", "last"]):
+            more = ["--method", method, "--draws", "20", "--json", str(tmp_path / "out.json")]
+            assert cli.main(["rank", scores, *words, *missing, *more]) == 0
+            assert "missing values are the worst of their case" in capsys.readouterr().err
+            (task,) = json.loads((tmp_path / "out.json").read_text())["tasks"]
+            assert task["algorithms"] == ["A", "B"]
+            for ranks in (task["ranks"], *task["by_method"].values()):
+                assert ranks[1] <= ranks[0] or rows[0] == "A,c1,0.1"
+            assert not task["better"][0][1]
+    assert cli.main(["rank", scores, *words, "--missing", "zero"]) == 2
+    assert "--missing zero: some values are worse than 0, which would win" in capsys.readouterr().err
+
+
+def test_where_zero_is_worst_it_still_stands_for_a_missing_value(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for words, sign in (([], ""), (["--smaller"], "-")):
+        scores = table(tmp_path, [f"A,c1,{sign}0.9", "A,c2,", f"B,c1,{sign}0.6", f"B,c2,{sign}0.5"])
+        assert cli.main(["rank", scores, *words, "--draws", "2"]) == 0
+        said = capsys.readouterr()
+        assert "missing values count as 0" in said.err
+        assert said.out.splitlines()[2].split()[1] == "B"
+
+
+def test_who_lacks_a_case_has_zero_there_unless_it_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = ["A,c1,0.9", "A,c2,", "B,c1,0.6", "B,c2,0.5"]
+    scores = table(tmp_path, rows)
+    for missing, first in (("zero", "B"), ("remove", "A")):
+        assert cli.main(["rank", scores, "--missing", missing, "--draws", "10"]) == 0
+        assert capsys.readouterr().out.splitlines()[2].split()[1] == first

@@ -1,0 +1,647 @@
+"""Code upload without containers: `segjudge arena`, and both kinds on the rehearsal server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from segjudge.cli import main
+from segjudge.code_upload import arena
+from segjudge.datasets.demo.make import frames
+from segjudge.evaluation_script import evaluate
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.hosted_worker import cpu_share
+from segjudge.server.code_uploads import read_table
+from segjudge.system import sandbox
+from tests.builders import ANNOTATIONS, DEV, ROOT
+from tests.environments import dataset
+from tests.rehearsals import Rehearsal, waited
+
+AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
+STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("arena")
+    dataset(folder)
+    frames(str(folder / "frames"))
+    return folder
+
+
+def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
+    words = ["arena", "--truth", str(data / "truth.zip"), "--frames", str(data / "root"), *more, "--", *agent]
+    return main(words)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["agent", "copy_first", "optical_flow", "memory"])
+def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
+    result = tmp_path / "result.json"
+    assert duel(data, str(AGENTS / f"{name}.py"), more=("--result", str(result))) == 0
+    output = capsys.readouterr().out
+    assert re.search(r"^test\n  J&F-Mean +0\.\d{4}$", output, re.MULTILINE)
+    assert "11 steps, " in output
+    scores = json.loads(result.read_text())["result"][0]["test"]
+    assert scores["J&F-Mean"] > (0.5 if name in ("optical_flow", "memory") else 0.2)
+
+
+def test_the_starter_is_short() -> None:
+    lines = [line for line in (AGENTS / "agent.py").read_text().splitlines() if line.strip()]
+    assert len(lines) <= 36
+
+
+def agent(folder: Path, text: str) -> str:
+    path = folder / "mine.py"
+    path.write_text(f"import os, sys\nfrom segjudge.agent import Environment\n{text}\n")
+    return str(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("raise RuntimeError('no weights')", "ended before the evaluation did, at its start, before it called reset"),
+        ("x = bytearray(400 << 20)", "MemoryError"),
+        (
+            "e = Environment(quiet=True); e.reset(); raise SystemExit(0)",
+            "ended before the evaluation did, at drift/00000",
+        ),
+        (
+            "e = Environment(quiet=True); e.reset(); import time; time.sleep(60)",
+            "The time limit of 3 seconds was over at drift/00000",
+        ),
+        ("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError"),
+    ],
+    ids=["raises", "needs much", "leaves", "hangs", "eats memory"],
+)
+def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, capsys: Any) -> None:
+    seconds = "3" if "sleep" in text else "30"
+    code = duel(data, agent(tmp_path, text), more=("--seconds", seconds, "--memory", "300"))
+    assert code == 1
+    assert output in capsys.readouterr().err
+
+
+def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
+    assert duel(data, "/nowhere/agent.py") == 3
+    assert "this agent is not there" in capsys.readouterr().err
+    assert duel(data, "no-such-command") == 3
+    assert "neither a file of Python nor a command" in capsys.readouterr().err
+    assert main(["arena"]) == 2
+    assert main(["arena", "--static", "--", "true"]) == 2
+
+
+@pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
+@pytest.mark.parametrize("kind", ["duel", "static"])
+def test_nothing_of_an_agent_outlives_its_evaluation(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, boxed: bool
+) -> None:
+    """Not even what left its session; whoever lives on is found by its arguments."""
+    if not boxed:
+        monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
+    mark = f"outlives-{kind}-{boxed}-{os.getpid()}"
+    text = f"""
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
+    os._exit(0)
+os.wait()
+"""
+    play = {
+        "duel": "with Environment(quiet=True) as e:\n    seen = e.reset()\n    while not e.done: seen = e.act(seen['first_mask'])",
+        "static": "open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')",
+    }
+    run = {"duel": duel, "static": static}[kind]
+    assert run(data, agent(tmp_path, text + play[kind])) == (0 if kind == "duel" else 1)
+    assert mark not in everything_running()
+
+
+def everything_running() -> str:
+    """The arguments of all processes but zombies."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_text(errors="replace"))
+        except OSError:
+            pass
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_both_sides_end_with_the_arena(data: Path, tmp_path: Path, number: int) -> None:
+    mark = f"ends-with-{int(number)}-{os.getpid()}"
+    text = f"""
+if os.fork() == 0:
+    os.setsid()
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
+e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w"); import time; time.sleep(1000)
+"""
+    words = [
+        sys.executable,
+        "-m",
+        "segjudge",
+        "arena",
+        "--truth",
+        str(data / "truth.zip"),
+        "--frames",
+        str(data / "root"),
+    ]
+    boxless = {**os.environ, "PATH": "/nowhere"}
+    with subprocess.Popen([*words, "--", agent(tmp_path, text)], cwd=ROOT, env=boxless) as running:
+        settled((tmp_path / "playing").exists)
+        assert mark in everything_running()
+        running.send_signal(number)
+    settled(lambda: mark not in everything_running() and str(tmp_path / "mine.py") not in everything_running())
+
+
+def settled(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
+def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boxed: bool
+) -> None:
+    if not boxed:
+        monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
+    text = "print('the beginning')\nline = 'x' * 999\nfor k in range(100_000): print(line)\nprint('the end')"
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
+    ended = arena.static(
+        arena.agent_of([agent(tmp_path, text)]), str(data / "frames"), sandbox.ProcessLimits(60), 0.2, print
+    )
+    assert ended.log.endswith("x\nthe end\n")
+    assert ended.log.startswith("the beginning\nxxx")
+    assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are left out here …\n", ended.log)
+    assert len(ended.log) < arena.LOG + 100
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - spent < 10_000, "of 512 bytes; the log has 200,000"
+
+
+GREEDY = """
+import ctypes, mmap, time
+MB = 1 << 20
+def fill(path, first=lambda path: None):
+    with open(path, "wb") as file:
+        first(path)
+        for _ in range(400):
+            file.write(bytes(MB))
+            file.flush()
+        print("unbounded")
+        time.sleep(20)
+def fork(work):
+    for _ in range(600):
+        if os.fork() == 0:
+            work()
+            time.sleep(20)
+            os._exit(0)
+    print("unbounded")
+    time.sleep(20)
+def share():
+    maps = [mmap.mmap(-1, 20 * MB) for _ in range(20)]
+    for part in maps: part.write(bytes(20 * MB))
+    print("unbounded")
+    time.sleep(20)
+def dig(depth):
+    os.chdir(os.environ["SUBMISSION_PATH"])
+    for _ in range(depth):
+        os.mkdir("d")
+        os.chdir("d")
+    print("dug", flush=True)
+    if depth > 2000: time.sleep(20)
+def leave(work):
+    # As a grandchild in a session of its own, whose parent is gone.
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        work()
+        os._exit(0)
+    os.wait()
+    time.sleep(20)
+def mount():
+    c = ctypes.CDLL(None, use_errno=True)
+    assert c.unshare(0x10020000) and c.mount(b"none", b"/tmp", b"tmpfs", 0, None), "unbounded"
+    assert c.shmget(0, 400 * MB, 0o1600) == -1, "unbounded"
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+"""
+TOGETHER = "The agent was ended: its processes took more than 200 MB of memory together."
+MANY = "The agent was ended: it had more than 40 processes and threads."
+
+
+def greedy(data: Path, tmp_path: Path, code: str) -> str:
+    """The log of an agent that takes what it can, within bounds that tests can afford."""
+    limits = sandbox.ProcessLimits(seconds=30, memory=200 << 20, processes=40)
+    command = arena.agent_of([agent(tmp_path, GREEDY + code)])
+    return arena.static(command, str(data / "frames"), limits, 0.2, print).log
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("fill('/x')", "Read-only file system: '/x'"),
+        ("fill('/dev/x')", "Read-only file system: '/dev/x'"),
+        ("fill('/dev/shm/x')", f"No space left on device|{TOGETHER}"),
+        ("fill('/tmp/x', os.unlink)", f"No space left on device|{TOGETHER}"),
+        ("for number in range(10**7): open(f'/tmp/{number}', 'w').close()", TOGETHER),
+        ("os.memfd_create('x')", "Function not implemented"),
+        ("mount()", "Function not implemented"),
+        ("share()", TOGETHER),
+        ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 4 MB to the disk."),
+        (
+            "for k in range(10**7): open(f'{os.environ[\"SUBMISSION_PATH\"]}/{k}', 'w').close()",
+            "it wrote more than 4 MB",
+        ),
+        ("dig(1500)", "^dug\n$"),
+        pytest.param("dig(3000)", r"what it uses cannot be found out \(File name too long\)\.", marks=pytest.mark.long),
+        ("leave(share)", TOGETHER),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 4 MB to the disk."),
+    ],
+    ids=[
+        "root",
+        "dev",
+        "shm",
+        "tmp",
+        "tmpfs inodes",
+        "memfd",
+        "namespaces",
+        "shared",
+        "forks",
+        "sum",
+        "folder",
+        "inodes",
+        "deep",
+        "too deep",
+        "orphan",
+        "removed",
+    ],
+)
+def test_an_agent_cannot_exhaust_the_machine(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    monkeypatch.setattr(arena, "FILE_BYTES", 2 << 20)
+    log = greedy(data, tmp_path, code)
+    assert re.search(words, log), log
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("share()", TOGETHER),
+        ("leave(share)", TOGETHER),
+        ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
+    ],
+    ids=["shared", "orphan", "memfd", "sum", "forks"],
+)
+def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
+    assert re.search(words, greedy(data, tmp_path, code))
+
+
+def test_pages_that_processes_share_are_counted_once(data: Path, tmp_path: Path) -> None:
+    code = "held = bytearray(100 * MB)\nfor k in range(0, len(held), 4096): held[k] = 1\n"
+    code += "for _ in range(8):\n    if os.fork() == 0:\n        time.sleep(1.5)\n        os._exit(0)\n"
+    assert greedy(data, tmp_path, code + "time.sleep(2)\nprint('within its bounds')") == "within its bounds\n"
+
+
+def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: "/usr/bin/true")
+    monkeypatch.setattr(sandbox, "_namespace_words", lambda _program: ())
+    monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
+    monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
+    monkeypatch.setattr(cpu_share, "_ROOTS", ("/nowhere",) * len(cpu_share._ROOTS))
+    assert duel(data, "/nowhere/agent.py") == 3
+    text = capsys.readouterr().err
+    for words in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):
+        assert words in text
+
+
+@needs_bwrap
+def test_in_the_sandbox_there_is_no_truth_and_no_network(data: Path, capsys: Any) -> None:
+    """The agent lies beside the truth, and sees neither it nor the home of whoever runs it."""
+    text = f"""
+import socket, urllib.request
+seen = [path for path in {[str(data / "truth.zip"), str(data / "root")]!r} if os.path.exists(path) and (os.path.isfile(path) and os.path.getsize(path) or os.path.isdir(path) and os.listdir(path))]
+assert not seen, seen
+assert not os.path.exists({str(ROOT / "annotations")!r})
+try:
+    socket.create_connection(("127.0.0.1", 22), timeout=1)
+except OSError as error:
+    reason = str(error)
+try:
+    open({str(data / "written")!r}, "w")
+    raise SystemExit("the folder can be written")
+except OSError:
+    pass
+with Environment(quiet=True) as e:
+    seen = e.reset()
+    while not e.done: seen = e.act(seen["first_mask"])
+"""
+    assert duel(data, agent(data, text), more=("--require-sandbox",)) == 0, capsys.readouterr().err
+
+
+def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sandbox, "shutil", SimpleNamespace(which=lambda _name: None))
+    assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
+    assert "no bwrap here that works" in capsys.readouterr().err
+    needy = agent(tmp_path, "x = bytearray(400 << 20)")
+    assert duel(data, needy, more=("--memory", "300")) == 1
+    assert "MemoryError" in capsys.readouterr().err, "its limits hold there, too"
+    assert duel(data, str(AGENTS / "agent.py")) == 0
+    assert "limits accidents, not attackers" in capsys.readouterr().err
+
+
+def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, capsys: Any) -> None:
+    pole = agent(
+        tmp_path,
+        "with Environment(quiet=True) as e:\n    seen = e.reset()\n    while not e.done: seen = e.act(int(seen[2] > 0))",
+    )
+    assert main(["arena", "--env", "CartPole-v1", "--episodes", "2", "--", pole]) == 0
+    assert "score" in capsys.readouterr().out
+    scribbler = agent(
+        tmp_path,
+        "import numpy as np\n"
+        "with Environment(quiet=True) as e:\n"
+        "    seen = e.reset()\n"
+        "    while not e.done:\n"
+        "        count, height, width = seen['size']\n"
+        "        masks = np.zeros((count, height, width), np.uint8)\n"
+        "        masks[:, 30:90, 40:120] = 1\n"
+        "        seen = e.act({'masks': list(masks), 'candidates': [1, 2]})",
+    )
+    words = ["--env", "segjudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
+    assert main(["arena", *words, "--option", "interactions=2", "--", scribbler]) == 0
+    assert "AUC" in capsys.readouterr().out
+
+
+# ── static ──────────────────────────────────────────────────────────────────
+
+
+def static(data: Path, *command: str, more: tuple[str, ...] = ()) -> int:
+    words = ["arena", "--static", "--data", str(data / "frames"), "--phase", DEV, "--look-every", "0.2"]
+    return main([*words, *more, "--", *command])
+
+
+def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, capsys: Any) -> None:
+    result = tmp_path / "result.json"
+    assert static(data, str(STATIC), more=("--result", str(result))) == 0
+    out = capsys.readouterr()
+    assert "J&F-Mean" in out.out
+    assert "wait for completed.txt" not in out.err, "the writer stayed until it was taken"
+    output = json.loads(result.read_text())["result"]
+    (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
+    assert output == evaluate(str(ANNOTATIONS), str(sample), DEV)["result"], "to the last digit"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "output"),
+    [
+        ("print('nothing')", 1, "ended with code 0 and wrote no submission.csv or submission.json"),
+        ("raise SystemExit('no data')", 1, "no data"),
+        ("import time; time.sleep(30)", 1, "wrote no submission.csv or submission.json within 2 seconds"),
+        ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{')", 1, "your file"),
+        (
+            "open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')",
+            1,
+            "3 of 3 sequences are missing",
+        ),
+    ],
+    ids=["nothing", "fails", "hangs", "half", "empty"],
+)
+def test_static_submissions_that_fail(
+    data: Path, tmp_path: Path, text: str, code: int, output: str, capsys: Any
+) -> None:
+    seconds = "2" if "sleep" in text else "60"
+    assert static(data, agent(tmp_path, text), more=("--seconds", seconds)) == code
+    assert output in capsys.readouterr().err
+
+
+def link(name: str, target: str) -> str:
+    """An agent that leaves something else than a file."""
+    folder = "os.environ['SUBMISSION_PATH']"
+    made = {"fifo": f"os.mkfifo({folder} + '/{name}')", "folder": f"os.mkdir({folder} + '/{name}')"}
+    return made.get(target, f"os.symlink({target!r}, {folder} + '/{name}')")
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "fifo", "folder"])
+def test_what_is_no_file_is_not_followed(data: Path, tmp_path: Path, target: str, capsys: Any) -> None:
+    """It would be read with the host's rights."""
+    assert static(data, agent(tmp_path, link("submission.json", target)), more=("--seconds", "20")) == 1
+    assert "submission.json is not a plain file" in capsys.readouterr().err
+
+
+def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    text = f"{link('completed.txt', str(precious))}\nopen(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{{}}')"
+    assert static(data, agent(tmp_path, text), more=("--seconds", "20")) == 1
+    assert precious.read_text() == "kept"
+
+
+@pytest.mark.long
+@needs_bwrap
+def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
+    """Its socket is in a network of its own, which nobody outside can see."""
+    text = """
+import time
+e = Environment(quiet=True)
+seen = e.reset()
+time.sleep(6.5)
+while not e.done: seen = e.act(seen['first_mask'])
+"""
+    assert duel(data, agent(tmp_path, text), more=("--require-sandbox", "--seconds", "40")) == 0
+
+
+@needs_bwrap
+def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> None:
+    """Named by an option, reached through a link, or lying among the data."""
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(data / "truth.zip", home / "truth.zip")
+    (tmp_path / "linked").symlink_to(home)
+    look = (
+        f"assert not any(os.path.exists(p) and os.path.getsize(p) for p in [{str(home / 'truth.zip')!r}, "
+        f"{str(tmp_path / 'linked/truth.zip')!r}]), 'the truth is there'\n"
+    )
+    play = look + "e = Environment(quiet=True); seen = e.reset()\nwhile not e.done: seen = e.act(seen['first_mask'])"
+    mine = agent(home, play)
+    for options in (
+        ("--option", f"truth={home / 'truth.zip'}", "--option", f"frames={data / 'root'}"),
+        ("--truth", str(tmp_path / "linked/truth.zip"), "--frames", str(data / "root")),
+    ):
+        assert main(["arena", *options, "--require-sandbox", "--", mine]) == 0, capsys.readouterr().err
+    among = data / "frames/truth.zip"
+    shutil.copy(ANNOTATIONS, among)
+    try:
+        looking = f"assert not os.path.getsize({str(among)!r}), 'the truth is there'; raise SystemExit('hidden')"
+        assert static(data, agent(tmp_path, looking), more=("--truth", str(among), "--require-sandbox")) == 1
+        assert "hidden" in capsys.readouterr().err
+    finally:
+        among.unlink()
+
+
+def test_a_writer_that_dies_leaves_nothing_half(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, threading, time\n"
+        "from segjudge.static import write_submission\n"
+        "threading.Thread(target=lambda: (time.sleep(0.05), os._exit(9)), daemon=True).start()\n"
+        "for k in range(10**6): write_submission({str(k): 'x' * 10**6}, patience=0)\n"
+    )
+    environment = {"SUBMISSION_PATH": str(tmp_path), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+        whole = tmp_path / "submission.json"
+        if whole.exists():
+            json.loads(whole.read_text())
+
+
+# ── on the rehearsal server ─────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def server(data: Path) -> Iterator[Rehearsal]:
+    table = data / "agents.toml"
+    shutil.copytree(AGENTS, data / "agents")
+    (data / "agents/broken.py").write_text("raise RuntimeError('no weights')\n")
+    (data / "agents/wrong.py").write_text(
+        "import numpy as np\nfrom segjudge.agent import Environment\n"
+        "with Environment(quiet=True) as e: e.reset(); e.act(np.zeros((10, 20), np.uint8))\n"
+    )
+    truth = ROOT / "annotations/sequences-dev.zip"
+    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+             "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
+    table.write_text(
+        'data = "frames"\nlook_every = 0.2\nseconds = 60\n'
+        '[images."aurora/flow:1"]\ncommand = ["python", "optical_flow.py"]\nfolder = "agents"\n'
+        '[images."aurora/wrong:1"]\ncommand = ["python", "wrong.py"]\nfolder = "agents"\n'
+        '[images."aurora/broken:1"]\ncommand = ["python", "broken.py"]\nfolder = "agents"\n'
+        f'[images."aurora/static:1"]\ncommand = ["python", "{STATIC}"]\n'
+        f"[environments]\nsequences-dev = {json.dumps(words)}\n"
+    )
+    options = ("--requests-per-minute", "100000", "--agents", str(table))
+    running = Rehearsal(data / "rehearsal", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
+    """A challenge of a variant on the server; its row."""
+    path = build(str(ROOT), str(tmp_path / f"{variant}.zip"), variant=variant, lenient=True).path
+    changed = tmp_path / f"{variant}-titled.zip"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(changed, "w") as out:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "challenge_config.yaml":
+                config = yaml.safe_load(content)
+                config["title"] = variant
+                content = yaml.safe_dump(config).encode()
+            out.writestr(name, content)
+    assert server.push(changed, repository=f"me/{variant}").status_code == 201
+    return next(
+        one for one in server.get("/api/challenges/challenge/all/all/all").json()["results"] if one["title"] == variant
+    )
+
+
+def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
+    """What became of an image that a participant submitted."""
+    phases = server.get(f"/api/challenges/challenge/{challenge}/challenge_phase", "aurora").json()["results"]
+    phase = next(one for one in phases if one["codename"] == DEV)["id"]
+    team = server.people["aurora"]["team"]
+    server.call("POST", f"/api/challenges/challenge/{challenge}/participant_team/{team}", "aurora")
+    answer = server.submit("aurora", json.dumps({"submitted_image_uri": image}).encode(), phase, challenge)
+    assert answer.status_code == 201, answer.text
+    return {**server.settled(answer.json()["id"]), "phase": phase}
+
+
+def agent_log(server: Rehearsal, row: dict[str, Any]) -> str:
+    """What an agent wrote; it is kept a little after the environment has reported."""
+    return server.text(
+        waited(lambda: server.get(f"/api/jobs/submission/{row['id']}", "host").json()["environment_log_file"])
+    )
+
+
+def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
+    """The only row of a leaderboard."""
+    splits = server.get(f"/api/challenges/{challenge}/challenge_phase_split").json()
+    board = next(one["id"] for one in splits if one["challenge_phase"] == phase)
+    (row,) = server.get(f"/api/jobs/challenge_phase_split/{board}/leaderboard/").json()["results"]
+    return [float(value) for value in row["result"]]
+
+
+def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
+    challenge = pushed(server, tmp_path, "code-upload")["id"]
+    done = sent(server, challenge, "aurora/flow:1")
+    assert done["status"] == "finished", server.text(done["stderr_file"])
+    unknown = sent(server, challenge, "aurora/flow:2; touch /tmp/x")
+    assert unknown["status"] == "failed"
+    assert "is not known here; the host's table has: aurora/broken:1, aurora/flow:1" in server.text(
+        unknown["stderr_file"]
+    )
+    broken = sent(server, challenge, "aurora/broken:1")
+    assert broken["status"] == "failed"
+    assert "no weights" in agent_log(server, broken)
+    wrong = sent(server, challenge, "aurora/wrong:1")
+    assert wrong["status"] == "failed"
+    output = server.text(wrong["stderr_file"])
+    assert "Its last call was refused: " in output
+    assert re.search(r"the mask is 10 × 20, and the frame \d+ × \d+ \(height × width\)\.", output)
+    assert "RefusedError" in agent_log(server, wrong), "the agent was told, too"
+    assert score(server, challenge, done["phase"])[0] > 0.4
+
+
+def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
+    challenge = pushed(server, tmp_path, "static-code-upload")["id"]
+    done = sent(server, challenge, "aurora/static:1")
+    assert done["status"] == "finished", server.text(done["stderr_file"])
+    (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
+    wanted = evaluate(str(ANNOTATIONS), str(sample), DEV)["result"][0]["dev"]
+    assert np.allclose(score(server, challenge, done["phase"]), list(wanted.values()), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[images", "cannot be read"),
+        ('colour = "red"', "has 'colour', which means nothing here"),
+        ('[images."a"]\ncommand = "python x.py"', "the image 'a' is not as"),
+        ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "is not there"),
+        ('[environments]\nx = "--env"', "environments.x is not a list of words"),
+        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is not of the kind list"),
+        ('seconds = "long"', "seconds is 'long', which is not of the kind float"),
+        ("images = 1", "images is 1, which is not of the kind dict"),
+    ],
+    ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
+)
+def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    from segjudge.evaluation_script.files.problems import HostError
+
+    (tmp_path / "agents.toml").write_text(text)
+    with pytest.raises(HostError, match=words):
+        read_table(str(tmp_path / "agents.toml"))

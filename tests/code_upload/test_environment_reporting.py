@@ -1,0 +1,188 @@
+"""How an environment brings its result home: to a server that is slow, down, or of another opinion."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.code_upload.messages import Labels
+from tests.environments import SIZE, Caller, Served, dataset
+
+BODY = json.dumps({"challenge_pk": "7", "phase_pk": "3", "submission_pk": 41, "submitted_image_uri": "it's:1"})
+GOOD = Labels(SIZE, {})
+
+
+class Diary:
+    """An EvalAI that writes down what it is told, and answers as it was asked to."""
+
+    def __init__(self, answers: list[tuple[int, str]]) -> None:
+        self.answers, self.reports, self.tokens = answers, [], []
+        self.paths: list[str] = []
+        #: What a look at the submission tells; none is answered without it.
+        self.status = ""
+
+    def answer(self, path: str, token: str, body: Any) -> tuple[int, str]:
+        self.paths.append(path)
+        self.tokens.append(token)
+        self.reports.append(body)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@contextmanager
+def evalai(*answers: tuple[int, str]) -> Iterator[tuple[str, Diary]]:
+    diary = Diary(list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, text = diary.answer(self.path, self.headers["Authorization"], body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def do_GET(self) -> None:
+            text = json.dumps({"status": diary.status})
+            self.send_response(200 if diary.status else 404)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", diary
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+DONE = (200, '{"success": "updated"}')
+
+
+def served(folder: Path, server: str, *words: str) -> Served:
+    return Served(
+        folder, *dataset(folder), "--gone-seconds", "1", *words,
+        LOCAL_EVALUATION="", AUTH_TOKEN="secret-token", EVALAI_API_SERVER=server, BODY=BODY, SUBMISSION_TIME_LIMIT="60",
+    )  # fmt: skip
+
+
+def played(running: Served) -> Any:
+    agent = Caller(running.address)
+    agent.begin()
+    for _ in range(11):
+        reply = agent.act(GOOD, timeout=60)
+    agent.close()
+    return reply
+
+
+def ended(running: Served) -> int:
+    code = running.process.wait(timeout=30)
+    running.end()
+    return code
+
+
+def test_the_result_is_put_until_it_is_accepted_and_only_then_all_is_complete(tmp_path: Path) -> None:
+    broken = (502, "<html>bad gateway</html>")
+    with evalai(broken, (500, '{"error": "later"}'), (429, '{"detail": "slowly"}'), DONE) as (server, diary):
+        running = served(tmp_path, server)
+        reply = played(running)
+        assert len(diary.reports) == 4, "the reply was held until the server took it"
+        assert reply.all_complete
+        assert ended(running) == 0
+    last = diary.reports[-1]
+    assert diary.paths[-1] == "/api/jobs/challenge/7/update_submission/"
+    assert diary.tokens[-1] == "Bearer secret-token"
+    assert (last["submission"], last["challenge_phase"], last["submission_status"]) == (41, 3, "FINISHED")
+    (split,) = json.loads(last["result"])
+    assert split["split"] == "test"
+    assert split["show_to_participant"] is True
+    assert 0 <= split["accuracies"]["J&F-Mean"] <= 1
+    assert json.loads(last["metadata"])["steps"] == 11
+    assert "secret-token" not in (tmp_path / "environment.log").read_text()
+
+
+def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None:
+    refusal = (400, '{"error": "Following metrics are missing in theleaderboard data: [\'V\']"}')
+    with evalai(refusal, DONE) as (server, diary):
+        running = served(tmp_path, server)
+        with pytest.raises(Exception, match="was not accepted by EvalAI"):
+            played(running)
+        assert ended(running) == 1
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED", "FAILED"]
+    assert "was not accepted by EvalAI (Following metrics are missing" in diary.reports[-1]["stderr"]
+
+
+def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
+    """A firewall's page, a token that is known again a moment later."""
+    with evalai((403, "<html>blocked</html>"), (401, '{"detail": "Invalid token"}'), DONE) as (server, diary):
+        running = served(tmp_path, server)
+        assert played(running).all_complete
+        assert ended(running) == 0
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
+
+
+def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
+    refusal = (400, '{"error": "Sorry, submission status is invalid"}')
+    with evalai((502, "lost"), refusal) as (server, diary):
+        diary.status = "finished"
+        running = served(tmp_path, server)
+        assert played(running).all_complete
+        assert ended(running) == 0
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"]
+
+
+def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:
+    with evalai((503, "{}"), (503, "{}"), (503, "{}"), DONE) as (server, diary):
+        running = served(tmp_path, server)
+        agent = Caller(running.address)
+        agent.begin()
+        for _ in range(10):
+            agent.act(GOOD)
+        with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
+            agent.act(GOOD, timeout=0.7)
+        agent.close()
+        assert ended(running) == 1
+    assert diary.reports[0]["submission_status"] == "FINISHED"
+    assert diary.reports[-1]["submission_status"] == "FAILED"
+    assert "The agent ended before the evaluation did" in diary.reports[-1]["stderr"]
+
+
+def test_a_failure_is_reported_too(tmp_path: Path) -> None:
+    with evalai((500, "{}"), DONE) as (server, diary):
+        running = served(tmp_path, server, "--begin-seconds", "0.5")
+        started = time.monotonic()
+        assert ended(running) == 1
+        assert time.monotonic() - started < 60
+    assert "did not call reset within" in diary.reports[-1]["stderr"]
+
+
+def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    with evalai(DONE) as (server, diary):
+        variables = {"AUTH_TOKEN": "t", "EVALAI_API_SERVER": server, "BODY": BODY}
+        command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env", "Nothing-v0"]
+        done = subprocess.run(
+            command,
+            env={**os.environ, **variables, "LOCAL_EVALUATION": ""},
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 3
+    assert diary.reports[-1]["submission_status"] == "FAILED"
+    assert "cannot be started, and it is not your fault" in diary.reports[-1]["stderr"]

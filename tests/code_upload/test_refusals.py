@@ -1,0 +1,189 @@
+"""Why an answer was refused is told to the agent, and to whoever reads the submission's stderr."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from segjudge.cli import main
+from segjudge.code_upload.environments import INTERACTIVE
+from segjudge.code_upload.messages import Action, packed
+from segjudge.code_upload_challenge_evaluation.environment.refusals import LONGEST_REFUSAL, sentence
+from tests.environments import SIZE, Caller, Served, dataset
+
+HEIGHT, WIDTH = SIZE
+FRAME = f"the frame {HEIGHT} × {WIDTH} (height × width)."
+
+#: What an agent sends at its first step → what it and the host read.
+ANSWERS = {
+    "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 × 20, and {FRAME}"),
+    "turned": (
+        f"np.zeros(({WIDTH}, {HEIGHT}), np.uint8)",
+        f"drift/00000: the mask is {WIDTH} × {HEIGHT}, and {FRAME}",
+    ),
+    "floats": ("np.zeros((10, 20))", "drift/00000: a mask has two dimensions and whole ids from 0 to 255, not float64"),
+    "three dimensions": ("np.zeros((10, 20, 3), np.uint8)", "from 0 to 255, not uint8 (10, 20, 3)"),
+    "large ids": ("np.full((10, 20), 300)", "with 300 to 300"),
+    "nothing": ("None", "drift/00000: a mask has two dimensions and whole ids from 0 to 255, not object ()"),
+    "ragged": ("[[1], [1, 2]]", "drift/00000: the action cannot be sent (setting an array element"),
+}
+
+
+def program(folder: Path, answer: str, patient: bool = False) -> Path:
+    """An agent that sends this at its first step, and ends as Python does or waits."""
+    path = folder / "wrong.py"
+    path.write_text(
+        "import sys, time\nimport numpy as np\nfrom segjudge.agent import ActionRefusedError, Environment\n"
+        "with Environment(*sys.argv[1:], quiet=True) as environment:\n"
+        "    environment.reset()\n"
+        f"    try: environment.act({answer})\n"
+        f"    except ActionRefusedError: \n        if {patient}: time.sleep(60)\n        raise\n"
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("refusals")
+    dataset(folder)
+    return folder
+
+
+def served(data: Path, *words: str, **variables: str) -> Served:
+    return Served(data, *dataset(data), "--gone-seconds", "0.2", *words, **variables)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=list(ANSWERS))
+def test_an_agent_that_ends_for_it(answer: str, words: str, data: Path, tmp_path: Path) -> None:
+    running = served(data)
+    ran = subprocess.run(
+        [sys.executable, program(tmp_path, answer), running.address], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert words in ran.stderr, "the agent is told"
+    message = running.outcome()["message"]
+    assert message.startswith("The agent ended before the evaluation did, at drift/00000. Its last call was refused: ")
+    assert words in message, "and so is the submission"
+
+
+def test_an_agent_that_waits_after_it(data: Path, tmp_path: Path) -> None:
+    running = served(data, "--step-seconds", "3")
+    agent = subprocess.Popen(
+        [sys.executable, program(tmp_path, ANSWERS["too small"][0], patient=True), running.address],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        message = running.outcome()["message"]
+    finally:
+        agent.kill()
+        agent.wait()
+    assert message.startswith("The agent did not answer drift/00000 within 3 seconds. Its last call was refused: ")
+    assert ANSWERS["too small"][1] in message
+
+
+def test_an_answer_that_is_larger_than_a_message(data: Path, tmp_path: Path) -> None:
+    noise = "(np.random.default_rng(0).integers(0, 2, (3000, 3000))).astype(np.uint8)"
+    running = served(data, "--max-message", "1")
+    subprocess.run([sys.executable, program(tmp_path, noise), running.address], check=False, stderr=subprocess.DEVNULL)
+    message = running.outcome()["message"]
+    assert "Its last call was refused: drift/00000: the message is too large (" in message
+
+
+def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
+    running = served(data)
+    caller = Caller(running.address)
+    caller.begin()
+    bad = packed(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    assert caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.INVALID_ARGUMENT
+    caller.act(np.zeros(SIZE, np.uint8))
+    caller.channel.close()
+    assert running.outcome()["message"] == "The agent ended before the evaluation did, at drift/00001."
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "words"),
+    [
+        ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
+        ("act_on_environment", Action("S", 7), "Step 7 is not due; 0 is."),
+        ("act_on_environment", Action("other", 0), "That is not the session that is running."),
+        ("act_on_environment", Action("S", 0, problem="\x1b[31m no\nweights"), "drift/00000:  [31m no weights."),
+        ("reset", Action("other"), "A session is running; it can be taken over after 60 seconds without a call."),
+    ],
+)
+def test_every_refusal_is_kept(name: str, action: Action, words: str, data: Path) -> None:
+    running = served(data)
+    caller = Caller(running.address)
+    caller.begin()
+    session = caller.session if action.session_id == "S" else action.session_id
+    _, output = caller.refused(name, packed(Action(session, action.step, action.value, action.problem)))
+    caller.channel.close()
+    message = running.outcome()["message"]
+    assert words in output
+    assert f"Its last call was refused: {output}" in message
+
+
+def test_a_pickle_is_named(data: Path) -> None:
+    running = served(data)
+    caller = Caller(running.address)
+    caller.begin()
+    caller.refused("act_on_environment", b"\x0a\x04\x80\x04N.")
+    caller.channel.close()
+    assert "Its last call was refused: That is a Python pickle" in running.outcome()["message"]
+
+
+def test_a_flood_names_the_last_of_it(data: Path) -> None:
+    running = served(data)
+    caller = Caller(running.address)
+    caller.begin()
+    bad = packed(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    for _ in range(1100):
+        if caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.FAILED_PRECONDITION:
+            break
+    message = running.outcome()["message"]
+    assert message.startswith("The agent made more than 1000 calls that had to be refused. Its last call was refused: ")
+
+
+def test_a_refusal_is_short_and_fit_for_a_log() -> None:
+    assert sentence("x" * 10_000) == "x" * LONGEST_REFUSAL + "."
+    assert sentence("a\x1b[2J\nb. ") == "a [2J b."
+
+
+@pytest.mark.parametrize("answer", ["too small", "floats"])
+def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> None:
+    words = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
+    assert main(["arena", *words, "--", str(program(tmp_path, ANSWERS[answer][0]))]) == 1
+    output = capsys.readouterr().err
+    assert "ActionRefusedError: drift/00000: " in output, "the agent's log"
+    assert output.splitlines()[-1].endswith("Fix the agent.")
+    assert ANSWERS[answer][1].rstrip(".") in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ("[1, 2]", "the action is not a mapping"),
+        ("{'masks': [np.zeros((3, 3), np.uint8)]}", "the mask is 3 × 3, and the frame"),
+        ("{'masks': 7}", "the action cannot be sent ('int' object is not iterable)"),
+    ],
+)
+def test_interactive_answers(action: str, words: str, data: Path, tmp_path: Path) -> None:
+    options = ["--env", INTERACTIVE, "--option", f"truth={json.dumps(str(data / 'root'))}", "--option", "draw=1"]
+    running = Served(data, *options, "--option", "interactions=1", "--gone-seconds", "0.2")
+    subprocess.run([sys.executable, program(tmp_path, action), running.address], check=False, capture_output=True)
+    message = running.outcome()["message"]
+    assert "Its last call was refused: " in message
+    assert words in message
+
+
+def test_any_other_environment(data: Path, tmp_path: Path) -> None:
+    running = Served(data, "--env", "CartPole-v1", "--gone-seconds", "0.2")
+    subprocess.run([sys.executable, program(tmp_path, "7"), running.address], check=False, capture_output=True)
+    assert "refused: episode 1, step 0: the action 7 is not in Discrete(2)." in running.outcome()["message"]

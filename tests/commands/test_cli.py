@@ -1,0 +1,517 @@
+"""The commands, as people type them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from segjudge.cli import COMMANDS, main
+from segjudge.datasets.demo.published import write_published
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.platforms.evalai.bundle.build import build
+from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
+
+ONE = np.zeros((40, 60), np.uint8)
+ONE[5:20, 5:30] = 1
+TWO = ONE.copy()
+TWO[25:35, 30:50] = 2
+
+
+def davis(root: Path) -> Path:
+    """A DAVIS root with two sequences in its val list."""
+    for name in ("dog", "cat", "train-only"):
+        folder = root / "Annotations/480p" / name
+        folder.mkdir(parents=True)
+        for k in range(6):
+            (folder / f"{k:05d}.png").write_bytes(png(TWO))
+    lists = root / "ImageSets/2017"
+    lists.mkdir(parents=True)
+    (lists / "val.txt").write_text("dog\ncat\n")
+    (lists / "train.txt").write_text("train-only\n")
+    return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return davis(tmp_path / "DAVIS")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    path = tmp_path / "results.zip"
+    path.write_bytes(label_zip({"dog": [TWO] * 6, "cat": [ONE] * 6}))
+    return path
+
+
+def test_a_results_zip_is_scored_against_a_dataset(root: Path, results: Path, capsys: Any) -> None:
+    code = main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--subset", "val"])
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert "dog" in out
+    assert "this submission" in out
+    assert "PReMVOS" not in out, "its numbers are of other sequences"
+    assert "Protocol davis2017: The first and the last frame are skipped" in err
+
+
+def test_a_model_hub_reads_one_value_for_each_split(root: Path, results: Path, tmp_path: Path) -> None:
+    target, full = tmp_path / "me.yaml", tmp_path / "scores.json"
+    words = ["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--subset", "val"]
+    words += ["--results-yaml", str(target), "--hub-dataset", "someone/davis", "--json", str(full)]
+
+    assert main(words) == 0
+
+    (entry,) = yaml.safe_load(target.read_text())
+    assert entry["dataset"] == {"id": "someone/davis", "task_id": "val"}
+    assert entry["value"] == json.loads(full.read_text())["result"][0]["val"]["J&F-Mean"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"])  # a text: hubs refuse a YAML date
+    assert "protocol davis2017" in entry["notes"]
+    assert "J-Mean" in entry["notes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--results-yaml", "me.yaml"], "--results-yaml needs --hub-dataset OWNER/NAME"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "coco"], "'coco' is not that"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "a/b/c"], "'a/b/c' is not that"),
+        (["--hub-dataset", "a/b"], "--hub-dataset goes with --results-yaml"),
+    ],
+)
+def test_a_file_for_model_hubs_names_their_data_set(
+    options: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["score", "sent.zip", "--truth", "truth.zip", "--protocol", "coco"], ["merge", "a.part"]):
+        assert main([*words, *options]) == 2
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "me.yaml").exists()
+
+
+def test_json_holds_everything_with_full_precision(root: Path, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scores.json"
+    main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--json", str(target)])
+
+    document = json.loads(target.read_text())
+    assert document["protocol"] == "davis2017"
+    assert document["result"][0]["val"]["J-Mean"] == 0.75
+    assert document["objects"][0] == {
+        "split": "val",
+        "sequence": "dog",
+        "object": "1",
+        **{k: v for k, v in document["objects"][0].items() if k[0] in "JF"},
+    }
+    assert {row["sequence"]: row["J-Mean"] for row in document["sequences"]} == {"dog": 1.0, "cat": 0.5}
+    assert document["warnings"] == []
+
+
+def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: Path) -> None:
+    for protocol in ("davis2017", "vost", "lvos", "vos-benchmark"):
+        main(["score", str(results), "--truth", str(root), "--protocol", protocol, "--csv", str(tmp_path / protocol)])
+
+    with open(tmp_path / "davis2017/global_results-val.csv", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"],
+            ["0.750", "0.750", "0.750", "0.000", "0.750", "0.750", "0.000"],
+        ]
+    assert (tmp_path / "davis2017/per-sequence_results-val.csv").read_text() == (
+        "Sequence,J-Mean,F-Mean\ndog_1,1.000,1.000\ndog_2,1.000,1.000\ncat_1,1.000,1.000\ncat_2,0.000,0.000\n"
+    )
+    assert (tmp_path / "vost/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,J_last-Mean\n")
+    assert (tmp_path / "lvos/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,F-Mean,V-Mean\n")
+    assert (tmp_path / "vos-benchmark/results.csv").read_text() == (
+        "sequence    ,obj,  J&F,    J,    F\n"
+        "Global score,   , 75.0, 75.0, 75.0\n"
+        "dog         ,001, 100.0, 100.0, 100.0\n"
+        "dog         ,002, 100.0, 100.0, 100.0\n"
+        "cat         ,001, 100.0, 100.0, 100.0\n"
+        "cat         ,002,  0.0,  0.0,  0.0\n"
+    )
+
+
+@pytest.mark.parametrize("nested", ["method", "a/b"])
+def test_results_in_a_deeper_folder_are_found(nested: str, root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / nested
+    for name in ("dog", "cat"):
+        (folder / name).mkdir(parents=True)
+        for k in range(6):
+            (folder / name / f"{k:05d}.png").write_bytes(png(TWO))
+    assert main(["score", str(tmp_path / "results"), "--truth", str(root), "--protocol", "davis2017"]) == 0
+
+
+def test_a_part_can_be_scored(root: Path, results: Path, capsys: Any) -> None:
+    main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--sequences", "dog", "--json", "-"])
+    document = json.loads(capsys.readouterr().out)
+    assert [row["sequence"] for row in document["sequences"]] == ["dog"]
+    assert document["result"][0]["val"]["J-Mean"] == 1.0
+
+
+def test_a_phase_scores_as_the_server_does(capsys: Any) -> None:
+    assert main(["score", str(STRONG), "--phase", "sequences-dev"]) == 0
+    assert "0.933" in capsys.readouterr().out
+
+
+def test_packing_and_scoring_give_the_same_as_the_dataset(root: Path, results: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "a" / "truth.zip"
+    assert main(["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]) == 0
+    answers = []
+    for truth in (root, packed):
+        target = tmp_path / "x.json"
+        main(["score", str(results), "--truth", str(truth), "--protocol", "davis2017", "--json", str(target)])
+        answers.append(json.loads(target.read_text()))
+        assert answers[-1]["provenance"].pop("truth")
+    assert answers[0] == answers[1]
+
+
+def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
+    packed = str(tmp_path / "truth.zip")
+    for split, subset in (("easy", "val"), ("hard", "train")):
+        main(
+            [
+                "pack",
+                "--layout",
+                "davis2017",
+                "--root",
+                str(root),
+                "--subset",
+                subset,
+                "--out",
+                packed,
+                "--split",
+                split,
+            ]
+        )
+    assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017"]) == 1
+    assert "train-only" in capsys.readouterr().err
+    assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017", "--split", "easy"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["score", "{bad}", "--truth", "{root}", "--protocol", "davis2017"], 1, "is empty"),
+        (["score", "{nowhere}", "--truth", "{root}", "--protocol", "davis2017"], 1, "cannot be opened"),
+        (["score", "{results}", "--truth", "{root}"], 2, "--truth needs --protocol"),
+        (["score"], 2, "needs the results to score"),
+        (["score", "{results}"], 2, "needs either --phase, or --truth"),
+        (["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"], 3, "cannot be opened"),
+        (["score", "{results}", "--truth", "{bad}", "--protocol", "davis2017"], 3, "is empty"),
+        (
+            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--subset", "test"],
+            3,
+            "found train, val",
+        ),
+        (
+            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--sequences", "cow"],
+            2,
+            "no sequence cow",
+        ),
+        (["score", "{results}", "--phase", "finals"], 2, "its phases are: sequences-dev"),
+        (["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"], 3, "cannot be opened"),
+    ],
+)
+def test_exit_codes_say_whose_mistake_it_is(
+    arguments: list[str], code: int, words: str, root: Path, results: Path, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "bad").write_bytes(b"")
+    places = {"root": root, "results": results, "bad": tmp_path / "bad", "nowhere": tmp_path / "nowhere"}
+    assert main([part.format(**places) for part in arguments]) == code
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--phase", "instances-dev", "--cap", "image"], "--cap has no meaning for --phase"),
+        (["--truth", "{root}", "--protocol", "davis2017", "--cap", "image"], "--cap has no meaning for sequences"),
+        (
+            ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
+            "--style has no meaning for sequences",
+        ),
+        (["--truth", "{root}", "--protocol", "coco", "--layout", "vost"], "--layout has no meaning for instances"),
+        (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
+    ],
+)
+def test_no_option_is_ignored_in_silence(
+    arguments: list[str], words: str, root: Path, results: Path, capsys: Any
+) -> None:
+    assert main(["score", str(results), *(part.format(root=root) for part in arguments)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scores.json"
+    command = f"{sys.executable} -m segjudge score {results} --truth {root} --protocol davis2017 --json {target} | true"
+    subprocess.run(command, shell=True, cwd=ROOT, check=True, capture_output=True)
+    assert json.loads(target.read_text())["result"]
+
+
+def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "fork"
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
+    phases = copy / "evaluation_script/phases.py"
+    for broken in (
+        phases.read_text().replace("codename=", "codenam=", 1),
+        phases.read_text().replace("splits=(", "splits=((", 1),
+    ):
+        original = phases.read_text()
+        phases.write_text(broken)
+        done = subprocess.run(
+            [sys.executable, "-m", "segjudge", "check"], cwd=copy, capture_output=True, text=True, check=False
+        )
+        phases.write_text(original)
+        assert "phases.py, line " in done.stdout
+        assert "Traceback" not in done.stdout + done.stderr
+        assert done.returncode
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import segjudge",
+        "import segjudge.cli; segjudge.cli.main(['score', '--help'])",
+        "import segjudge.commands.score",
+    ],
+)
+def test_nothing_large_is_loaded_before_something_is_scored(statement: str) -> None:
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(sorted({{'numpy', 'pandas', 'PIL'}} & set(sys.modules))))
+{statement}"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listing = capsys.readouterr().out
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as caught:
+            main([name, "--help"])
+        assert caught.value.code == 0
+        assert f"usage: segjudge {name}" in capsys.readouterr().out
+        assert f"\n    {name}" in listing
+
+
+def test_usage_is_two() -> None:
+    for arguments in ([], ["dance"], ["score", "x", "--protocol", "none"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+
+
+def test_lvos_without_a_list_of_unseen_says_so(root: Path, results: Path, capsys: Any) -> None:
+    main(["score", str(results), "--truth", str(root), "--protocol", "lvos"])
+    out, err = capsys.readouterr()
+    assert "nothing says which classes are unseen" in err
+    assert "nothing to average for J-unseen-Mean" in err
+    assert "–" in out
+
+
+def test_a_host_sees_every_problem(tmp_path: Path, capsys: Any) -> None:
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("challenge_config.yaml", "title: x\n")
+    assert main(["check", str(tmp_path / "b.zip")]) == 3
+    out = capsys.readouterr().out
+    assert "errors" in out.splitlines()[-2]
+    assert out.splitlines()[-1] == "EvalAI would refuse this bundle."
+    assert "    EvalAI: ERROR: There is no key for dataset splits.\n" in out
+
+
+def test_what_evalai_takes_and_what_it_refuses_are_two_verdicts_with_two_exit_codes(
+    tmp_path: Path, capsys: Any
+) -> None:
+    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    text = content["challenge_config.yaml"].decode()
+    annotation = "    test_annotation_file: annotations/sequences-dev.zip\n"
+    bundles = {
+        "title": (text.replace("title: ", "title_: ", 1), 3, "EvalAI would refuse this bundle."),
+        "annotation": (text.replace(annotation, "", 1), 4, "EvalAI would take this bundle by push alone, and the challenge would not work"),
+        "labels": (text.replace("J&F-Mean", "J&F", 1), 3, "EvalAI would refuse this bundle."),
+        "phase": (text.replace("codename: sequences-dev", "codename: other"), 4, "EvalAI would take this bundle by push and by its web form, and the challenge would not work"),
+        "nothing": (text, 0, "EvalAI would accept this bundle, by push and by its web form."),
+    }  # fmt: skip
+    for name, (changed, code, verdict) in bundles.items():
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            for member, data in content.items():
+                archive.writestr(member, changed if member == "challenge_config.yaml" else data)
+        assert main(["check", "--quick", str(tmp_path / f"{name}.zip")]) == code, name
+        out = capsys.readouterr().out
+        assert verdict in out, out
+        assert len(re.findall(r"EvalAI would (accept|take|refuse) ", out)) == 1
+
+
+def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> None:
+    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content["challenge_config.yaml"] += b"worker_memory: 2048\n"
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    command = ["check", str(tmp_path / "b.zip"), "--quick"]
+    assert main(command) == 0
+    assert "warning: worker_memory: is ignored by EvalAI: CPU and memory are set by the API" in capsys.readouterr().out
+    assert main([*command, "--strict"]) == 4
+    assert main([*command, "--json"]) == 0
+    output = capsys.readouterr().out
+    (problem,) = json.loads(output[output.index("{") :])["findings"]
+    assert (problem["severity"], problem["file"], problem["column"]) == ("warning", "challenge_config.yaml", 1)
+
+
+def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any) -> None:
+    assert main(["check", "--quick", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["kernel"]
+    assert main(["check", "--quick"]) == 0
+    assert f"It was checked with{'' if found else 'out'} kernel" in capsys.readouterr().out
+
+
+def test_the_program_runs_the_whole_challenge() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("finished in") == 9
+    assert "1. strong.zip" in done.stdout
+    assert "worker's own log" not in done.stdout, "nothing went wrong"
+    assert "\n  upload  " in done.stdout
+    assert re.match("Scored here by: .*. The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m segjudge --help | head -1",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "usage" in done.stdout
+    assert done.stderr == ""
+
+
+def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
+    unpacked = tmp_path / "masks"
+    for name, data in files_of().items():
+        (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
+        (unpacked / name).write_bytes(data)
+    assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", "vos-benchmark"]) == 0
+
+
+# ── names that there are not ────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["score", "--protocol", "davs2017"], "there is no 'davs2017'; did you mean davis2017? There are davis2016, "),
+        (["score", "--protocol", "DAVIS2017"], "there is no 'DAVIS2017'; did you mean davis2017?"),
+        (["scoer"], "there is no 'scoer'; did you mean score?"),
+        (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
+        (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee segjudge --help."),
+        (["score", "{results}", "--phase", "sequence-dev"], "instances-dev. Did you mean sequences-dev?"),
+        (
+            ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
+            "no split 'dve', only dev; did you mean",
+        ),
+        (
+            [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--split", "dve"]],
+            "only dev; did you mean dev?",
+        ),
+        (
+            [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--sequences", "sloo"]],
+            "the truth has no sequence sloo, only crossing, late-guest, solo; did you mean solo?",
+        ),
+        (
+            [*["report", "--truth", "{packed}", "--out", "x.html", "--sequences", ","]],
+            "sequences names none",
+        ),
+        (
+            [*["report", "--truth", "{packed}", "--out", "x.html", "--split", "dve"]],
+            "no split 'dve', only dev; did you mean dev?",
+        ),
+        (
+            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
+            "davis2017 has no metric J-Deca, only J&F-Mean, ",
+        ),
+        (
+            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
+            "did you mean J-Decay?",
+        ),
+    ],
+)
+def test_a_name_that_there_is_not_gets_the_nearest_and_the_list(
+    words: list[str], expected: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = {"results": STRONG, "packed": ANNOTATIONS}
+    try:
+        code = main([word.format(**paths) for word in words])
+    except SystemExit as error:
+        code = int(str(error.code))
+    assert code == 2
+    output = capsys.readouterr().err
+    assert expected in output
+    assert "usage:" not in output
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "davis2017",
+        "mevis",
+        "ref-youtube-vos",
+        "coco",
+        "lvis",
+        "vipseg",
+        "coco-panoptic",
+        "vspw",
+        "mots",
+        "burst",
+        "sav",
+    ],
+)
+def test_a_subset_that_there_is_not_is_refused_in_every_family(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth = write_published(PROTOCOLS[protocol], str(tmp_path))
+    assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "nope"]) == 3
+    assert "'nope'" in capsys.readouterr().err
+    if PROTOCOLS[protocol].track != "sequences":  # others have no lists, and their one split is called val
+        assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "val"]) in (0, 1)
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "ref-davis17", "vipseg", "vspw", "mots", "burst"])
+def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "new"), "--demo", "--protocol", protocol]) == 0
+    words = ["score", str(tmp_path / "new/examples/val/poor.zip"), "--protocol", protocol, "--strict"]
+    words += ["--truth", str(tmp_path / "new/annotations/val.zip"), "--json", "-"]
+    capsys.readouterr()
+    assert main(words) == 0
+    whole = json.loads(capsys.readouterr().out)
+    rows = {row["sequence"]: row for row in whole.get("sequences", []) if "sequence" in row}
+    (truth,) = annotation_file.read(str(tmp_path / "new/annotations/val.zip"), protocol).splits.values()
+    chosen = [*(rows or truth.item_names)][1:]
+    assert main([*words, "--sequences", ",".join(chosen)]) == 0
+    output = capsys.readouterr()
+    assert "not in the truth" not in output.err
+    part = json.loads(output.out)
+    if rows:
+        assert {row["sequence"]: row for row in part["sequences"]} == {name: rows[name] for name in chosen}
+    assert main([*words, "--sequences", ",".join([*chosen, chosen[0]])]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == part["result"]
+    for option in ("", ","):
+        assert main([*words, "--sequences", option]) == 2
+        assert "sequences names none: give a list of names" in capsys.readouterr().err

@@ -1,0 +1,407 @@
+"""Stand-ins beside the evaluators whose names they have: the same numbers from the same calls."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval as Incumbent
+
+from segjudge import UsageError
+from segjudge.drop_in.cocoeval import COCOeval
+from segjudge.drop_in.davis2017 import DAVISEvaluation
+from segjudge.drop_in.vos_benchmark import benchmark
+from tests.data import INSTANCES, SEQUENCES
+from tests.golden.pairs import frames_of, png_bytes
+from tests.scoring.test_in_memory import SIZE, images, records
+from tests.shared import needs_shared
+
+#: A few sequences of real masks.
+REAL = ("bike-packing", "blackswan", "dogs-jump")
+
+
+def small(seed: int, kind: str) -> tuple[Any, Any]:
+    """A truth and detections as pycocotools holds them; one annotation has the id 0."""
+    found = images(seed, 12)
+    truths: list[Any] = []
+    for image, (_, truth) in enumerate(found):
+        truths += records(truth, image, len(truths))
+    document = {
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(found))],
+        "categories": [{"id": number, "name": str(number)} for number in (3, 1, 2)],
+        "annotations": truths,
+        "info": {},
+    }
+    sent = [record for image, (prediction, _) in enumerate(found) for record in records(prediction, image)]
+    unwanted = {"segm": "bbox", "bbox": "segmentation", "both": ""}[kind]
+    sent = [{key: value for key, value in record.items() if key != unwanted} for record in sent]
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO()
+        coco.dataset = document
+        coco.createIndex()
+        return coco, coco.loadRes(sent)
+
+
+def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, list[str]]:
+    """Ours and theirs, evaluated, and what each printed as its summary."""
+    made, printed = [], []
+    for evaluator in (COCOeval, Incumbent):
+        one = evaluator(truth, sent, kind)
+        for name, value in changes.items():
+            setattr(one.params, name, value)
+        with contextlib.redirect_stdout(io.StringIO()):
+            one.evaluate()
+            one.accumulate()
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            one.summarize()
+        made.append(one)
+        printed.append(output.getvalue())
+    return made[0], made[1], printed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"useCats": 0},
+        {"maxDets": [1, 2, 3]},
+        {"maxDets": [1, 2, 100]},
+        {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [1, 2]},
+        {"areaRng": [[0, 1e10], [0, 200], [200, 500], [500, 1e10]]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("sent", "kind"), [("segm", "segm"), ("bbox", "bbox"), ("both", "segm"), ("segm", "bbox")])
+def test_cocoeval_has_the_verbs_and_numbers_of_pycocotools(sent: str, kind: str, changes: dict[str, Any]) -> None:
+    ours, theirs, printed = both(*small(8, sent), kind, **changes)
+    assert ours.stats.tolist() == theirs.stats.tolist()
+    assert printed[0] == printed[1]
+    assert ours.eval["counts"] == theirs.eval["counts"]
+    same_curves(ours.eval, theirs.eval)
+    same_images(ours, theirs)
+    assert (ours.eval["precision"] > 0).any()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iouThrs": np.array([0.3, 0.5])},
+        {"iouThrs": [0.75]},
+        {"recThrs": np.linspace(0, 1, 11)},
+        {"maxDets": [100]},
+        {"maxDets": [1000, 100, 300]},
+        {"maxDets": [1, 2, 3, 4, 100], "areaRng": [[0, 1e10]], "areaRngLbl": ["all"]},
+        {"areaRng": [[0, 1e10], [0, 300]], "areaRngLbl": ["all", "small"], "useCats": 0},
+        {"imgIds": [8, 3, 1, 3], "catIds": [3], "useCats": 0},
+        {"catIds": [2]},
+        {"useSegm": 0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+def test_any_parameters_give_what_pycocotools_gives(kind: str, changes: dict[str, Any]) -> None:
+    ours, theirs = (evaluator(*small(8, "both"), kind) for evaluator in (COCOeval, Incumbent))
+    for evaluation in (ours, theirs):
+        vars(evaluation.params).update(changes)
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.accumulate()
+    same_curves(ours.eval, theirs.eval)
+    same_images(ours, theirs)
+
+
+def same_curves(ours: Any, theirs: Any) -> None:
+    assert ours["counts"] == theirs["counts"]
+    for name in ("precision", "recall", "scores"):
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def same_images(ours: Any, theirs: Any) -> None:
+    """Also what is read of the matching itself, which leaves the curves as they are."""
+    curves = ours.eval
+    assert len(ours.evalImgs) == len(theirs.evalImgs)
+    for mine, other in zip(ours.evalImgs, theirs.evalImgs):
+        assert (mine is None) == (other is None)
+        for key in other or ():
+            np.testing.assert_array_equal(mine[key], other[key], err_msg=key)
+    assert ours.ious.keys() == theirs.ious.keys()
+    for key, overlaps in theirs.ious.items():
+        np.testing.assert_array_equal(ours.ious[key], overlaps)
+    assert ours.eval is curves
+
+
+def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its reference, in both editions: batches of images, matched one by one, put together, accumulated."""
+    evaluation = evaluator(truth, iouType=kind)
+    batches, numbers, form = [], [], {"bbox": "bbox", "segm": "segmentation"}[kind]
+    for number, members in enumerate(([1, 0, 4], [2, 3], [11, 10, 9, 8, 7], [5, 6])):
+        listed = [row for row in sent.dataset["annotations"] if row["image_id"] in members and number != 1]
+        rows = [{key: row[key] for key in ("image_id", "category_id", "score", form)} for row in listed]
+        vars(evaluation)["cocoDt"] = COCO.loadRes(truth, rows) if rows else COCO()
+        evaluation.params.imgIds = members
+        if number % 2:
+            evaluation.evaluate()
+            found = evaluation.evalImgs
+        else:
+            params = evaluation.params
+            params.imgIds, params.catIds = list(np.unique(params.imgIds)), list(np.unique(params.catIds))
+            evaluation._prepare()
+            pairs = [(image, category) for image in params.imgIds for category in params.catIds]
+            evaluation.ious = {pair: evaluation.computeIoU(*pair) for pair in pairs}
+            found = [
+                evaluation.evaluateImg(image, category, area, params.maxDets[-1])
+                for category in params.catIds
+                for area in params.areaRng
+                for image in params.imgIds
+            ]
+        numbers += evaluation.params.imgIds
+        batches.append(np.asarray(found).reshape(-1, len(evaluation.params.areaRng), len(evaluation.params.imgIds)))
+    order = np.argsort(numbers)
+    evaluation.evalImgs = list(np.concatenate(batches, 2)[..., order].flatten())
+    evaluation.params.imgIds = list(np.asarray(numbers)[order])
+    evaluation._paramsEval = copy.deepcopy(evaluation.params)
+    evaluation.accumulate()
+    evaluation.summarize()
+    return evaluation.stats, evaluation.eval
+
+
+def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its metric: up to 1000 detections, thresholds of its own making, once more as proposals without categories."""
+    found = []
+    for with_categories in (1, 0):
+        evaluation = evaluator(truth, sent, kind)
+        evaluation.params.catIds, evaluation.params.imgIds = truth.getCatIds(), truth.getImgIds()
+        evaluation.params.maxDets = [100, 300, 1000]
+        evaluation.params.iouThrs = np.linspace(0.5, 0.95, 10, endpoint=True)
+        evaluation.params.useCats = with_categories
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        found.append((evaluation.stats, evaluation.eval))
+    return np.stack([stats for stats, _ in found]), found[0][1]
+
+
+def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its evaluators are subclasses: one has a summary of its own, and reads what it inherits."""
+
+    class Evaluation(evaluator):  # type: ignore[misc]
+        def __init__(self, *datasets: Any, **options: Any) -> None:
+            super().__init__(**dict(zip(("cocoGt", "cocoDt"), datasets)), **options)
+
+        def summarize(self) -> None:
+            cap = self.params.maxDets.index(200)
+            chosen = self.eval["precision"][:, :, :, 0, cap]
+            self.stats = np.array([np.mean(chosen[chosen > -1]), len(self._paramsEval.imgIds)])
+
+    evaluation = Evaluation(truth, sent, iouType=kind)
+    evaluation.params.maxDets = [1, 10, 200]
+    evaluation.params.imgIds = [1, 2, 5]
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    return evaluation.stats, evaluation.eval
+
+
+def torchmetrics(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Thresholds as it makes them, the overlaps, then one class after the other with the same object."""
+    evaluation = evaluator(truth, sent, iouType=kind)
+    evaluation.params.iouThrs = np.array(np.linspace(0.5, 0.95, 10, dtype=np.float32).tolist(), dtype=np.float64)
+    evaluation.params.recThrs = np.array(np.linspace(0, 1, 101, dtype=np.float32).tolist(), dtype=np.float64)
+    evaluation.params.maxDets = [1, 10, 100]
+    stats = []
+    for categories in (None, [1], [2], [3]):
+        if categories:
+            evaluation.params.catIds = categories
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        stats += [*evaluation.stats, sum(np.sum(overlaps) for overlaps in evaluation.ious.values())]
+    return np.array(stats), evaluation.eval
+
+
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+@pytest.mark.parametrize("loop", [torchvision, mmdet, detectron2, torchmetrics])
+def test_the_loops_of_its_users_run_unchanged(loop: Any, kind: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        (ours, curves), (theirs, other) = (
+            loop(evaluator, *small(8, kind), kind) for evaluator in (COCOeval, Incumbent)
+        )
+    np.testing.assert_array_equal(ours, theirs)
+    same_curves(curves, other)
+
+
+def test_a_subclass_with_rules_of_its_own_keeps_them() -> None:
+    class Blind(COCOeval):
+        def computeIoU(self, *pair: int) -> Any:  # noqa: N802 - theirs
+            return np.zeros_like(super().computeIoU(*pair))
+
+    evaluation = Blind(*small(8, "segm"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+        evaluation.accumulate()
+    assert not (evaluation.eval["precision"] > 0).any()
+
+
+def test_parameters_that_change_after_the_matching_choose_from_it() -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        evaluation = evaluator(*small(8, "segm"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.params.catIds, evaluation.params.maxDets = [2], [10]
+            evaluation.accumulate()
+        found.append(evaluation.eval)
+    same_curves(*found)
+
+
+@pytest.mark.parametrize("use_categories", [(1, 1), (0, 0), (0, 1), (1, 0)], ids=str)
+def test_one_object_may_be_used_again(use_categories: tuple[int, int]) -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        evaluation = evaluator(*small(8, "segm"))
+        for value in use_categories:
+            evaluation.params.useCats = value
+            with contextlib.redirect_stdout(io.StringIO()):
+                evaluation.evaluate()
+                evaluation.accumulate()
+                evaluation.accumulate()
+        found.append((evaluation.eval, evaluation.params.catIds))
+    same_curves(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        truth, sent = small(8, "bbox")
+        truth.dataset["images"] = [{"id": row["id"]} for row in truth.dataset["images"]]
+        evaluation = evaluator(truth, sent, "bbox")
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.accumulate()
+        found.append(evaluation.eval)
+    same_curves(*found)
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+def test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data(kind: str) -> None:
+    folder = INSTANCES / "coco100"
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO(str(folder / "instances_val2014_100.json"))
+        sent = truth.loadRes(str(folder / f"instances_val2014_fake{kind}100_results.json"))
+    ours, theirs, printed = both(truth, sent, kind)
+    assert ours.stats.tolist() == theirs.stats.tolist()
+    assert printed[0] == printed[1]
+    for name in ("precision", "recall", "scores"):
+        np.testing.assert_array_equal(ours.eval[name], theirs.eval[name], err_msg=name)
+
+
+def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
+    truth, sent = small(8, "segm")
+    for name, value, sentence in (
+        ("iouThrs", np.array([0.5]), "boundaries have the iouThrs and recThrs of COCO"),
+        ("maxDets", [100], "maxDets three numbers"),
+    ):
+        evaluation = COCOeval(truth, sent, "boundary")
+        setattr(evaluation.params, name, value)
+        with pytest.raises(UsageError, match=sentence):
+            evaluation.evaluate()
+    with pytest.raises(UsageError, match="iouType 'volume' is not scored, only segm, bbox, boundary, keypoints"):
+        COCOeval(truth, sent, "volume")
+    with pytest.raises(UsageError, match="give the truth and the detections"):
+        COCOeval(truth).evaluate()
+    with pytest.raises(UsageError, match="call evaluate"):
+        COCOeval(truth, sent).accumulate()
+    with pytest.raises(UsageError, match="call accumulate"):
+        COCOeval(truth, sent).summarize()
+
+
+def laid_out(pair: str, folder: Path, annotations: str) -> tuple[Path, str]:
+    """A root of DAVIS with a few sequences of real masks, and predictions."""
+    roots = folder / f"root/{annotations}/480p", folder / "sent"
+    for sequence, frame, *sides in frames_of(pair, REAL):
+        for root, labels in zip(roots, sides):
+            path = root / sequence / f"{frame:05d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png_bytes(labels))
+    (folder / "root/ImageSets/2017").mkdir(parents=True)
+    (folder / "root/ImageSets/2017/val.txt").write_text("".join(f"{name}\n" for name in REAL))
+    return folder / "root", str(folder / "sent")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return laid_out("B", tmp_path_factory.mktemp("real"), "Annotations")
+
+
+def golden(name: str) -> Any:
+    sequences = json.loads((SEQUENCES / f"golden_{name}_open.json").read_text())["sequences"]
+    return {name: sequences[name]["objects"] for name in REAL}
+
+
+@needs_shared
+@pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
+def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: Any, tmp_path: Path) -> None:
+    semi = task == "semi-supervised"
+    root, sent = real if semi else laid_out("C1", tmp_path, "Annotations_unsupervised")
+    objects = golden("B_davis_semi" if semi else "C1_davis_unsup").values()
+    expected = [(name, values) for of_sequence in objects for name, values in of_sequence.items()]
+    found = DAVISEvaluation(str(root), task, "val").evaluate(sent)
+    assert list(found) == ["J", "F"]
+    for metric, of_metric in found.items():
+        assert list(of_metric) == ["M", "R", "D", "M_per_object"]
+        assert list(of_metric["M_per_object"]) == [name for name, _ in expected]
+        for key, name in (("M", "mean"), ("R", "recall"), ("D", "decay")):
+            assert of_metric[key] == pytest.approx([values[f"{metric}_{name}"] for _, values in expected], abs=1e-9)
+        assert list(of_metric["M_per_object"].values()) == of_metric["M"]
+    one = DAVISEvaluation(str(root), task, "val", sequences=REAL[0]).evaluate(sent, metric="J")
+    assert list(one) == ["J"]
+    assert one["J"]["M"] == found["J"]["M"][: len(one["J"]["M"])]
+
+
+@needs_shared
+def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    root, sent = str(real[0] / "Annotations/480p"), real[1]
+    expected = golden("B_vosb")
+    jf, j, f, (videos,) = benchmark([root], [sent])
+    assert list(videos) == list(expected)
+    for name, objects in expected.items():
+        for side, metric in zip(videos[name], ("J", "F")):
+            assert side == {
+                int(one): pytest.approx(values[f"{metric}_mean"], abs=1e-7) for one, values in objects.items()
+            }
+    means = [np.mean([one for sides in videos.values() for one in sides[side].values()]) for side in (0, 1)]
+    assert (j, f) == ([pytest.approx(means[0])], [pytest.approx(means[1])])
+    assert jf == [pytest.approx(sum(means) / 2)]
+    lines = (Path(sent) / "results.csv").read_text().splitlines()
+    assert lines[1].split(",")[2:] == [f" {value[0]:.1f}" for value in (jf, j, f)]
+    assert len(lines) == 2 + sum(map(len, expected.values()))
+    assert lines[2].split(",")[0].strip() == REAL[0]
+    assert "Global score" in capsys.readouterr().out
+    assert benchmark([root], [sent], verbose=False) == ([], [], [], [])
+    assert "already exists" in capsys.readouterr().out
+    again = benchmark([root], [sent], overwrite=True, verbose=False, num_processes=1)
+    assert again == (jf, j, f, [videos])
+    assert not capsys.readouterr().out
+    (Path(sent) / "other").mkdir()
+    with pytest.raises(UsageError, match="adds other; with strict=False"):
+        benchmark([root], [sent], overwrite=True)
+    assert benchmark([root], [sent], strict=False, overwrite=True) == again
+
+
+def test_what_davis_cannot_do_is_said() -> None:
+    with pytest.raises(UsageError, match="there is no task 'interactive'"):
+        DAVISEvaluation("root", "interactive", "val")
+    evaluation = DAVISEvaluation("root", "unsupervised", "val")
+    with pytest.raises(ValueError, match="Temporal"):
+        evaluation.evaluate("sent", metric="T")
+    with pytest.raises(ValueError, match="possible values"):
+        evaluation.evaluate("sent", metric=["X"])

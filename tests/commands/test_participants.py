@@ -1,0 +1,470 @@
+"""The participant's command line: links, the official tools' options, and what people type by mistake."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segjudge.cli import main
+from segjudge.datasets.demo.published import write_published
+from segjudge.evaluation_script import evaluate
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files.problems import SubmissionError, counted, verb
+from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
+from tests.commands.test_cli import ONE, TWO, davis
+from tests.data import INSTANCES
+from tests.families.instances.test_places import PNGS
+from tests.shared import needs_shared
+
+TRUTH = str(ROOT / "annotations/instances-dev.zip")
+SHARP = str(ROOT / "examples/instances-dev/sharp.json")
+
+
+def folder_of(path: Path, names: tuple[str, ...] = ("dog", "cat"), ending: str = "png") -> Path:
+    for name in names:
+        (path / name).mkdir(parents=True)
+        for k in range(6):
+            (path / name / f"{k:05d}.{ending}").write_bytes(png(TWO if name == "dog" else ONE))
+    return path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return davis(tmp_path / "DAVIS")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return folder_of(tmp_path / "results")
+
+
+def scored(path: object, root: Path, tmp_path: Path, *more: str) -> float:
+    """J-Mean of a results path against the truth."""
+    target = tmp_path / "scores.json"
+    words = ["score", str(path), "--truth", str(root), "--protocol", "davis2017", "--json", str(target), *more]
+    assert main(words) == 0
+    return float(json.loads(target.read_text())["result"][0]["val"]["J-Mean"])
+
+
+# ── links ───────────────────────────────────────────────────────────────────
+
+
+def files_linked(results: Path, out: Path) -> None:
+    for path in results.rglob("*.png"):
+        (out / path.parent.name).mkdir(parents=True, exist_ok=True)
+        (out / path.parent.name / path.name).symlink_to(path)
+
+
+def folders_linked(results: Path, out: Path) -> None:
+    out.mkdir()
+    for name in ("dog", "cat"):
+        (out / name).symlink_to(results / name)
+
+
+def linked_in_the_middle(results: Path, out: Path) -> None:
+    (out / "method").mkdir(parents=True)
+    (out / "method/run 1").symlink_to(results)
+
+
+def linked_itself(results: Path, out: Path) -> None:
+    out.symlink_to(results)
+
+
+def linked_in_a_circle(results: Path, out: Path) -> None:
+    folder_of(out)
+    (out / "loop").symlink_to(out)
+    (out / "dog" / "up").symlink_to("..")
+    (out / "cat" / "round").symlink_to(".")
+
+
+LINKED = (files_linked, folders_linked, linked_in_the_middle, linked_itself, linked_in_a_circle)
+
+
+@pytest.mark.parametrize("make", LINKED)
+def test_links_are_followed_on_ones_own_machine(
+    make: Callable[[Path, Path], None], root: Path, results: Path, tmp_path: Path
+) -> None:
+    make(results, tmp_path / "linked")
+    assert scored(tmp_path / "linked", root, tmp_path) == 0.75
+
+
+def test_a_phase_is_scored_from_links_too_and_the_server_refuses_them(tmp_path: Path, capsys: Any) -> None:
+    from tests.builders import files_of
+
+    for name, data in files_of().items():
+        (tmp_path / "real" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "real" / name).write_bytes(data)
+        (tmp_path / "linked" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "linked" / name).symlink_to(tmp_path / "real" / name)
+    assert main(["score", str(tmp_path / "linked"), "--phase", DEV]) == 0
+    linked = capsys.readouterr().out
+    assert main(["score", str(tmp_path / "real"), "--phase", DEV]) == 0
+    assert capsys.readouterr().out == linked
+    with pytest.raises(SubmissionError, match="is a link or a device, not a file"):
+        evaluate(str(ANNOTATIONS), str(tmp_path / "linked"), DEV)
+    (tmp_path / "above").mkdir()
+    for one in (tmp_path / "real").iterdir():
+        (tmp_path / "above" / one.name).symlink_to(one)
+    with pytest.raises(SubmissionError, match="is a link or a device, not a file"):
+        evaluate(str(ANNOTATIONS), str(tmp_path / "above"), DEV)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("/nowhere/00001.png", "No such file or directory"), ("00001.png", "Too many levels of symbolic links")],
+    ids=["dangling", "itself"],
+)
+def test_a_link_that_leads_nowhere_is_named(target: str, words: str, root: Path, results: Path, capsys: Any) -> None:
+    (results / "dog/00001.png").unlink()
+    (results / "dog/00001.png").symlink_to(target)
+    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
+    assert f"dog/00001.png: is a link that leads nowhere ({words})" in capsys.readouterr().err
+
+
+def test_links_of_what_is_left_behind_do_no_harm(root: Path, results: Path, tmp_path: Path) -> None:
+    (results / ".latest").symlink_to("/nowhere")
+    (results / "dog/.cache").mkdir()
+    (results / "dog/.cache/00000.png").write_bytes(b"x")
+    assert scored(results, root, tmp_path) == 0.75
+
+
+def test_a_truth_with_links_and_a_circle_is_read(root: Path, results: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked-truth"
+    linked.mkdir()
+    for one in root.iterdir():
+        (linked / one.name).symlink_to(one)
+    (root / "Annotations/480p/dog/.up").symlink_to(root)
+    (root / "Annotations/back").symlink_to(root)
+    assert scored(results, linked, tmp_path) == 0.75
+
+
+def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path, capsys: Any) -> None:
+    (results / "/".join("d" * 40)).mkdir(parents=True)
+    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
+    output = capsys.readouterr().err
+    assert "lies 12 folders deep; 11 is the limit" in output
+    assert output.count("folders deep") == 1
+
+
+# ── as the official tools are called ────────────────────────────────────────
+
+
+@pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
+def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results: Path, capsys: Any) -> None:
+    official = ["--davis_path", str(root), "--results_path", str(results), "--task", task, "--set", "val"]
+    protocol = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}[task]
+    assert main(["score", *official]) == 0
+    output = capsys.readouterr()
+    assert f"Protocol {protocol}: " in output.err
+    assert main(["score", str(results), "--truth", str(root), "--subset", "val", "--protocol", protocol]) == 0
+    assert capsys.readouterr().out == output.out
+
+
+def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: Any) -> None:
+    (root / "ImageSets/2017/other.txt").write_text("train-only\n")
+    assert main(["score", "--davis_path", str(root), "--results_path", str(results)]) == 0
+    output = capsys.readouterr()
+    assert "Protocol davis2017-unsupervised: " in output.err
+    assert "val, all" in output.out
+    assert main(["score", "--davis_path", str(root), "--results_path", str(results), "--protocol", "vost"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        (["a", "--results_path", "b", "--davis_path", "c"], "results is given twice, as a and b"),
+        (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
+        (["a", "--davis_path", "c", "--set", "val", "--subset", "train"], "subset is given twice, as train and val"),
+        (["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "vost"], "means --protocol davis2017-uns"),
+        (["a", "--phase", DEV, "--set", "val"], "--subset has no meaning for --phase"),
+        (["a", "--truth", "b", "--protocol", "vost", "--annotations", "c"], "--annotations has no meaning for --truth"),
+        (["a", "--truth", "b", "--protocol", "vost", "--categories", "c"], "--categories has no meaning for sequences"),
+        (["a", "--truth", SHARP, "--protocol", "coco", "--categories", "c"], "which is not a folder of PNGs"),
+        (["a", "--truth", ".", "--protocol", "places2017"], "with --categories FILE a folder of Places-style PNGs"),
+        ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--split", "test"], "has no split 'test', only dev"),
+        ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--subset", "test"], "has no split 'test', only dev"),
+    ],
+)
+def test_what_contradicts_itself_is_one_sentence(words: list[str], output: str, capsys: Any) -> None:
+    assert main(["score", *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert output in line
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """A folder of Places-style PNGs, one of them in capitals, and their categories."""
+    folder = tmp_path / "png files"
+    folder.mkdir()
+    green = np.zeros((40, 50), np.uint8)
+    green[5:20, 5:30], green[25:35, 10:40] = 3, 9
+    for name in ("a.png", "b.PNG"):
+        Image.fromarray(np.stack([green // 3, green, green * 0], axis=2)).save(folder / name)
+    listing = tmp_path / "imgCatIds.json"
+    categories = [{"id": 1, "name": "bed"}, {"id": 3, "name": "flag"}]
+    images = [{"file_name": f"{name}.jpg", "id": k, "width": 50, "height": 40} for k, name in enumerate("ab")]
+    listing.write_text(json.dumps({"categories": categories, "images": images}))
+    return folder, listing
+
+
+def test_the_converter_is_called_as_the_official_one(places: tuple[Path, Path], tmp_path: Path, capsys: Any) -> None:
+    folder, listing = places
+    ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
+    assert main(["convert", "places", str(folder), str(ours), "--categories", str(listing)]) == 0
+    official = ["--ann_dir", str(folder), "--imgCatIdsFile", str(listing), "--output_json", str(theirs)]
+    assert main(["convert", *official]) == 0
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert len(json.loads(ours.read_text())["annotations"]) == 4
+    assert main(["convert", "places", *official]) == 0
+    capsys.readouterr()
+    assert main(["convert", *official[:4]]) == 2
+    assert "convert needs OUT or --output_json" in capsys.readouterr().err
+    assert main(["convert", "places", str(folder), str(ours), *official]) == 2
+    assert "OUT or --output_json, and only one of them" in capsys.readouterr().err
+    assert main(["convert", *official[:4], "--output_json", str(tmp_path / "no/such/x.json")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_folder_of_pngs_is_a_truth(places: tuple[Path, Path], tmp_path: Path, capsys: Any) -> None:
+    folder, listing = places
+    document, out = tmp_path / "truth.json", tmp_path / "scores.json"
+    main(["convert", "places", str(folder), str(document), "--categories", str(listing)])
+    annotations = json.loads(document.read_text())["annotations"]
+    found = tmp_path / "found.json"
+    found.write_text(json.dumps([{**one, "score": 0.5 + 0.1 * k} for k, one in enumerate(annotations[:3])]))
+    answers, digests = [], []
+    for truth in (["--truth", str(folder), "--categories", str(listing)], ["--truth", str(document)]):
+        assert main(["score", str(found), *truth, "--protocol", "places2017", "--json", str(out)]) == 0
+        answers.append(json.loads(out.read_text()))
+        digests.append(answers[-1]["provenance"].pop("truth"))
+    assert answers[0] == answers[1]
+    assert [digest.split(":")[0] for digest in digests] == ["folder", "file"]
+    assert 0.5 < answers[0]["result"][0]["val"]["AP"] < 1
+    official = ["--preds_json", str(found), "--dataset_json", str(folder), "--imgCatIdsFile", str(listing)]
+    assert main(["score", *official]) == 0
+    assert "places2017-official" in capsys.readouterr().err
+
+
+@needs_shared
+def test_a_folder_of_pngs_scores_as_the_golden_document(tmp_path: Path) -> None:
+    import gzip
+
+    listing, out = tmp_path / "listing.json", tmp_path / "scores.json"
+    listing.write_bytes(gzip.decompress((INSTANCES / "places_inputs/official_converter_gt.json.gz").read_bytes()))
+    preds = str(INSTANCES / "places_inputs/preds.json.gz")
+    truth = ["--truth", str(PNGS), "--categories", str(listing)]
+    assert main(["score", preds, *truth, "--protocol", "places2017-official", "--json", str(out)]) == 0
+    runs = json.loads((INSTANCES / "golden_places.json").read_text())["runs"]
+    golden = runs["ids_from_0_as_official_converter|percat255_as_official"]["stats"]
+    assert json.loads(out.read_text())["result"][0]["val"] == pytest.approx(golden, abs=1e-12)
+
+
+# ── files that are written ──────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("what", [["--truth", TRUTH, "--protocol", "places2017"], ["--phase", "instances-dev"]])
+def test_instances_have_csv_files_too(what: list[str], tmp_path: Path) -> None:
+    folder, out = tmp_path / "csv", tmp_path / "scores.json"
+    assert main(["score", SHARP, *what, "--csv", str(folder), "--json", str(out)]) == 0
+    document = json.loads(out.read_text())
+    with open(folder / "global_results-dev.csv", newline="") as file:
+        header, values = list(csv.reader(file))
+    assert header[:4] == ["AP", "AP50", "AP75", "APs"]
+    assert values == [f"{document['result'][0]['dev'][name]:.3f}" for name in header]
+    with open(folder / "per-category_results-dev.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["Category", "Id", "AP", "AP50", "AP75", "AR"]
+    assert [(row["Category"], row["Id"], row["AR"]) for row in rows] == [
+        (row["name"], str(row["id"]), f"{row['AR']:.3f}") for row in document["categories"]
+    ]
+
+
+@pytest.mark.parametrize("option", ["--csv", "--json"])
+def test_what_cannot_be_written_is_said_before_anything_is_scored(
+    option: str, root: Path, results: Path, tmp_path: Path, capsys: Any
+) -> None:
+    taken = {"--csv": results / "dog/00000.png", "--json": tmp_path}[option]
+    for path in (taken, results / "dog/00000.png/below"):
+        words = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
+        assert main(words) == 2, "the results that are not there were not looked for"
+        assert re.fullmatch(r"segjudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="ROOT MAY WRITE EVERYWHERE")
+def test_a_read_only_folder_is_said(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o500)
+    words = ["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--csv", str(folder)]
+    assert main(words) == 2
+    assert "cannot be written (Permission denied)" in capsys.readouterr().err
+
+
+def test_csv_files_in_the_results_folder_are_no_obstacle(root: Path, results: Path, tmp_path: Path) -> None:
+    assert scored(results, root, tmp_path, "--csv", str(results)) == 0.75
+    (results / "global_results-val.csv").write_text("J&F-Mean\n1.000\n")
+    assert scored(results, root, tmp_path) == 0.75, "what a file says of the results is not believed"
+
+
+# ── show ────────────────────────────────────────────────────────────────────
+
+
+def test_the_truth_is_drawn_alone(tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "page"
+    assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 0
+    assert "12 images" in capsys.readouterr().out
+    page = (out / "index.html").read_text()
+    assert page.count("<figure>") == 12
+    assert "<h1>Truth</h1>" in page
+    assert "missed" not in page.partition("<main")[2]
+    with Image.open(out / "images/1.png") as image:
+        assert image.size == (320, 240 + 26)
+        assert len(image.getcolors(1 << 20) or []) > 3
+
+
+def test_pngs_are_drawn_without_converting_them_first(places: tuple[Path, Path], tmp_path: Path, capsys: Any) -> None:
+    folder, listing = places
+    words = ["show", "--truth", str(folder), "--categories", str(listing), "--out", str(tmp_path / "page")]
+    assert main(words) == 0
+    assert "a.jpg: 2 instances" in (tmp_path / "page/index.html").read_text()
+    assert main([*words[:3], "--out", str(tmp_path / "page")]) == 2
+    assert "with --categories FILE" in capsys.readouterr().err
+
+
+# ── what people type by mistake ─────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["method/", "a/method", "Ünïcode ☃ and spaces"])
+def test_folders_by_any_name(name: str, root: Path, tmp_path: Path) -> None:
+    folder_of(tmp_path / "r" / name)
+    assert scored(f"{tmp_path / 'r'}/", root, tmp_path) == 0.75
+
+
+def test_capital_endings(root: Path, tmp_path: Path) -> None:
+    assert scored(folder_of(tmp_path / "capital", ending="PNG"), root, tmp_path) == 0.75
+
+
+def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
+    assert scored(root, root, tmp_path) == 1.0
+    assert scored(root / "Annotations/480p", root, tmp_path) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("results", "truth", "protocol", "code", "words"),
+    [
+        ("packed", "packed", "davis2017", 1, "is an annotation file that `pack` made, not results"),
+        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive among the files. Unpack it"),
+        ("other subset", "root", "davis2017", 1, r"no folder is named as a sequence of this phase \(dog, cat\)"),
+        ("sharp", "root", "davis2017", 1, "is JSON, but not an object of sequences"),
+        ("results", "instances", "davis2017", 3, "holds instances, not sequences; choose another"),
+        ("results", "packed", "coco", 3, "holds sequences, not instances; choose another"),
+        ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),
+        ("sharp", "sharp", "coco", 3, "is JSON, but not an annotation file in COCO's format"),
+        ("sharp", "zip in zip", "coco", 3, "holds no JSON file; an annotation file has one"),
+        ("results", "empty", "davis2017", 3, "holds no PNG masks"),
+        ("sharp", "empty", "coco", 2, "is a folder. The truth of instances is COCO's JSON"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(
+    results: str, truth: str, protocol: str, code: int, words: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    places = {name: tmp_path / name for name in ("packed", "zip in zip", "other subset", "empty", "results")}
+    places |= {"root": root, "sharp": Path(SHARP), "instances": Path(TRUTH), "png": tmp_path / "results/dog/00000.png"}
+    folder_of(tmp_path / "results")
+    folder_of(tmp_path / "other subset", ("train-only",))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "zip in zip").write_bytes(zipped({"results.zip": label_zip({"dog": [TWO] * 6})}))
+    main(["pack", "--layout", "davis2017", "--root", str(root), "--out", str(tmp_path / "packed")])
+    capsys.readouterr()
+    assert main(["score", str(places[results]), "--truth", str(places[truth]), "--protocol", protocol]) == code
+    output = capsys.readouterr().err.strip()
+    assert len(output.splitlines()) == 1
+    assert re.search(words, output), output
+
+
+INSTANCE_UPLOADS: dict[str, bytes] = {
+    "nothing": b"",
+    "masks": label_zip({"dog": [TWO]}),
+    "one mask": png(TWO),
+    "text": b"hello",
+    "a bomb": b"\x1f\x8b" + b"x" * 40,
+    "archives": zipped({"a.zip": zipped({})}),
+    "pdf": b"%PDF-1.4",
+    "two documents": zipped({"a.json": b"[]", "b.json": b"[]"}),
+    "sequences": b'{"dog": {"1": []}}',
+    "deep": zipped({"/".join("abcdefghijklmn") + ".json": b"[]"}),
+    "nested": b"[" * 100_000,
+    "no end": b'[{"image_id": 1',
+    "costly": b"[" + b"[]," * 3_000_000 + b"[]]",
+}
+
+
+@pytest.mark.parametrize("data", INSTANCE_UPLOADS.values(), ids=list(INSTANCE_UPLOADS))
+def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "upload"
+    path.write_bytes(data)
+    with pytest.raises(SubmissionError) as caught:
+        evaluate(TRUTH, str(path), "instances-dev")
+    assert "your file" in str(caught.value) or ": " in str(caught.value)
+    assert "PNG masks" not in str(caught.value)
+    assert "not your fault" not in str(caught.value)
+
+
+def test_counts_agree_with_their_verbs() -> None:
+    assert [counted(count, "frame") for count in (0, 1, 2, 2000)] == ["0 frames", "1 frame", "2 frames", "2,000 frames"]
+    assert counted(1, "sequence", 3) == "1 of 3 sequences"
+    assert counted(1, "sequence", 1) == "1 of 1 sequence"
+    assert [verb(count, "is", "are") for count in (0, 1, 2)] == ["are", "is", "are"]
+
+
+@pytest.mark.parametrize(("protocol", "words"), [("mosev2", "(scored as 0)"), ("sav", "(left out of the means)")])
+def test_a_missing_sequence_is_counted_in_plain_english(
+    protocol: str, words: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    results = folder_of(tmp_path / "one", ("dog",))
+    main(["score", str(results), "--truth", str(root), "--protocol", protocol])
+    assert f"your file: 1 of 2 sequences is missing: cat {words}" in capsys.readouterr().err
+    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
+    assert "your file: 1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
+
+
+# ── truths of another family ────────────────────────────────────────────────
+
+
+FAMILIES = ("davis2017", "coco", "vipseg", "vspw", "mots")
+
+
+@pytest.mark.parametrize("held", FAMILIES)
+def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, capsys: Any) -> None:
+    published = write_published(PROTOCOLS[held], str(tmp_path / "published"))
+    assert main(["new", str(tmp_path / "new"), "--protocol", held, "--truth", published]) == 0
+    packed = str(tmp_path / "new/annotations/val.zip")
+    for wanted in set(FAMILIES) - {held}:
+        for truth in (packed, published):
+            capsys.readouterr()
+            code = main(["score", str(STRONG), "--truth", truth, "--protocol", wanted])
+            text = capsys.readouterr().err
+            if truth == packed:
+                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].track}, ")) == (3, True)
+            else:  # any folder of PNGs is a truth of classes, and any text one of tracks
+                assert code in (0, 1, 2, 3)
+                assert "defect" not in text
+                assert code != 3 or "your submission" not in text
+
+
+@pytest.mark.parametrize("command", [["score", str(STRONG)], ["report"], ["compare", str(STRONG), f"b={STRONG}"]])
+def test_a_packed_truth_without_splits_is_refused(command: list[str], tmp_path: Path, capsys: Any) -> None:
+    packed = tmp_path / "packed.zip"
+    sequence_truth.write(str(packed), {})
+    words = ["--truth", str(packed), "--protocol", "davis2017", *(["--out", "x.html"] if command == ["report"] else [])]
+    assert main([*command, *words]) == 3
+    assert "holds no splits, so nothing can be scored. Pack it anew" in capsys.readouterr().err

@@ -1,0 +1,231 @@
+"""`segjudge compress`: smaller uploads with the same masks, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segjudge
+from segjudge.cli import main
+from segjudge.datasets import compression
+from segjudge.evaluation_script.masks import png as mask_png
+from segjudge.masks.run_lengths import runs_of_mask
+from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
+from tests.golden.pairs import frames_of
+from tests.shared import needs_shared
+
+#: Each with the share of their PNGs' bytes that real results may take.
+PAIRS = {"A": 0.35, "B": 0.65}
+
+
+def folder_of(path: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def bytes_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.png"))
+
+
+def scores_of(results: Path, truth: Path, protocol: str) -> Any:
+    scored = segjudge.score(results, truth, protocol)
+    return scored.metrics, scored.tables, scored.warnings
+
+
+@pytest.mark.parametrize("ending", [".json.gz", ".zip"])
+@pytest.mark.parametrize("protocol", ["davis2017", "vos-benchmark", "lvos", "vost", "mosev2"])
+def test_compressed_results_score_to_the_same_bits(ending: str, protocol: str, tmp_path: Path) -> None:
+    out = tmp_path / f"results{ending}"
+    assert main(["compress", str(STRONG), "--out", str(out)]) == 0
+
+    assert out.stat().st_size < STRONG.stat().st_size
+    assert scores_of(out, ANNOTATIONS, protocol) == scores_of(STRONG, ANNOTATIONS, protocol)
+
+
+@pytest.mark.long
+@needs_shared
+@pytest.mark.parametrize(("pair", "most"), PAIRS.items())
+def test_real_results_become_as_small_as_is_promised(
+    pair: str, most: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, truth, out = tmp_path / "results", tmp_path / "truth", tmp_path / "results.json.gz"
+    for place, (sequence, rows) in enumerate(groupby(frames_of(pair), key=lambda row: row[0])):
+        if place == 3:
+            break
+        for _, k, *sides in rows:
+            for folder, side in zip((truth, results), sides, strict=True):
+                path = folder / sequence / f"{k:05d}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(side).save(path)
+
+    assert main(["compress", str(results), "--out", str(out)]) == 0
+
+    before, after = bytes_of(results), out.stat().st_size
+    assert after <= most * before
+    assert capsys.readouterr().out.startswith(f"{out}: {after:,} bytes instead of {before:,}, {after / before:.0%}\n")
+    assert scores_of(out, truth, "vos-benchmark") == scores_of(results, truth, "vos-benchmark")
+
+
+def test_object_folders_keep_their_names_and_what_they_share(tmp_path: Path) -> None:
+    mask = np.zeros((120, 160), np.uint8)
+    mask[20:60, 10:90] = 255
+    files = {f"video/{label}/{k:05d}.png": png(np.roll(mask, k)) for label in ("000", "007") for k in range(5)}
+    results, out = folder_of(tmp_path / "results", files), tmp_path / "results.json.gz"
+
+    assert main(["compress", str(results), "--out", str(out)]) == 0
+
+    document = json.loads(gzip.decompress(out.read_bytes()))
+    assert list(document) == ["video"]
+    assert list(document["video"]) == ["000", "007"]
+    assert scores_of(out, results, "sav") == scores_of(results, results, "sav")
+
+
+def test_objects_that_nothing_is_predicted_for_and_those_called_0_are_kept(tmp_path: Path) -> None:
+    empty, full = png(np.zeros((60, 90), np.uint8)), png(np.full((60, 90), 255, np.uint8), compress_level=0)
+    names = {f"{video}/{label}/{k}.png" for video in "ab" for label in "01" for k in range(3)}
+    folder = folder_of(tmp_path / "r", {name: full if name.startswith("a/0") else empty for name in names})
+    out = tmp_path / "r.json.gz"
+    assert main(["compress", str(folder), "--out", str(out)]) == 0
+    document = json.loads(gzip.decompress(out.read_bytes()))
+    assert {video: sorted(objects) for video, objects in document.items()} == {"a": ["0", "1"], "b": ["0", "1"]}
+    assert [mask["counts"] for mask in document["a"]["0"]] == ["0hX5"] * 3
+
+
+def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
+    labels = np.zeros((50, 70), np.uint8)
+    labels[5:30, 5:40] = 1
+    palette = Image.fromarray(labels * 20)
+    palette.putpalette(mask_png.davis_palette().tobytes())
+    kept = io.BytesIO()
+    palette.save(kept, "PNG")
+    files = {"a/1.png": png(labels), "a/2.png": png(labels * 3), "a/3.png": kept.getvalue()}
+    files |= {"b/1.png": png(labels.astype(np.uint16) * 300), "b/2.png": png(mask_png.davis_palette()[labels * 9])}
+    source, out = tmp_path / "source.zip", tmp_path / "out.zip"
+    source.write_bytes(zipped(files | {"readme.txt": b"0" * 999}, zipfile.ZIP_STORED))
+
+    assert main(["compress", str(source), "--out", str(out)]) == 0
+
+    small = files_of(out)
+    assert {name: mask_png.read_labels(data, (50, 70)).tolist() for name, data in small.items()} == {
+        name: mask_png.read_labels(data, (50, 70)).tolist() for name, data in files.items()
+    }
+    assert all(len(small[name]) <= len(files[name]) for name in files)
+    assert np.array(Image.open(io.BytesIO(small["a/2.png"]))).max() == 3  # what other evaluators read
+
+
+def test_instances_are_gzipped(tmp_path: Path) -> None:
+    source, out = ROOT / "examples/instances-dev/sharp.json", tmp_path / "sharp.json.gz"
+    truth = ROOT / "annotations/instances-dev.zip"
+
+    assert main(["compress", str(source), "--out", str(out)]) == 0
+
+    assert scores_of(out, truth, "coco") == scores_of(source, truth, "coco")
+    assert main(["compress", str(out), "--out", str(tmp_path / "again.json.gz")]) == 1  # not smaller
+
+
+def test_what_would_become_larger_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(1)
+    noise = [png(generator.integers(0, 2, (64, 64)).astype(bool)) for _ in range(2)]
+    files = {f"a/{k}.png": mask for k, mask in enumerate(noise)}
+    results, out = folder_of(tmp_path / "results", files), tmp_path / "out.json.gz"
+
+    assert main(["compress", str(results), "--out", str(out)]) == 1
+
+    assert "so nothing was written" in capsys.readouterr().err
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["method-1/dog/1.png", "method-2/dog/1.png"], "which folders are sequences"),
+        (["dog/9.png", "dog/10.png"], "names are in different order"),
+        (["Annotations/dog/1.png", "other/dog/1.png"], "of which 1 belong"),
+        (["1.png", "2.png"], "which folders are sequences"),
+    ],
+)
+def test_run_lengths_are_not_written_where_the_sequences_or_frames_are_not_sure(
+    names: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = folder_of(tmp_path / "results", dict.fromkeys(names, png(np.ones((20, 20), np.uint8))))
+
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_grey_levels_are_no_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grey = np.tile(np.arange(0, 256, 50, np.uint8), (20, 20))
+    results = folder_of(tmp_path / "results", {"dog/1.png": png(grey)})
+
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
+    assert "may be grey levels" in capsys.readouterr().err
+
+
+def test_the_ids_of_segments_and_the_json_beside_them_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where every id is a colour of DAVIS's palette: as palette PNGs they would be no ids any more."""
+    pictures = {}
+    for name, ids in {"davis": (0, 128, 128 << 8), "other": (7, 300, 70_000)}.items():
+        colours = np.repeat(np.array([[k & 255, k >> 8 & 255, k >> 16] for k in ids], np.uint8), 40, axis=0)
+        out = io.BytesIO()
+        Image.fromarray(np.repeat(colours[:, None], 160, axis=1)).save(out, "PNG", compress_level=1)
+        pictures[f"masks/{name}.png"] = out.getvalue()
+    document = json.dumps({"annotations": [{"file_name": f"{name}.png"} for name in ("davis", "other")]}).encode()
+    results = folder_of(tmp_path / "results", {"masks.json": document, **pictures})
+
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.zip")]) == 0
+
+    written = files_of(tmp_path / "out.zip")
+    assert written.keys() == {"masks.json", *pictures}
+    assert written["masks.json"] == document
+    for name, data in pictures.items():
+        assert np.array_equal(mask_png.read_codes(written[name], (120, 160)), mask_png.read_codes(data, (120, 160)))
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
+    assert "masks.json: describes segments" in capsys.readouterr().err
+
+
+def test_a_png_that_holds_no_labels_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (20, 20), (1, 2, 3)).save(out, "PNG")
+    results = folder_of(tmp_path / "results", {"dog/1.png": out.getvalue()})
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.zip")]) == 1
+    assert "dog/1.png: is a colour image whose pixel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", [".json.gz", ".zip"])
+def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison reads what was written, so that a fault of the writer cannot reach a participant."""
+    mask = np.zeros((120, 160), np.uint8)
+    mask[20:60, 10:90] = 1
+    results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
+    moved = np.roll(mask, 1)
+    monkeypatch.setattr(compression, "_runs_of", lambda *_: runs_of_mask(moved > 0))
+    monkeypatch.setattr(compression, "_smallest", lambda *_, **__: png(moved, optimize=True))
+
+    assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_run_lengths_are_those_of_the_whole_frame() -> None:
+    """Also where an object reaches from the lower to the upper edge, so that a run goes on in the next column."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        height, width = rng.integers(1, 90, 2).tolist()
+        masks = [np.kron(rng.random((3, 3)) < 0.5, np.ones((30, 30)))[:height, :width] > 0 for _ in range(3)]
+        stack = stack_of(*masks)
+        for place in np.flatnonzero(stack.area).tolist():
+            assert compression._runs_of(stack, place, (height, width)) == runs_of_mask(masks[place])
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    assert main(["compress", str(STRONG), "--out", str(tmp_path / "out.7z")]) == 2

@@ -1,0 +1,49 @@
+"""The demo data of the repository is what `segjudge demo` makes."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from segjudge.datasets.demo import SEED
+from segjudge.datasets.demo.make import make
+from tests.builders import ROOT
+
+
+def content(path: Path) -> Any:
+    """What a file holds, whatever library deflated it."""
+    if path.suffix == ".json":
+        return json.loads(path.read_text())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    return {
+        name: np.array(Image.open(io.BytesIO(data))).tolist() if name.endswith(".png") else data
+        for name, data in members.items()
+    }
+
+
+def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
+    made = [Path(path) for path in make(str(tmp_path), SEED)]
+
+    kept = {
+        path.relative_to(ROOT)
+        for folder in ("annotations", "examples")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    }
+    assert {path.relative_to(tmp_path) for path in made} == kept
+    for path in made:
+        assert content(path) == content(ROOT / path.relative_to(tmp_path)), path.name
+    assert sum(path.stat().st_size for path in made) < 2_000_000
+
+
+def test_another_seed_makes_other_data(tmp_path: Path) -> None:
+    make(str(tmp_path), SEED + 1)
+    name = "examples/sequences-dev/strong.zip"
+    assert content(tmp_path / name) != content(ROOT / name)

@@ -1,0 +1,258 @@
+"""Kinds of error of detections: TIDE's numbers, to 1e-9, and made-up images with one known error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.counts import decoded
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
+from segjudge.evaluation_script.families.instances.submission import read_records
+from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
+from segjudge.families.instances.judged import JudgedDetections, confusion, judged
+from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error
+from segjudge.scoring.requests import LOCAL_LIMITS
+from tests.builders import score_instances
+from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
+from tests.shared import needs_shared
+
+HOTCOCO = REPORTS / "instances/golden_hotcoco.json"
+TIDE = REPORTS / "instances/golden_tide.json"
+HAND_MADE = REPORTS / "instances/hand_made.json"
+EXACT = 1e-9
+COCO = INSTANCES / "coco100"
+FILES = {
+    "coco100-mask": (COCO / "instances_val2014_100.json", COCO / "instances_val2014_fakesegm100_results.json"),
+    "coco100-box": (COCO / "instances_val2014_100.json", COCO / "instances_val2014_fakebbox100_results.json"),
+    "places": (GOLDEN / "places/official_converter_gt.json.gz", GOLDEN / "places/preds.json.gz"),
+}
+RUNS = json.loads(TIDE.read_text())["runs"] if TIDE.exists() else {}
+
+
+def read_json(path: Path) -> Any:
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+
+
+def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
+    """The same documents as TIDE takes them: images in the order of the file, every category an equal."""
+    numbers = {image["id"]: number for number, image in enumerate(truth["images"])}
+    for image in truth["images"]:
+        image["id"] = numbers[image["id"]]
+    for one in (*truth["annotations"], *records):
+        one["image_id"] = numbers[one["image_id"]]
+    listed = {category["id"] for category in truth["categories"]}
+    unlisted = {one["category_id"] for one in truth["annotations"]} - listed
+    truth["categories"] += [{"id": number, "name": str(number)} for number in sorted(unlisted)]
+    return json.dumps(truth).encode(), json.dumps(records).encode()
+
+
+def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetections:
+    """The detections of a golden run, judged by its rules."""
+    if key == "hand-made":
+        document = read_json(HAND_MADE)
+        sides = document["truth"], document["records"]
+    else:
+        sides = tuple(map(read_json, next(files for name, files in FILES.items() if key.startswith(name))))
+    truth, results = as_tide_reads(*sides)
+    (folder / "results.json").write_bytes(results)
+    protocol = INSTANCE_PROTOCOLS["coco-box" if run["mode"] == "bbox" else "coco"]
+    protocol = replace(protocol, cap=PER_IMAGE, detections=(run["cap"],))
+    known = instance_truth.read_document(truth, key)
+    records = read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS)
+    return judged(records, known, protocol, run["foreground"])
+
+
+@needs_shared
+@pytest.mark.parametrize("key", RUNS)
+def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
+    run = RUNS[key]
+    found = judged_as_in(run, key, tmp_path)
+    errors = errors_of(found, as_tide=True)
+
+    names = [*KINDS]
+    kinds = {
+        str(record): names[kind]
+        for record, kind in zip(found.record.tolist(), errors.kind.tolist(), strict=True)
+        if kind != RIGHT
+    }
+    assert kinds == run["kind_of_detection"]
+    assert {**{name: list(kinds.values()).count(name) for name in names}, "Miss": int(errors.missed.sum())} == run[
+        "count"
+    ]
+    assert int((~found.used & ~found.crowd).sum()) == run["missed"]
+    by_category = {
+        str(category.id): value * 100
+        for category, value in zip(found.truth.categories, errors.precision.tolist(), strict=True)
+        if not np.isnan(value)
+    }
+    assert by_category == pytest.approx(run["AP_by_category"], abs=EXACT)
+    assert errors.average(errors.precision) * 100 == pytest.approx(run["AP"], abs=EXACT)
+    costs = {name: 100 * cost for name, cost in errors.costs().items()}
+    assert costs == pytest.approx({**run["main"], **run["special"]}, abs=EXACT)
+
+
+def coco(key: str) -> JudgedDetections:
+    """The hundred images, with masks or with boxes, judged as COCO does."""
+    truth, results = FILES[key]
+    protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
+    known = instance_truth.read(str(truth))["val"]
+    return judged(read_records(str(results), known.images, protocol, LOCAL_LIMITS), known, protocol)
+
+
+@needs_shared
+@pytest.mark.parametrize(("key", "run"), [("coco100-mask", "coco100-segm"), ("coco100-box", "coco100-bbox")])
+def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: str) -> None:
+    theirs, found = read_json(HOTCOCO)["runs"][run], coco(key)
+    mine = calibration(found)
+    assert (mine.error, mine.largest) == pytest.approx((theirs["calibration"]["ece"], theirs["calibration"]["mce"]))
+    bins = theirs["calibration"]["bins"]
+    assert mine.counts.tolist() == [one["count"] for one in bins]
+    assert mine.scores == pytest.approx([one["avg_confidence"] for one in bins], abs=EXACT)
+    assert mine.shares == pytest.approx([one["avg_accuracy"] for one in bins], abs=EXACT)
+    table = confusion(found)
+    rows, columns = np.nonzero(table)
+    cells = [list(cell) for cell in zip(rows.tolist(), columns.tolist(), table[rows, columns].tolist(), strict=True)]
+    assert cells == theirs["confusion"]["matrix"]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["ordinary", "id-zero"])
+def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> None:
+    folder = TRACKS_DATA / "vis"
+    truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
+    known = instance_truth.read(str(truth))["val"]
+    protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
+    errors = errors_of(
+        judged(read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    )
+    score = score_instances(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
+    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
+
+
+@needs_shared
+@pytest.mark.parametrize("key", ["coco100-mask", "coco100-box"])
+def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
+    found, results = coco(key), FILES[key][1]
+    protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
+    rules = ScoringRules(protocol, LOCAL_LIMITS)
+    counted = instances.OpenedRecords(str(results), found.truth, protocol, rules).counted()
+    score = counted.compute()
+    (block,) = counted.state_dict().values()
+    detections = decoded(block).detections
+    assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == found.right.sum()
+    assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == found.ignored.sum()
+    errors = errors_of(found)
+    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
+
+
+# ── made-up images ──────────────────────────────────────────────────────────
+
+
+def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: Path) -> JudgedDetections:
+    """Boxes [image, category, box, crowd] and [image, category, box, score] in images of 100 x 100 pixels."""
+    document = {
+        "images": [{"id": number, "width": 100, "height": 100} for number in (1, 2, 3)],
+        "categories": [{"id": number, "name": name} for number, name in ((1, "dog"), (2, "cat"))],
+        "annotations": [
+            {"id": number, "image_id": image, "category_id": category, "bbox": box, "area": box[2] * box[3],
+             "iscrowd": crowd, "segmentation": [[0, 0, 9, 0, 9, 9, 0, 9]]}
+            for number, (image, category, box, crowd) in enumerate(instances_of, 1)
+        ],
+    }  # fmt: skip
+    records = [
+        {"image_id": image, "category_id": category, "bbox": box, "score": score}
+        for image, category, box, score in detections
+    ]
+    (folder / "results.json").write_text(json.dumps(records))
+    known, protocol = (
+        instance_truth.read_document(json.dumps(document).encode(), "truth"),
+        INSTANCE_PROTOCOLS["coco-box"],
+    )
+    return judged(read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+
+
+LEFT, RIGHTMOST, SHIFTED = [0, 0, 20, 20], [70, 70, 20, 20], [8, 0, 20, 20]
+
+
+def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
+    found = made_up(
+        [[1, 1, LEFT, 0], [2, 1, LEFT, 0], [3, 2, LEFT, 0]],
+        [[1, 1, LEFT, 0.9], [1, 1, RIGHTMOST, 0.5], [2, 1, LEFT, 0.5], [3, 2, LEFT, 0.3], [3, 1, RIGHTMOST, 0.2]],
+        tmp_path,
+    )
+    dogs, everything = best_threshold(found, 0), best_threshold(found)
+    assert dogs is not None
+    assert (dogs.score, dogs.f1, dogs.precision, dogs.recall) == pytest.approx((0.5, 4 / 5, 2 / 3, 1))
+    assert everything is not None
+    assert (everything.score, everything.f1) == pytest.approx((0.3, 6 / 7))
+    counts = by_image(found, 0.5)
+    assert [counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist()] == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
+    assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 1, "mixed": 0}
+    assert counts.f1 == pytest.approx([2 / 3, 1, 0])
+
+
+def test_nothing_right_has_no_threshold(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
+    assert best_threshold(found) is None
+    assert located_error(found) == pytest.approx(0.5)
+    assert errors_of(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
+
+
+def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
+    errors = errors_of(found)
+    assert errors.missed.tolist() == [True, False]
+    assert errors.average(errors.precision) == 0
+    assert confusion(found).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert calibration(found).error == 0
+    assert located_error(found) is None
+
+
+def test_images_without_instances_hold_false_alarms_alone(tmp_path: Path) -> None:
+    found = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
+    errors = errors_of(found)
+    assert [*KINDS][errors.kind[0]] == "Bkg"
+    assert (errors.average(errors.precision), best_threshold(found)) == (0, None)
+
+
+def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
+    found = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
+    assert found.ignored.tolist() == [True, False]
+    assert confusion(found).sum() == 1
+    assert by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
+
+
+def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
+    errors = errors_of(found)
+    assert found.ignored.tolist() == [True]
+    assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
+
+
+def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
+    found = made_up(
+        [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
+    )
+    names = [*KINDS]
+    assert [names[kind] if kind >= 0 else "right" for kind in errors_of(found).kind] == ["Cls", "right", "Bkg"]
+    assert confusion(found).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
+    assert confusion(found, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_only_the_best_of_several_is_repaired(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
+    errors = errors_of(found)
+    assert errors.target.tolist() == [0, 0, 0]
+    assert errors.costs() == pytest.approx(
+        {"Cls": 0, "Loc": 1, "Both": 0, "Dupe": 0, "Bkg": 0, "Miss": 0, "FalsePos": 0, "FalseNeg": 0}, abs=EXACT
+    )

@@ -1,0 +1,435 @@
+"""What a submission of instance masks may cost, and numbers and characters that no honest one holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files.json_limits import read_json
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks import polygons
+from segjudge.evaluation_script.masks import run_lengths as rle
+from tests.builders import score_instances, zipped
+
+coco = pytest.importorskip("pycocotools.mask")
+
+HEIGHT, WIDTH = SIZE = (480, 640)
+PIXELS = HEIGHT * WIDTH
+EMPTY = rle.compressed([PIXELS])
+NOISE = rle.compressed([1] * PIXELS)
+
+#: What the reader may take: this much anyway, and this much for each byte.
+MEMORY_ANYWAY, MEMORY_PER_BYTE = 64 << 20, 12
+#: And this many times the CPU of `json.loads`.
+JSON_LOADS = 10
+
+TRUTH = {
+    "images": [{"id": 1, "height": HEIGHT, "width": WIDTH}],
+    "categories": [{"id": 1, "name": "bed"}],
+    "annotations": [
+        {
+            "id": 1,
+            "image_id": 1,
+            "category_id": 1,
+            "area": 100,
+            "iscrowd": 0,
+            "segmentation": {"size": [HEIGHT, WIDTH], "counts": rle.compressed([5, 100, PIXELS - 105])},
+        }
+    ],
+}
+
+
+def record(segmentation: Any = None, **others: Any) -> dict[str, Any]:
+    mask = {"size": [HEIGHT, WIDTH], "counts": EMPTY} if segmentation is None else segmentation
+    return {"image_id": 1, "category_id": 1, "score": 0.9, "segmentation": mask, **others}
+
+
+def with_counts(counts: Any) -> dict[str, Any]:
+    return record({"size": [HEIGHT, WIDTH], "counts": counts})
+
+
+def read(data: bytes, folder: Path, protocol: str = "places2017") -> instances.InstanceScore:
+    path = folder / "upload"
+    path.write_bytes(data)
+    known = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    return score_instances(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
+
+
+def outcome(data: bytes, folder: Path, protocol: str = "places2017") -> str:
+    """`scored`, or the refusal; anything else is a defect of ours and fails the test."""
+    try:
+        read(data, folder, protocol)
+    except SubmissionError as error:
+        return str(error)
+    return "scored"
+
+
+def repeated(one: Any, length: int) -> bytes:
+    text = one if isinstance(one, str) else json.dumps(one)
+    return ("[" + ", ".join([text] * max(1, length // (len(text) + 2))) + "]").encode()
+
+
+def noted(note: str) -> bytes:
+    return json.dumps([record(note=note), record()]).encode()
+
+
+def zigzag(corners: int) -> list[float]:
+    return [value for corner in range(corners) for value in ((0, 0) if corner % 2 else (WIDTH, HEIGHT))]
+
+
+def scattered(rings: int) -> list[list[int]]:
+    starts = [(7 * ring % WIDTH, 3 * ring % HEIGHT) for ring in range(rings)]
+    return [[x, y, x + 2, y, x + 2, y + 2] for x, y in starts]
+
+
+#: Each makes about so many bytes of JSON.
+COSTLY: dict[str, Callable[[int], bytes]] = {
+    "good": lambda n: repeated(record(), n),
+    "borders-in-texts": lambda n: repeated(record(note="}, {" * 1500), n),
+    "borders-in-long-texts": lambda n: repeated(record(note="}, {" * (1 << 18)), n),
+    "escaped-borders": lambda n: repeated(record(note='\\"}, {\\' * 1000), n),
+    "borders-in-lists": lambda n: repeated(record(note=[{"a": 1}] * 3000), n),
+    "counts-of-zeros": lambda n: json.dumps([with_counts("0" * n)]).encode(),
+    "counts-of-noise": lambda n: repeated(with_counts(NOISE), n),
+    "counts-not-ascii": lambda n: json.dumps([with_counts("\u0100" * (n // 6))]).encode(),
+    "short-lists": lambda n: repeated(with_counts([PIXELS]), n),
+    "long-lists": lambda n: repeated(with_counts([1] * PIXELS), n),
+    "small-polygons": lambda n: repeated(record([[1, 1, 5, 1, 5, 5]]), n),
+    "small-rings": lambda n: json.dumps([record(scattered(n // 25))]).encode(),
+    "long-outlines": lambda n: repeated(record([zigzag(200)]), n),
+    "endless-outline": lambda n: json.dumps([record([zigzag(n // 9)])]).encode(),
+    "zeros": lambda n: b"[" + b"0," * (n // 2) + b"0]",
+    "lists": lambda n: b"[" + b"[]," * (n // 3) + b"[]]",
+    "objects": lambda n: b"[" + b'{"":0},' * (n // 7) + b"{}]",
+    "lists-in-a-record": lambda n: json.dumps([record(note=[[]] * (n // 4))]).encode(),
+    "numbers-in-a-record": lambda n: json.dumps([record(note=[-9] * (n // 4))]).encode(),
+    "keys-in-a-record": lambda n: json.dumps([{str(key): 1 for key in range(n // 12)}]).encode(),
+    "long-text": lambda n: noted("a" * n),
+    "wide-text": lambda n: json.dumps(
+        [record(note="a" * (n // 2) + "\U0001f600" * (n // 8))], ensure_ascii=False
+    ).encode(),
+    "escaped-text": lambda n: noted("\u00e9" * (n // 6)),
+    "endless-text": lambda n: noted("a" * n)[:-200],
+    "bad-scores": lambda n: repeated(record(score="high"), n),
+    "a-few-bad-scores": lambda n: json.dumps(
+        [record(score=0.9 if k % 1000 else None) for k in range(n // 130)]
+    ).encode(),
+    "other-categories": lambda n: repeated(record(category_id=77), n),
+    "blanks": lambda n: b"[" + b" " * n + b"]",
+    "blanks-after": lambda n: b"[]" + b" " * n,
+    "deep": lambda n: b"[" * n,
+}
+
+
+def in_child(work: Callable[[], Any]) -> tuple[float, int]:
+    """CPU seconds and bytes beside those that this process holds already, of some work in a child."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            held = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            Path("/proc/self/clear_refs").write_text("5")
+            started = time.process_time()
+            work()
+            seconds = time.process_time() - started
+            status = Path("/proc/self/status").read_text()
+            most = int(status.split("VmHWM:")[1].split()[0]) * 1024
+            os.write(writer, json.dumps([seconds, most - held]).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        answer = file.read()
+    os.waitpid(child, 0)
+    seconds, held = json.loads(answer)
+    return seconds, held
+
+
+def loaded(data: bytes) -> None:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", COSTLY)
+def test_whatever_is_sent_costs_memory_and_cpu_in_proportion(name: str, tmp_path: Path) -> None:
+    data = COSTLY[name](2_000_000)
+
+    for _ in range(6):  # CPU is not memory: other processes beside this one slow it down
+        anyway = in_child(lambda: outcome(b"[]", tmp_path))[0]  # what a submission costs that holds nothing
+        seconds, held = in_child(lambda: outcome(data, tmp_path))
+        allowed = anyway + JSON_LOADS * max(0.01, in_child(lambda: loaded(data))[0])
+        assert held <= MEMORY_ANYWAY + MEMORY_PER_BYTE * len(data)
+        if seconds <= allowed:
+            break
+    assert seconds <= allowed or "outline" in name  # what those cost is counted below
+
+
+class CountingDecoder:
+    """A decoder that counts the characters it looks at."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder, self.read = decoder, 0
+
+    def decode(self, text: str) -> Any:
+        self.read += len(text)
+        return self._decoder.decode(text)
+
+    def raw_decode(self, text: str, start: int) -> Any:
+        try:
+            found, stop = self._decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            self.read += (len(text) if "Unterminated" in error.msg else error.pos) - start
+            raise
+        self.read += stop - start
+        return found, stop
+
+
+@pytest.mark.parametrize("name", [name for name in COSTLY if name != "deep"])
+def test_every_byte_is_parsed_a_few_times_at_the_most(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = CountingDecoder(instance_json._DECODER)
+    monkeypatch.setattr(instance_json, "_DECODER", decoder)
+    data = COSTLY[name](3_000_000)
+    outcome(data, tmp_path)
+    assert decoder.read <= 5 * len(data)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 1000])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_wherever_a_piece_ends_the_records_are_the_same(
+    size: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = [
+        "}, {",
+        '"}, {"',
+        "\\",
+        "\\\\",
+        '\\"',
+        "é€\U0001f600",
+        "]",
+        '[{"a": "}, {"}, {}]',
+        {"a": [{"b": 1}, {"c": "},{"}]},
+    ]
+    sent = [record(score=k / 100, note=note, x=[1.5, -2, {"y": None}]) for k, note in enumerate(notes * 3)]
+    data = json.dumps(sent, ensure_ascii=False, indent=1 if size % 2 else None).encode()
+    monkeypatch.setattr(instance_json, "CHUNK_BYTES", size)
+    parts = (data[start : start + size] for start in range(0, len(data), size))
+    if jobs == 1:
+        assert [one for part in instance_json.json_parts(parts) for one in part.records] == sent
+    else:
+        raw = instance_json.raw_json_parts(parts)
+        assert not raw or b"".join(raw).count(b"image_id") == len(sent)
+
+
+#: Characters whose UTF-8 bytes, or whose replacement, could be read as run lengths.
+ODD = ["\u0100", "\u00ff", "\u00e9", "\ud800", "\udfff", "\U0001f600", "\0", "\x7f", "/", "p", "\n", "\u0130", "\uff10"]
+
+
+@pytest.mark.parametrize("place", ["start", "middle", "end", "alone"])
+@pytest.mark.parametrize("character", ODD, ids=[f"{ord(one):x}" for one in ODD])
+def test_a_character_that_run_lengths_do_not_have_never_reaches_pycocotools(
+    character: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pycocotools.mask.iou", lambda *_: pytest.fail("it was reached"))
+    text = TRUTH["annotations"][0]["segmentation"]["counts"]  # type: ignore[index]
+    counts = {
+        "start": character + text,
+        "middle": text[:2] + character + text[2:],
+        "end": text + character,
+        "alone": character,
+    }[place]
+    for others in ([], [record()] * 50):
+        data = json.dumps([*others, with_counts(counts)]).encode()
+        assert "run lengths do not have" in outcome(data, tmp_path)
+    with pytest.raises(Flaw, match="run lengths do not have"):
+        rle.runs_of(counts, PIXELS)
+
+
+def test_long_masks_are_judged_as_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    lot = np.random.default_rng(3)
+    for _ in range(300):
+        runs = lot.integers(0, 2000, int(lot.integers(1, 60))).tolist()
+        text = rle.compressed(runs)
+        wrong = text[: int(lot.integers(len(text)))] + chr(int(lot.integers(40, 115))) + text[3:]
+        pixels = np.array([sum(runs)] * 2)
+        short = rle.check_many([text, wrong], pixels)
+        monkeypatch.setattr(rle, "CHARACTERS", 9)
+        long = rle.check_many([text, wrong], pixels)
+        assert rle.runs_of(text, sum(runs)).tolist() == runs
+        monkeypatch.undo()
+        assert ((short.fault > 0) == (long.fault > 0)).all()
+        assert (short.area[short.fault == 0] == long.area[short.fault == 0]).all()
+
+
+NUMBERS = {
+    "10^400": "1" + "0" * 400,
+    "-10^400": "-1" + "0" * 400,
+    "10^30": "1" + "0" * 30,
+    "2^53+1": str(2**53 + 1),
+    "2^60": str(2**60),
+    "2^63": str(2**63),
+    "-2^63": str(-(2**63)),
+    "2^64": str(2**64),
+    "10^5000": "1" + "0" * 5000,
+    "1e400": "1e400",
+    "-1e400": "-1e400",
+    "nan": "NaN",
+    "inf": "-Infinity",
+    "-0.0": "-0.0",
+    "-0": "-0",
+    "1e308": "1e308",
+    "5e-324": "5e-324",
+    "true": "true",
+    "null": "null",
+    "1.0": "1.0",
+    "text": '"1"',
+    "surrogate": '"\\ud800"',
+    "list": "[1]",
+    "object": "{}",
+}
+MARK = "@number@"
+PLACES: dict[str, Any] = {
+    "score": record(score=MARK),
+    "image": record(image_id=MARK),
+    "category": record(category_id=MARK),
+    "height": record({"size": [MARK, WIDTH], "counts": EMPTY}),
+    "width": record({"size": [HEIGHT, MARK], "counts": EMPTY}),
+    "size": record({"size": MARK, "counts": EMPTY}),
+    "counts": with_counts(MARK),
+    "run": with_counts([MARK, 0]),
+    "corner": record([[1, 1, MARK, 5, 9, 9]]),
+    "ring": record([MARK]),
+    "mask": record(MARK),
+    "box": record(bbox=[1, 1, MARK, 5]),
+    "area": record(area=MARK),
+    "note": record(note=MARK),
+    "record": MARK,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_any_number_anywhere_is_scored_or_the_participants_mistake(number: str, place: str, tmp_path: Path) -> None:
+    one = json.dumps(PLACES[place]).replace(f'"{MARK}"', NUMBERS[number])
+    for protocol in ("coco-box",) if place == "box" else ("places2017",):
+        alone = outcome(f"[{one}]".encode(), tmp_path, protocol)
+        beside = [json.dumps(record(bbox=[1, 1, 2, 2], score=score)) for score in ("high", 0.5)]
+        others = [outcome(f"[{one}, {other}]".encode(), tmp_path, protocol) for other in beside]
+        assert (alone == "scored") == (others[1] == "scored"), others[1]
+        assert ("record 0" in alone) == ("record 0" in others[0])
+        if "record 0" in alone:
+            assert alone in others[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (2**53 + 1, "scored"),
+        (2**60, "scored"),
+        (2**63 - 1, "scored"),
+        (2**63, "has the category_id 9223372036854775808, which is larger than an id can be"),
+        (-(2**63), "scored"),
+        (-(2**63) - 1, "which is larger than an id can be"),
+        (10**30, "which is larger than an id can be"),
+    ],
+)
+def test_a_category_has_one_rule_whatever_stands_beside_it(number: int, words: str, tmp_path: Path) -> None:
+    beside: list[list[Any]] = [[], [record()], [record([[1, 1, 9, 1, 9, 9]])], [with_counts([PIXELS])]]
+    for others in beside:
+        assert words in outcome(json.dumps([record(category_id=number), *others]).encode(), tmp_path)
+
+
+def test_a_key_may_be_there_once_in_either_track(tmp_path: Path) -> None:
+    text = json.dumps([record()])
+    for key in ("score", "size", "counts", "note"):
+        twice = text.replace('"score"', f'"{key}": 1, "{key}": 2, "score"', 1).replace("note", "n\\u006fte", 1)
+        assert "twice in one object" in outcome(twice.encode(), tmp_path)
+    with pytest.raises(Flaw, match="the key a twice in one object"):
+        read_json(b'{"a": 1, "\\u0061": 2}', ArchiveLimits(), "[]")
+
+
+def test_rings_joined_in_parts_are_what_pycocotools_makes_of_all_at_once() -> None:
+    lot = np.random.default_rng(1)
+    for count in (1, 2, 15, 16, 17, 40, 300):
+        rings = [(lot.random(2 * int(lot.integers(3, 7))) * 80 - 10).tolist() for _ in range(count)]
+        whole = coco.merge(coco.frPyObjects(rings, 60, 50))["counts"].decode()
+        assert polygons.polygon_mask(rings, 60, 50) == whole
+
+
+def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    real = polygons.mask_of
+
+    def counted(rings: Any, height: int, width: int) -> str:
+        drawn.append(polygons.outlines([rings], np.array([WIDTH])).cost)
+        return real(rings, height, width)
+
+    monkeypatch.setattr(polygons, "mask_of", counted)
+    data = repeated(record([zigzag(3)]), 3_000_000)
+    assert "holds polygons whose outlines are" in outcome(data, tmp_path)
+    assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(
+        instance_json.CHUNK_BYTES
+    )  # the piece that was one too many
+    drawn.clear()
+    assert "outline is 799,969 pixels long; 250,000 is the limit" in outcome(
+        json.dumps([record([[*zigzag(1248), 0, 0]])]).encode(), tmp_path
+    )
+    assert not drawn
+
+
+def test_bad_records_are_counted_up_to_a_thousand(tmp_path: Path) -> None:
+    assert "1000 or more problems found" in outcome(repeated(record(score=None), 3_000_000), tmp_path)
+    assert "999 problems found" in outcome(json.dumps([5] * 999).encode(), tmp_path)
+
+
+@pytest.mark.parametrize("flip", ["name", "flags"])
+def test_a_zip_whose_member_contradicts_the_table_of_contents_is_damaged(flip: str, tmp_path: Path) -> None:
+    data = bytearray(zipped({"r.json": json.dumps([record()])}))
+    if flip == "name":
+        data[data.rfind(b"r.json")] = ord("W")
+    else:
+        data[6] |= 0x40
+        data[data.rfind(b"PK\x01\x02") + 8] |= 0x40
+    assert "is damaged in the zip: it cannot be unpacked" in outcome(bytes(data), tmp_path)
+
+
+def test_an_annotation_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "truth.zip"
+    instance_truth.write(str(path), {"easy": json.dumps(TRUTH).encode()})
+    before = path.read_bytes()
+
+    class FullDiskError(Exception):
+        pass
+
+    def failing(*_: Any) -> None:
+        raise FullDiskError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(instance_truth, "add_member", failing)
+        patch.setattr(sequence_truth, "add_member", failing)
+        with pytest.raises(FullDiskError):
+            instance_truth.write(str(path), {"hard": json.dumps(TRUTH).encode()})
+        with pytest.raises(FullDiskError):
+            sequence_truth.write(str(path), {"hard": sequence_truth.Split([])})
+
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["truth.zip"]

@@ -1,0 +1,464 @@
+"""Instance masks: random data against pycocotools, and what strangers send."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks import run_lengths as rle
+from tests.builders import score_instances, zipped
+
+coco = pytest.importorskip("pycocotools.mask")
+SIZE = (30, 40)
+
+#: Ranges of areas and caps.
+EVERY_PAIR = [(area, cap) for area in range(4) for cap in range(3)]
+
+#: Every detection right: pycocotools adds an epsilon below the fraction.
+ONE = pytest.approx(1.0, abs=1e-12)
+
+
+def encoded(mask: Any) -> dict[str, Any]:
+    run = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
+    return {"size": [int(side) for side in run["size"]], "counts": run["counts"].decode()}
+
+
+def box(top: int, left: int, height: int, width: int, size: Any = SIZE) -> Any:
+    mask = np.zeros(size, bool)
+    mask[top : top + height, left : left + width] = True
+    return mask
+
+
+def document(seed: int, *, images: int = 6, categories: int = 4, first_id: int = 1) -> tuple[dict[str, Any], list[Any]]:
+    """A truth with crowds and overlaps, and detections with ties, by lot."""
+    lot = np.random.default_rng(seed)
+
+    def blob() -> Any:
+        return box(
+            *(int(x) for x in (lot.integers(0, 24), lot.integers(0, 34), lot.integers(1, 25), lot.integers(1, 30)))
+        )
+
+    truth: dict[str, Any] = {
+        "images": [{"id": 7 * k, "height": SIZE[0], "width": SIZE[1]} for k in range(images)],
+        "categories": [{"id": 3 * k + 1, "name": f"c{k}"} for k in range(categories)],
+        "annotations": [],
+    }
+    found = []
+    for image in truth["images"]:
+        for _ in range(int(lot.integers(0, 6))):
+            mask, category = blob(), int(lot.integers(categories)) * 3 + 1
+            truth["annotations"].append(
+                {
+                    "id": len(truth["annotations"]) + first_id,
+                    "image_id": image["id"],
+                    "category_id": category,
+                    "area": float(mask.sum() * lot.choice([1, 1, 0.2, 40])),
+                    "iscrowd": int(lot.random() < 0.2),
+                    "bbox": [0.0, 0.0, 1.0, 1.0],
+                    "segmentation": encoded(mask),
+                }
+            )
+            for _ in range(int(lot.integers(0, 5))):
+                moved = np.roll(mask, tuple(lot.integers(-3, 4, 2)), (0, 1)) if lot.random() < 0.7 else blob()
+                found.append(
+                    {
+                        "image_id": image["id"],
+                        "category_id": category
+                        if lot.random() < 0.8
+                        else int(lot.integers(-1, categories + 1)) * 3 + 1,
+                        "score": float(np.round(lot.random(), 1)),
+                        "segmentation": encoded(moved),
+                    }
+                )
+    return truth, found
+
+
+def official(truth: Any, found: Any, caps: tuple[int, int, int]) -> Any:
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        api = COCO()
+        api.dataset = json.loads(json.dumps(truth))
+        api.createIndex()
+        run = COCOeval(api, api.loadRes(json.loads(json.dumps(found))), "segm")
+        run.params.maxDets = list(caps)
+        run.evaluate()
+        run.accumulate()
+    return run.eval
+
+
+def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]:
+    path = folder / "found.json"
+    path.write_text(json.dumps(found))
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).counted()
+    return counted.matched().curves(EVERY_PAIR), counted.compute().warnings
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    images=st.integers(1, 8),
+    categories=st.integers(1, 5),
+    first_id=st.integers(0, 1),
+    name=st.sampled_from(["coco", "places2017-official"]),
+)
+def test_random_data_score_as_pycocotools_says_bit_for_bit(
+    seed: int, images: int, categories: int, first_id: int, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    truth, found = document(seed, images=images, categories=categories, first_id=first_id)
+    assume(found)  # pycocotools fails on no detections
+    protocol = replace(INSTANCE_PROTOCOLS[name], id_zero_quirk=True)
+
+    curves, _ = ours(truth, found, protocol, tmp_path_factory.getbasetemp())
+
+    theirs = official(truth, found, protocol.detections)
+    assert np.array_equal(curves.precision, theirs["precision"])
+    assert np.array_equal(curves.recall, theirs["recall"])
+
+
+@pytest.mark.parametrize("caps", [(1, 2, 3), (1, 10, 100)])
+def test_small_caps_cut_as_pycocotools_does(caps: tuple[int, int, int], tmp_path: Path) -> None:
+    truth, found = document(5, images=3, categories=1)
+    protocol = replace(INSTANCE_PROTOCOLS["coco"], detections=caps)
+    curves, warnings = ours(truth, found * 2, protocol, tmp_path)
+    assert np.array_equal(curves.precision, official(truth, found * 2, caps)["precision"])
+    assert any("were dropped" in line for line in warnings) == (caps[2] == 3)
+
+
+TRUTH = {
+    "images": [{"id": 1, "height": 30, "width": 40}, {"id": 2, "height": 20, "width": 20}],
+    "categories": [{"id": 1, "name": "bed"}],
+    "annotations": [
+        {
+            "id": 1,
+            "image_id": 1,
+            "category_id": 1,
+            "area": 100,
+            "iscrowd": 0,
+            "segmentation": encoded(box(2, 2, 10, 10)),
+        }
+    ],
+}
+GOOD = {"image_id": 1, "category_id": 1, "score": 0.9, "segmentation": encoded(box(2, 2, 10, 10))}
+
+
+def score(data: Any, folder: Path, protocol: str = "places2017", limits: ArchiveLimits = INSTANCE_LIMITS) -> Any:
+    path = folder / "upload"
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    return score_instances(str(path), truth, INSTANCE_PROTOCOLS[protocol], limits)
+
+
+def with_rle(**changes: Any) -> list[Any]:
+    return [{**GOOD, "segmentation": {**GOOD["segmentation"], **changes}}]
+
+
+def with_counts(counts: Any) -> list[Any]:
+    return with_rle(counts=counts)
+
+
+WHOLE = encoded(np.zeros(SIZE, bool))["counts"]
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no-list": ({"a": 1}, "not a list of records"),
+    "number": (b"5", "neither a zip nor a tar archive nor JSON"),
+    "cut-off": (json.dumps([GOOD] * 9).encode()[:-20], "list does not end"),
+    "cut-off-in-a-record": (json.dumps([GOOD] * 9).encode()[:-20] + b"]", "is not valid JSON"),
+    "not-utf-8": (b'[{"image_id": "\xff"}]', "is not UTF-8"),
+    "deep": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply|is not an object|record"),
+    "deep-record": (b'[{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}]", "nested too deeply"),
+    "endless-record": (b'[{"a": "' + b"x" * (40 << 20) + b'"}]', "does not end"),
+    "many-lists": (b"[" + b"[]," * 5_000_000 + b"[]]", "does not end|too many lists|is not an object"),
+    "record-is-list": ([[1, 2]], r"record 0 \(image \?\): is not an object"),
+    "record-is-null": ([GOOD, None], r"record 1 \(image \?\): is not an object"),
+    "no-image": ([{k: v for k, v in GOOD.items() if k != "image_id"}], "record 0 .*lacks image_id"),
+    "no-category": ([{k: v for k, v in GOOD.items() if k != "category_id"}], "lacks category_id"),
+    "no-score": ([{k: v for k, v in GOOD.items() if k != "score"}], "lacks score"),
+    "no-mask": ([{k: v for k, v in GOOD.items() if k != "segmentation"}], "lacks segmentation"),
+    "unknown-image": ([{**GOOD, "image_id": 77}], r"record 0 \(image 77\): is of an image that the truth lacks"),
+    "image-text": ([{**GOOD, "image_id": "1"}], "image_id .1., which is not a whole number"),
+    "image-true": ([{**GOOD, "image_id": True}], "image_id True, which is not a whole number"),
+    "image-null": ([{**GOOD, "image_id": None}], "image_id None"),
+    "image-fraction": ([{**GOOD, "image_id": 1.0}], "image_id 1.0"),
+    "image-huge": ([{**GOOD, "image_id": 10**30}], "larger than an id can be"),
+    "category-text": ([{**GOOD, "category_id": "1"}], "category_id .1., which is not a whole number"),
+    "category-null": ([{**GOOD, "category_id": None}], "category_id None"),
+    "category-fraction": ([{**GOOD, "category_id": 1.5}], "category_id 1.5"),
+    "score-nan": (json.dumps([GOOD]).replace("0.9", "NaN").encode(), "score that is not finite|not a finite number"),
+    "score-inf": (json.dumps([GOOD]).replace("0.9", "1e999").encode(), "not finite|not a finite number"),
+    "score-null": ([{**GOOD, "score": None}], "score None, which is not a finite number"),
+    "score-true": ([{**GOOD, "score": True}], "score True, which is not a finite number"),
+    "score-text": ([{**GOOD, "score": "0.9"}], "which is not a finite number"),
+    "mask-null": ([{**GOOD, "segmentation": None}], "neither run lengths nor polygons"),
+    "mask-text": ([{**GOOD, "segmentation": "abc"}], "neither run lengths nor polygons"),
+    "mask-without-size": ([{**GOOD, "segmentation": {"counts": "abc"}}], "neither run lengths nor polygons"),
+    "size-turned": (with_rle(size=[40, 30]), r"size \[40, 30\] but the image is \[30, 40\]"),
+    "size-zero": (with_rle(size=[0, 0]), r"size \[0, 0\] but the image"),
+    "size-huge": (with_rle(size=[1 << 33, 1]), "but the image"),
+    "size-beyond": (with_rle(size=[1 << 70, 1]), "but the image|not \\[height, width\\]"),
+    "size-negative": (with_rle(size=[-30, -40]), "but the image"),
+    "size-text": (with_rle(size=["30", "40"]), "not \\[height, width\\]"),
+    "size-one": (with_rle(size=[30]), "not \\[height, width\\]"),
+    "size-three": (with_rle(size=[30, 40, 1]), "not \\[height, width\\]"),
+    "size-fraction": (with_rle(size=[30.0, 40.0]), "not \\[height, width\\]"),
+    "size-true": (with_rle(size=[True, 40]), "not \\[height, width\\]"),
+    "counts-empty": (with_counts(""), "do not add up"),
+    "counts-short": (with_counts(GOOD["segmentation"]["counts"][:-2]), "do not add up|break off"),
+    "counts-long": (with_counts(GOOD["segmentation"]["counts"] + "5"), "do not add up"),
+    "counts-endless": (with_counts("5" * 100_000), "longer than its image can need"),
+    "counts-negative": (with_counts(rle.compressed([600, -5, 605])), "below zero"),
+    "counts-2^31": (with_counts(rle.compressed([1 << 31, 5])), "endless|do not add up"),
+    "counts-continued": (with_counts("o" * 40), "break off or are endless"),
+    "counts-unterminated": (with_counts(WHOLE + "o"), "break off or are endless"),
+    "counts-low-characters": (with_counts("!!!"), "characters that run lengths do not have"),
+    "counts-high-characters": (with_counts("~~~"), "characters that run lengths do not have"),
+    "counts-nul": (with_counts("\0\0"), "characters that run lengths do not have"),
+    "counts-not-ascii": (with_counts("é€😀"), "characters that run lengths do not have"),
+    "counts-null": (with_counts(None), "neither text nor a list"),
+    "counts-number": (with_counts(5), "neither text nor a list"),
+    "list-short": (with_counts([5, 5]), "add up to 10, not to the 1200"),
+    "list-long": (with_counts([1200, 5]), "add up to 1205"),
+    "list-negative": (with_counts([1205, -5]), "below zero"),
+    "list-fraction": (with_counts([1200.0]), "not all whole numbers"),
+    "list-text": (with_counts(["1200"]), "not all whole numbers"),
+    "list-null": (with_counts([None]), "not all whole numbers"),
+    "list-2^40": (with_counts([1 << 40]), "below zero or beyond"),
+    "polygon-empty": ([{**GOOD, "segmentation": []}], "without three corners"),
+    "polygon-two-corners": ([{**GOOD, "segmentation": [[1, 1, 5, 5]]}], "without three corners"),
+    "polygon-odd": ([{**GOOD, "segmentation": [[1, 1, 5, 5, 9, 1, 3]]}], "without three corners"),
+    "polygon-far": ([{**GOOD, "segmentation": [[1, 1, 1e9, 5, 9, 9]]}], "far outside"),
+    "polygon-nan": (
+        json.dumps([{**GOOD, "segmentation": [[1, 1, 3.5, 5, 9, 9]]}]).replace("3.5", "NaN").encode(),
+        "far outside",
+    ),
+    "polygon-text": ([{**GOOD, "segmentation": [["1", 1, 5, 5, 9, 9]]}], "not numbers"),
+    "polygon-mixed": ([{**GOOD, "segmentation": [[1, 1, 5, 5, 9, 9], 5]}], "without three corners"),
+    "zip-of-two": (zipped({"a.json": b"[]", "b.json": b"[]"}), "holds 2 JSON files"),
+    "zip-of-masks": (zipped({"a.png": b"x"}), "holds no JSON file"),
+    "gzip-bomb": (gzip.compress(b"[" + b" " * (300 << 20)), "unpacks to more than|does not end"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
+    data, words = BAD[name]
+    with pytest.raises(SubmissionError, match=words):
+        score(data, tmp_path)
+    assert score([GOOD], tmp_path).values["AP"] == ONE
+
+
+def test_there_are_at_least_sixty_of_them() -> None:
+    assert len(BAD) >= 60
+
+
+def test_the_first_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="(?s)50 problems found.*20\\. record 19 .*and 30 more like these"):
+        score([{**GOOD, "image_id": 9}] * 50, tmp_path)
+
+
+ACCEPTED: dict[str, Callable[[], Any]] = {
+    "plain": lambda: [GOOD],
+    "spaced": lambda: json.dumps([GOOD, {**GOOD, "score": 0.1}], indent=4).encode(),
+    "gzip": lambda: gzip.compress(json.dumps([GOOD]).encode()),
+    "zip": lambda: zipped({"folder/results.json": json.dumps([GOOD]).encode()}),
+    "bom": lambda: b"\xef\xbb\xbf" + json.dumps([GOOD]).encode(),
+    "list-counts": lambda: with_counts(rle.runs_of(GOOD["segmentation"]["counts"], 1200).tolist()),
+    "polygon": lambda: [{**GOOD, "segmentation": [[2, 2, 12, 2, 12, 12, 2, 12]]}],
+    "polygon-and-others": lambda: [{**GOOD, "segmentation": [[2, 2, 12, 2, 12, 12, 2, 12]]}, {**GOOD, "score": 0.1}],
+    "whole-score": lambda: [{**GOOD, "score": 1}],
+    "other-keys": lambda: [{**GOOD, "note": {"deep": [1, {"er": 2}]}, "area": "?"}],
+    "unknown-category": lambda: [GOOD, {**GOOD, "category_id": 77, "score": 1.0}],
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_every_form_of_a_good_submission_scores_the_same(name: str, tmp_path: Path) -> None:
+    result = score(ACCEPTED[name](), tmp_path)
+    assert result.values["AP"] == ONE
+    assert bool(result.warnings) == (name == "unknown-category")
+
+
+def test_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
+    many = [{**GOOD, "score": k / 1000} for k in range(300)]
+    assert "45 records beyond 255 in 1 image were dropped" in score(many, tmp_path).warnings
+    assert any(
+        "category that the truth lacks" in line or "truth lacks their category" in line
+        for line in score([{**GOOD, "category_id": 5}], tmp_path).warnings
+    )
+    assert any("bbox beside the mask" in line for line in score([{**GOOD, "bbox": [0, 0, 5, 5]}], tmp_path).warnings)
+    assert score([], tmp_path).values["AP"] == 0.0
+    assert "the submission holds no records" in score([], tmp_path).warnings
+
+
+def test_too_many_records_are_refused_early(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="holds more than 1,000 records"):
+        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(records=1000))
+    with pytest.raises(SubmissionError, match="is the limit"):
+        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(json_bytes=10_000))
+
+
+def test_large_files_are_read_piece_by_piece(tmp_path: Path) -> None:
+    padded = {**GOOD, "note": "}, {" * 50 + "x" * 20_000}
+    result = score([{**padded, "score": 0.5 + k / 10_000} for k in range(900)], tmp_path)
+    assert result.values["AP"] == pytest.approx(1.0)
+
+
+def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
+    truth = json.loads(json.dumps(TRUTH))
+    truth["categories"].append({"id": 2, "name": "lamp"})
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps([*[{**GOOD, "category_id": 2, "score": 0.95}] * 255, GOOD]))
+    scores = {
+        name: score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS).values["AP"]
+        for name in ("places2017", "places2017-official")
+    }
+    assert scores == {"places2017": 0.0, "places2017-official": ONE}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["images"][0].pop("height"), "images without height and width: 1"),
+        (lambda d: d["images"].append(d["images"][0]), "images with the same id: 1"),
+        (lambda d: d["annotations"].append(d["annotations"][0]), "annotations with the same id: 1"),
+        (lambda d: d["annotations"][0].update(image_id=9), "images that are not listed: 1"),
+        (
+            lambda d: d["annotations"][0]["segmentation"].update(counts="5"),
+            "annotation 1 has counts that do not add up",
+        ),
+        (lambda d: d["annotations"][0]["segmentation"].update(size=[1, 1]), "mask of annotation 1 has the size"),
+        (lambda d: d.pop("categories"), "not an annotation file in COCO's format"),
+    ],
+)
+def test_a_broken_truth_is_the_hosts_mistake(change: Any, words: str) -> None:
+    truth = json.loads(json.dumps(TRUTH))
+    change(truth)
+    with pytest.raises(HostError, match=words):
+        instance_truth.read_document(json.dumps(truth).encode(), "truth")
+
+
+def test_area_and_crowd_are_taken_from_the_mask_with_a_note() -> None:
+    truth = json.loads(json.dumps(TRUTH))
+    del truth["annotations"][0]["area"], truth["annotations"][0]["iscrowd"]
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    assert (read.area[0], read.crowd[0]) == (100, False)
+    assert len(read.notes) == 2
+
+
+def test_packed_documents_are_splits(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.zip", "b.zip")]
+    for path in paths:
+        instance_truth.write(str(path), {"easy": json.dumps(TRUTH).encode(), "hard": json.dumps(TRUTH).encode()})
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert set(instance_truth.read(str(paths[0]))) == {"easy", "hard"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.text(alphabet=[chr(c) for c in range(40, 120)], max_size=25), st.integers(0, 400)), max_size=20
+    )
+)
+def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
+    checked = rle.check_many([text for text, _ in pairs], np.array([pixels for _, pixels in pairs], int))
+    for (text, pixels), fault, area in zip(pairs, checked.fault, checked.area):
+        try:
+            runs = rle.runs_of(text, pixels)
+            assert (fault, area) == (0, runs[1::2].sum())
+        except Exception as error:  # noqa: BLE001
+            assert fault > 0, (text, pixels, error)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 2**28), min_size=1, max_size=30))
+def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
+    text = rle.compressed(runs)
+    checked = rle.check_many([text], np.array([sum(runs)]))
+    assert checked.fault[0] == 0
+    assert checked.area[0] == sum(runs[1::2])
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
+    truth, found = document(3, images=40, categories=7)
+    path = tmp_path / "found.json"
+    padded = [{**record, "note": "x" * 30_000} for record in found]
+    path.write_text(json.dumps(padded))
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    for name in ("coco", "places2017-official"):
+        alone, together = (
+            score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS, jobs=count)
+            for count in (1, jobs)
+        )
+        assert alone == together
+
+
+def test_detections_are_matched_once_for_values_and_standard_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, found = document(3, images=4, categories=2)
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(found))
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    calls: list[int] = []
+    matched = instances.match
+    monkeypatch.setattr(instances, "match", lambda *given: calls.append(1) or matched(*given))
+
+    coco = INSTANCE_PROTOCOLS["coco"]
+    counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).counted()
+
+    assert counted.compute().values
+    assert counted.without_groups()
+    assert calls == [1]
+
+
+def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    bad = [{**GOOD, "note": "x" * 30_000, "image_id": 9 if k % 100 == 7 else 1} for k in range(500)]
+    for data in (json.dumps(bad), json.dumps(bad)[:-9], json.dumps([{**GOOD, "note": "}, {" * 9000}] * 300)):
+        path.write_text(data)
+        answers = []
+        for jobs in (1, 2):
+            try:
+                answers.append(
+                    score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, jobs=jobs)
+                )
+            except SubmissionError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
+
+
+def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps([GOOD, {**GOOD, "category_id": 77}]))
+    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    with pytest.raises(SubmissionError, match="1 of 2 records has a category that the truth lacks"):
+        score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
+
+
+def test_malformed_records_do_not_hide_the_problems_of_others(tmp_path: Path) -> None:
+    bad = [GOOD, {**GOOD, "score": True}, {**GOOD, "image_id": 9}, *with_counts(rle.compressed([1205, -5]))]
+    with pytest.raises(
+        SubmissionError, match="(?s)3 problems.*record 1 .*score True.*record 2 .*lacks.*record 3 .*below zero"
+    ):
+        score(bad, tmp_path)

@@ -1,0 +1,359 @@
+"""Panoptic segmentation: every number of the official evaluators, merging, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import sys
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.panoptic import engine as panoptic
+from segjudge.evaluation_script.families.panoptic import files as panoptic_files
+from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, inner
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.overlaps import reach_of
+from tests.builders import png, zipped
+from tests.data import TRACKS_DATA
+from tests.hostile_units import sentence_of
+from tests.shared import needs_shared
+
+IMAGES, VIDEOS = TRACKS_DATA / "panoptic", TRACKS_DATA / "vps"
+GROUPS = {"All": "", "Things": "-Things", "Stuff": "-Stuff"}
+CLOSE = {"abs": 1e-9, "rel": 0}
+
+
+def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
+    rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
+
+
+def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
+    return panoptic.values(counted(path, truth, protocol))
+
+
+def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
+    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
+    return unit_truth.read(str(folder / "truth.zip"))["val"]
+
+
+def golden(folder: Path) -> Any:
+    path = folder / "golden.json"
+    return json.loads(path.read_text()) if path.exists() else {"cases": {}, "vpq": {}}
+
+
+CASES = golden(IMAGES)["cases"]
+KINDS = {"pq": "coco-panoptic", "boundary": "coco-panoptic-boundary"}
+
+
+def laid_out(case: Any, folder: Path) -> tuple[Path, Path]:
+    for side, document in (("truth", case["truth"]), ("submission", case["submission"])):
+        shutil.copytree(IMAGES / side, folder / side / side)
+        shutil.copy(IMAGES / document, folder / side / f"{side}.json")
+    return folder / "truth", folder / "submission"
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "official_error" not in case["pq"]])
+def test_images_score_as_the_official_evaluators_say(name: str, kind: str, tmp_path: Path) -> None:
+    expected = CASES[name][kind]
+    published, submission = laid_out(CASES[name], tmp_path)
+    for truth in (
+        panoptic_files.read_truth(str(published), ""),
+        panoptic_files.read_truth(f"{published}/truth.json", ""),
+    ):
+        for form in (truth, packed(truth, tmp_path)):
+            accumulator = counted(submission, form, KINDS[kind])
+            found = panoptic.values(accumulator)
+            assert list(found) == list(PANOPTIC_PROTOCOLS[KINDS[kind]].metrics)
+            for group, suffix in GROUPS.items():
+                for quality in ("PQ", "SQ", "RQ"):
+                    assert found[quality + suffix] == pytest.approx(expected[group][quality.lower()], **CLOSE)
+            rows = {str(row["id"]): row for row in panoptic.tables(accumulator)["categories"]}
+            for category, qualities in expected["per_class"].items():
+                for quality, value in qualities.items():
+                    assert (rows[category][quality.upper()] or 0) == pytest.approx(value, **CLOSE)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("image-missing", "your file: 1 of 6 images is missing: 103. Send every image."),
+        ("png-only", "holds ids that the JSON does not list: 2614989. List every segment."),
+        ("json-only", "does not hold ids that the JSON lists: 15999999. List the segments of the PNG alone."),
+        ("unknown-category", "image 103: segment 2614989 has the category 77, which the truth does not have."),
+        ("things-only", "6 problems found in your submission"),
+    ],
+)
+def test_what_ends_the_official_run_is_an_error_that_says_where(name: str, sentence: str, tmp_path: Path) -> None:
+    assert "official_error" in CASES[name]["pq"]
+    truth, submission = laid_out(CASES[name], tmp_path)
+    with pytest.raises(SubmissionError) as caught:
+        values(submission, panoptic_files.read_truth(str(truth), ""), "coco-panoptic")
+    assert sentence in str(caught.value)
+
+
+VPQ = golden(VIDEOS)["vpq"]
+
+
+def videos(subset: str = "all") -> UnitTruth:
+    truth = panoptic_files.read_truth(str(VIDEOS / "truth.json"), "")
+    units = [unit for unit in truth.units if subset in ("all", unit.name)]
+    return UnitTruth(truth.track, truth.layout, truth.facts, units)
+
+
+@needs_shared
+@pytest.mark.parametrize("subset", VPQ)
+def test_videos_score_as_the_official_evaluators_say(subset: str, tmp_path: Path) -> None:
+    expected = VPQ[subset]
+    for truth in (videos(subset), packed(videos(subset), tmp_path)):
+        found = values(VIDEOS / "submission", truth, "vipseg-official")
+        assert list(found) == list(PANOPTIC_PROTOCOLS["vipseg-official"].metrics)
+        for group, suffix in GROUPS.items():
+            percent = expected["VPQ"].get(group)
+            assert found[f"VPQ{suffix}"] == (None if percent is None else pytest.approx(percent / 100, **CLOSE))
+        for window in (1, 2, 4, 6, 8):
+            quality = expected[str(window)]["All"].get("pq")  # none: the official run divides by zero
+            assert found[f"VPQ{window}"] == (None if quality is None else pytest.approx(quality, **CLOSE))
+        for metric in ("STQ", "AQ", "IoU"):
+            if subset in golden(VIDEOS)["stq"]:
+                assert found[metric] == pytest.approx(golden(VIDEOS)["stq"][subset][metric], **CLOSE)
+
+
+@needs_shared
+def test_categories_of_videos_have_the_official_counts() -> None:
+    expected = VPQ["all"]["1"]["per_class"]
+    for row in panoptic.tables(counted(VIDEOS / "submission", videos(), "vipseg"))["categories"]:
+        counts = expected[str(row["id"])]
+        assert (row["matched"], row["surplus"], row["missed"]) == (counts["tp"], counts["fp"], counts["fn"])
+
+
+@needs_shared
+def test_by_default_no_instance_is_left_out_of_stq() -> None:
+    found = values(VIDEOS / "submission", videos(), "vipseg")
+    expected = golden(VIDEOS)["stq_if_instances_started_at_1"]
+    assert [found[key] for key in ("STQ", "AQ", "IoU")] == [
+        pytest.approx(expected[key], **CLOSE) for key in ("STQ", "AQ", "IoU")
+    ]
+
+
+@needs_shared
+def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
+    whole = counted(VIDEOS / "submission", videos(), "vipseg")
+    state, rng = whole.state_dict(), np.random.default_rng(1)
+    for _ in range(20):
+        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 6))):
+            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+            part.load_state_dict({name: state[name] for name in names.tolist()})
+            total.merge(part)
+            total.merge(part)
+        assert total.state_dict() == state
+        assert panoptic.values(total) == panoptic.values(whole)
+    assert panoptic.values(counted(VIDEOS / "submission", videos(), "vipseg", jobs=3)) == panoptic.values(whole)
+
+
+@needs_shared
+def test_what_does_not_belong_together_is_not_merged() -> None:
+    whole, other = (
+        counted(VIDEOS / "submission", videos(), "vipseg"),
+        counted(VIDEOS / "submission", videos(), "vipseg-official"),
+    )
+    with pytest.raises(ValueError, match="different splits, protocols"):
+        whole.merge(other)
+    with pytest.raises(ValueError, match="counted twice"):
+        whole.update(UnitCounts("city", {}))
+    with pytest.raises(ValueError, match="no unit of this split"):
+        whole.update(UnitCounts("elsewhere", {}))
+    data = whole.state_dict()["city"]
+    for broken in (b"", data[:3], data[:40], data[:-1], data + b"0", b"\xff" * 40, data.replace(b"<f8", b"|O8")):
+        with pytest.raises(ValueError, match="has"):
+            decoded_unit(broken)
+
+
+@needs_shared
+def test_a_truth_of_images_is_not_scored_as_videos(tmp_path: Path) -> None:
+    truth, submission = laid_out(CASES["ordinary"], tmp_path)
+    with pytest.raises(HostError, match="which the protocol vipseg does not score"):
+        values(submission, panoptic_files.read_truth(str(truth), ""), "vipseg")
+
+
+@pytest.mark.parametrize(
+    ("size", "reach"),
+    [((480, 640), 16), ((427, 640), 15), ((75, 100), 2), ((105, 140), 4), ((225, 300), 8), ((5, 7), 1)],
+)
+def test_boundaries_reach_as_deep_as_in_the_official_code(size: tuple[int, int], reach: int) -> None:
+    assert reach_of(*size, BOUNDARY_RATIO) == reach
+
+
+def test_inner_pixels_are_those_whose_whole_neighbourhood_is_alike() -> None:
+    rng = np.random.default_rng(7)
+    for height, width in ((9, 12), (60, 80), (110, 150), (1, 40), (3, 3)):
+        numbers = np.kron(rng.integers(0, 3, (height // 8 + 1, width // 8 + 1)), np.ones((8, 8), int))[:height, :width]
+        reach = reach_of(height, width, BOUNDARY_RATIO)
+        around = np.pad(numbers, reach, constant_values=-1)
+        expected = np.ones(numbers.shape, bool)
+        for y in range(2 * reach + 1):
+            for x in range(2 * reach + 1):
+                expected &= around[y : y + height, x : x + width] == numbers
+        assert (inner(numbers) == expected).all()
+
+
+SIZE = (40, 50)
+LISTED = {
+    "image_id": 1,
+    "file_name": "a.png",
+    "segments_info": [{"id": 7, "category_id": 1}, {"id": 300, "category_id": 2}],
+}
+
+
+def coloured(ids: Any) -> bytes:
+    ids = np.asarray(ids, np.uint32)
+    return png(np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8))
+
+
+def halves(size: tuple[int, int] = SIZE) -> Any:
+    ids = np.full(size, 7)
+    ids[:, size[1] // 2 :] = 300
+    return ids
+
+
+def truth_of(folder: Path, size: tuple[int, int] = SIZE) -> UnitTruth:
+    (folder / "t" / "t").mkdir(parents=True)
+    (folder / "t" / "t" / "a.png").write_bytes(coloured(halves(size)))
+    segments = [
+        {"id": one, "category_id": category, "iscrowd": 0, "area": size[0] * size[1] // 2}
+        for one, category in ((7, 1), (300, 2))
+    ]
+    document = {
+        "annotations": [{"image_id": 1, "file_name": "a.png", "segments_info": segments}],
+        "categories": [{"id": 1, "name": "person", "isthing": 1}, {"id": 2, "name": "sky", "isthing": 0}],
+    }
+    (folder / "t" / "t.json").write_text(json.dumps(document))
+    return panoptic_files.read_truth(str(folder / "t"), "")
+
+
+def upload(entries: Any = None, picture: Any = None, **files: bytes) -> bytes:
+    document = (
+        entries if isinstance(entries, bytes) else json.dumps({"annotations": [LISTED] if entries is None else entries})
+    )
+    members = {"s.json": document, "s/a.png": coloured(halves()) if picture is None else picture}
+    return zipped({name: data for name, data in {**members, **files}.items() if data != b"absent"})
+
+
+def changed(**entry: Any) -> bytes:
+    return upload([{**LISTED, **entry}])
+
+
+def segments(*rows: Any) -> bytes:
+    return changed(segments_info=list(rows))
+
+
+def noise() -> bytes:
+    return coloured(np.random.default_rng(0).integers(1, 1 << 24, SIZE))
+
+
+def cut(data: bytes, length: int) -> bytes:
+    return data[:length]
+
+
+GOOD = upload()
+#: Each with what the participant reads.
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "text": (lambda: b"hello", "neither a zip nor a tar"),
+    "cut-zip": (lambda: cut(GOOD, len(GOOD) // 2), "zip"),
+    "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),
+    "no-png": (lambda: upload(picture=b"absent"), "there is no PNG a.png"),
+    "two-documents": (lambda: upload(**{"other.json": b"{}", "s.json": b"{}", "other/b.png": b"x"}), "holds 2 JSON files"),
+    "two-pictures": (lambda: upload(**{"b/a.png": b"1", "c/a.png": b"2", "s/a.png": b"absent"}), "there are 2 PNGs a.png"),
+    "broken-json": (lambda: upload(b'{"annotations": ['), "is not valid JSON"),
+    "list": (lambda: upload(b"[]"), "has no list of annotations"),
+    "no-annotations": (lambda: upload(b"{}"), "has no list of annotations"),
+    "annotations-object": (lambda: upload(b'{"annotations": {}}'), "has no list of annotations"),
+    "annotations-numbers": (lambda: upload([1]), "has no list of annotations"),
+    "no-image-id": (lambda: changed(image_id=None), "has an annotation without image_id"),
+    "id-list": (lambda: changed(image_id=[1]), "has an annotation without image_id"),
+    "id-true": (lambda: changed(image_id=True), "has an annotation without image_id"),
+    "twice": (lambda: upload([LISTED, LISTED]), "lists image 1 twice"),
+    "missing": (lambda: upload([]), "1 of 1 image is missing"),
+    "nested": (lambda: upload(b"[" * 100_000), "is nested too deeply"),
+    "nan": (lambda: upload(b'{"annotations": NaN}'), "holds NaN"),
+    "long-number": (lambda: upload(b'{"annotations": ' + b"9" * 4000 + b"}"), "holds a number of 4000 digits"),
+    "key-twice": (lambda: upload(b'{"annotations": [], "annotations": []}'), "has the key annotations twice"),
+    "utf-16": (lambda: upload('{"annotations": []}'.encode("utf-16")), "is not UTF-8"),
+    "lists": (lambda: zipped({"s.json": b"[" + b"[]," * 4_000_000 + b"[]]"}, zipfile.ZIP_STORED), "too many lists"),
+    "no-file-name": (lambda: changed(file_name=None), "has no file_name"),
+    "other-file-name": (lambda: changed(file_name="b.png"), "there is no PNG b.png"),
+    "upwards": (lambda: changed(file_name="../../etc/passwd"), "there is no PNG passwd"),
+    "control": (lambda: changed(file_name="\x1b[2J"), "there is no PNG \N{REPLACEMENT CHARACTER}[2J"),
+    "no-segments": (lambda: changed(segments_info=None), "has no list segments_info"),
+    "segment-number": (lambda: segments(7), "without an id"),
+    "segment-without-id": (lambda: segments({"category_id": 1}), "without an id"),
+    "segment-id-text": (lambda: segments({"id": "7", "category_id": 1}), "without an id"),
+    "segment-id-zero": (lambda: segments({"id": 0, "category_id": 1}), "without an id"),
+    "segment-id-negative": (lambda: segments({"id": -1, "category_id": 1}), "without an id"),
+    "segment-id-large": (lambda: segments({"id": 1 << 24, "category_id": 1}), "without an id"),
+    "segment-category-list": (lambda: segments({"id": 7, "category_id": []}), "without an id"),
+    "segment-category-unknown": (lambda: segments({"id": 7, "category_id": 9}), "has the category 9"),
+    "many-segments": (lambda: segments(*({"id": k + 1, "category_id": 1} for k in range(5000))), "lists 5,000 segments"),
+    "unlisted": (lambda: segments({"id": 7, "category_id": 1}), "ids that the JSON does not list: 300"),
+    "noise": (lambda: upload(picture=noise()), "ids that the JSON does not list"),
+    "grey": (lambda: upload(picture=png(halves().astype(np.uint8))), "is not an RGB picture"),
+    "palette": (lambda: upload(picture=png(Image.fromarray(np.zeros(SIZE, np.uint8), "P"))), "is not an RGB picture"),
+    "other-size": (lambda: upload(picture=coloured(halves((41, 50)))), "is 50×41 pixels but the frame is 50×40"),
+    "huge-size": (lambda: upload(picture=coloured(np.zeros((6000, 9000)))), "is 9000×6000 pixels"),
+    "cut-png": (lambda: upload(picture=cut(coloured(halves()), 80)), "is cut off"),
+    "no-picture": (lambda: upload(picture=b"\0" * 99), "is not a PNG"),
+    "long-picture": (lambda: upload(picture=os.urandom(3 << 20)), "has 3,145,728 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE[name]
+    truth = truth_of(tmp_path)
+    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, "coco-panoptic"))
+
+
+def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
+    truth, path = truth_of(tmp_path), tmp_path / "upload"
+    path.write_bytes(GOOD)
+    assert set(values(path, truth, "coco-panoptic").values()) == {1.0}
+    surplus = [LISTED, {**copy.deepcopy(LISTED), "image_id": "other"}]
+    path.write_bytes(upload(surplus))
+    assert counted(path, truth, "coco-panoptic").notes == ["1 image is not in the truth and was ignored: other"]
+    with pytest.raises(SubmissionError, match="Send only what is scored"):
+        counted(path, truth, "coco-panoptic", strict=True)
+
+
+def test_a_packed_truth_has_equal_bytes_each_time(tmp_path: Path) -> None:
+    truth = truth_of(tmp_path)
+    for name in ("one", "two"):
+        unit_truth.write(str(tmp_path / name), {"val": truth, "test": truth})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert list(unit_truth.read(str(tmp_path / "one"))) == ["val", "test"]
+    (tmp_path / "one").write_bytes(b"PK\x03\x04")
+    with pytest.raises(HostError, match="Pack it anew"):
+        unit_truth.read(str(tmp_path / "one"))

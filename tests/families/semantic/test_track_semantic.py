@@ -1,0 +1,225 @@
+"""Semantic segmentation: every number of VSPW's scripts, merging, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.semantic import engine as semantic
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from tests.builders import chunk, png, raw_png, tarred, zipped
+from tests.data import TRACKS_DATA
+from tests.hostile_units import sentence_of
+from tests.shared import needs_shared
+
+VSPW = TRACKS_DATA / "vspw"
+CLOSE = {"abs": 1e-9, "rel": 0}
+
+
+def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
+    rules = ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
+
+
+def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
+    return semantic.values(counted(path, truth, protocol))
+
+
+def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
+    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
+    return unit_truth.read(str(folder / "truth.zip"))["val"]
+
+
+@needs_shared
+@pytest.mark.parametrize("protocol", ["vspw-official", "semantic"])
+def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
+    golden = json.loads((VSPW / "golden.json").read_text())
+    published = semantic.read_truth(str(VSPW / "truth"), "")
+    for truth in (published, packed(published, tmp_path)):
+        accumulator = counted(VSPW / "submission", truth, protocol)
+        found = semantic.values(accumulator)
+        assert list(found) == list(SEMANTIC_PROTOCOLS[protocol].metrics)
+        for metric in ("mIoU", "Acc", "Acc_class", "fwIoU"):
+            assert found[metric] == pytest.approx(golden[metric], **CLOSE)
+        rows = {str(row["id"]): row for row in semantic.tables(accumulator)["categories"]}
+        for label, iou in golden["iou_per_class"].items():
+            assert rows[label]["IoU"] == pytest.approx(iou, **CLOSE)
+        for metric in ("VC8", "VC16") if protocol == "vspw-official" else ():
+            assert found[metric] == pytest.approx(golden[metric]["score"], **CLOSE)
+            for counts in accumulator.complete():
+                ratios = [both / same if same else None for both, same in counts.tables[metric].tolist()]
+                expected = golden[metric]["windows"].get(counts.name, [])
+                assert ratios == [None if ratio is None else pytest.approx(ratio, **CLOSE) for ratio in expected]
+
+
+@needs_shared
+def test_by_default_the_last_window_counts_too() -> None:
+    truth = semantic.read_truth(str(VSPW / "truth"), "")
+    counts = {one.name: one for one in counted(VSPW / "submission", truth, "vspw").complete()}
+    assert {name: len(one.tables["VC8"]) for name, one in counts.items()} == {
+        "walk": 13, "exactly-8": 1, "exactly-16": 9, "one": 0, "nine": 2, "never-common": 11,
+    }  # fmt: skip
+
+
+@needs_shared
+def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
+    truth = semantic.read_truth(str(VSPW / "truth"), "")
+    whole = counted(VSPW / "submission", truth, "vspw")
+    state, rng = whole.state_dict(), np.random.default_rng(2)
+    for _ in range(10):
+        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 7))):
+            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+            part.load_state_dict({name: state[name] for name in names.tolist()})
+            total.merge(part)
+        assert semantic.values(total) == semantic.values(whole)
+    assert semantic.values(counted(VSPW / "submission", truth, "vspw", jobs=3)) == semantic.values(whole)
+
+
+def painted(folder: Path, frames: dict[str, Any]) -> Path:
+    for name, labels in frames.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(png(np.asarray(labels, np.uint8)))
+    return folder
+
+
+def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
+    real = {f"t/a/{frame}.png": [[1, 2, 2, 2]] for frame in range(8)}
+    sent = {f"s/a/{frame}.png": [[1, 1, 2, frame % 2]] for frame in range(8)}
+    painted(tmp_path, {**real, **sent})
+    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "semantic")
+    assert found["VC8"] == 3 / 4
+    assert found["VC16"] is None
+    assert found["mIoU"] == ((8 / (8 + 8 + 4)) + 8 / 24) / 2
+
+
+def test_void_is_not_looked_at_and_classes_that_are_only_predicted_count_as_misses_alone(tmp_path: Path) -> None:
+    painted(tmp_path, {"t/a/0.png": [[5, 5, 255, 255]], "s/a/0.png": [[5, 9, 200, 255]]})
+    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "vspw")
+    assert found["mIoU"] == found["Acc"] == 1 / 2
+
+
+def test_a_list_without_a_last_newline_keeps_its_last_letter(tmp_path: Path) -> None:
+    painted(tmp_path, {"data/one/mask/0.png": [[1]], "data/two/mask/0.png": [[1]]})
+    (tmp_path / "val.txt").write_text("two\none")
+    assert [unit.name for unit in semantic.read_truth(str(tmp_path), "").units] == ["two", "one"]
+    (tmp_path / "val.txt").write_text("three")
+    with pytest.raises(HostError, match="has no frames of three"):
+        semantic.read_truth(str(tmp_path), "")
+
+
+SIZE = (40, 50)
+LABELS = np.arange(SIZE[0] * SIZE[1]).reshape(SIZE) % 7
+IMAGE = png(LABELS.astype(np.uint8))
+
+
+def upload(first: bytes | None = None, **files: bytes) -> bytes:
+    members = {"a/0.png": IMAGE if first is None else first, "a/1.png": IMAGE, "b/0.png": IMAGE}
+    return zipped({name: data for name, data in {**members, **files}.items() if data != b"absent"})
+
+
+def picture(labels: Any, mode: str = "L") -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.asarray(labels, np.uint8), mode).save(out, "PNG")
+    return out.getvalue()
+
+
+def other_format(name: str) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(LABELS.astype(np.uint8)).save(out, name)
+    return out.getvalue()
+
+
+def pixels(fill: int, rows: int = SIZE[0]) -> bytes:
+    return (b"\0" + bytes([fill]) * SIZE[1]) * rows
+
+
+GOOD = upload()
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "text": (lambda: b"hello", "neither a zip nor a tar"),
+    "json": (lambda: b'{"a": []}', "2 of 2 videos are missing: a, b"),
+    "cut-zip": (lambda: GOOD[: len(GOOD) // 2], "zip"),
+    "rar": (lambda: b"Rar!\x1a\x07" + bytes(99), "is a RAR archive"),
+    "no-files": (lambda: zipped({}), "2 of 2 videos are missing"),
+    "notes-alone": (lambda: zipped({"readme.txt": b"hi"}), "2 of 2 videos are missing"),
+    "at-the-top": (lambda: zipped({"0.png": IMAGE}), "2 of 2 videos are missing"),
+    "one-video": (lambda: upload(**{"b/0.png": b"absent"}), "1 of 2 videos is missing: b"),
+    "other-videos": (lambda: zipped({"c/0.png": IMAGE}), "2 of 2 videos are missing"),
+    "frame-missing": (lambda: upload(**{"a/1.png": b"absent"}), "a, frame 1: there is no PNG a/1.png"),
+    "frame-twice": (lambda: upload(**{"x/a/0.png": IMAGE}), "a, frame 0: there are 2 PNGs a/0.png"),
+    "other-names": (lambda: upload(**{"a/1.png": b"absent", "a/00001.png": IMAGE}), "there is no PNG a/1.png"),
+    "jpeg-names": (lambda: upload(**{"a/1.png": b"absent", "a/1.jpg": IMAGE}), "there is no PNG a/1.png"),
+    "no-bytes": (lambda: upload(b""), "a/0.png: is empty"),
+    "no-png": (lambda: upload(b"\0" * 99), "is not a PNG"),
+    "jpeg": (lambda: upload(other_format("JPEG")), "is a JPEG image"),
+    "bmp": (lambda: upload(other_format("BMP")), "is a BMP image"),
+    "gif": (lambda: upload(other_format("GIF")), "is a GIF image"),
+    "cut-header": (lambda: upload(IMAGE[:20]), "is cut off"),
+    "cut-png": (lambda: upload(IMAGE[:-30]), "is cut off"),
+    "damaged": (lambda: upload(IMAGE[:60] + b"\xff\xff" + IMAGE[62:]), "is damaged"),
+    "no-pixels": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 0, b"")), "its pixels end in row 0"),
+    "few-rows": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 0, pixels(1, 7))), "its pixels end in row 7"),
+    "odd-depth": (lambda: upload(raw_png(SIZE[1], SIZE[0], 3, 0, pixels(1))), "values that no PNG may have"),
+    "no-width": (lambda: upload(raw_png(0, SIZE[0], 8, 0, pixels(1))), "values that no PNG may have"),
+    "huge-header": (lambda: upload(raw_png(1 << 30, 1 << 30, 8, 0, pixels(1))), "pixels but the frame is 50×40"),
+    "bomb": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 0, bytes(50 << 20))), "scored"),
+    "many-chunks": (lambda: upload(IMAGE[:33] + chunk(b"tEXt", b"") * 9999 + IMAGE[33:]), "more than 4096 chunks"),
+    "other-size": (lambda: upload(png(LABELS.astype(np.uint8).T)), "is 40×50 pixels but the frame is 50×40"),
+    "label-too-large": (lambda: upload(png(np.full(SIZE, 124, np.uint8))), "holds the label 124 where the truth is not"),
+    "void-predicted": (lambda: upload(png(np.full(SIZE, 255, np.uint8))), "Write labels from 0 to 123"),
+    "sixteen-bits": (lambda: upload(png(np.full(SIZE, 40_000, np.uint16))), "holds the label 40000"),
+    "colours": (lambda: upload(png(np.full((*SIZE, 3), 77, np.uint8))), "not in the DAVIS palette"),
+    "alpha": (lambda: upload(png(np.full((*SIZE, 2), 77, np.uint8))), "is grey with an alpha channel"),
+    "transparent": (lambda: upload(png(np.zeros((*SIZE, 4), np.uint8))), "is transparent"),
+    "long-file": (lambda: upload(os.urandom(3 << 20)), "has 3,145,728 bytes"),
+    "upwards": (lambda: upload(**{"../a/0.png": IMAGE}), "points outside the archive"),
+    "absolute": (lambda: upload(**{"/a/9.png": IMAGE}), "is an absolute path"),
+    "deep": (lambda: upload(**{"x/" * 40 + "0.png": IMAGE}), "folders deep"),
+    "nested": (lambda: upload(**{"b.zip": GOOD}), "is an archive among the files"),
+    "control": (lambda: upload(**{"a/\x1b[2J.png": IMAGE}), "has characters in its name"),
+    "link": (lambda: tarred({"a/0.png": IMAGE})[:700], "cut off"),
+}  # fmt: skip
+
+
+def small_truth(folder: Path) -> UnitTruth:
+    painted(folder, {f"t/{name}.png": LABELS for name in ("a/0", "a/1", "b/0")})
+    return semantic.read_truth(str(folder / "t"), "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE[name]
+    truth = small_truth(tmp_path)
+    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, "vspw"))
+
+
+def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
+    truth = small_truth(tmp_path)
+    (tmp_path / "good").write_bytes(GOOD)
+    assert values(tmp_path / "good", truth, "vspw")["mIoU"] == 1
+    shutil.rmtree(tmp_path / "t" / "b")
+    fewer = semantic.read_truth(str(tmp_path / "t"), "")
+    assert counted(tmp_path / "good", fewer, "vspw").notes == ["1 video is not in the truth and was ignored: b"]
+    with pytest.raises(SubmissionError, match="Send only what is scored"):
+        counted(tmp_path / "good", fewer, "vspw", strict=True)

@@ -1,0 +1,157 @@
+"""What is wrong with results for expressions, and with rounds of results, is said soon and in little memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.evaluation_script.files.problems import SubmissionError
+from tests.builders import chunk, png, raw_png, zipped
+from tests.families.sequences.test_track_referring import DOCUMENT, LEFT, RIGHT, SIZE, runs, scored, small_truth, upload
+from tests.hostile_units import sentence_of
+
+
+def document(**changes: Any) -> bytes:
+    return json.dumps({"a": {**DOCUMENT["a"], **changes}}).encode()
+
+
+def mask(**changes: Any) -> bytes:
+    return document(**{"0": [{**runs(LEFT), **changes}, None]})
+
+
+GOOD = upload()
+IMAGE = png(LEFT * 255)
+GREY = (b"\0" + b"\7" * SIZE[1]) * SIZE[0]
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "text": (lambda: b"hello", "neither a zip nor a tar"),
+    "rar": (lambda: b"Rar!\x1a\x07" + bytes(99), "is a RAR archive"),
+    "cut-zip": (lambda: GOOD[: len(GOOD) // 2], "zip"),
+    "no-files": (lambda: zipped({}), "holds no files"),
+    "notes-alone": (lambda: zipped({"readme.txt": b"hi"}), "holds no PNG and no JSON file"),
+    "other-video": (lambda: zipped({"b/0/00000.png": IMAGE}), "3 of 3 expressions lack masks"),
+    "at-the-top": (lambda: zipped({"00000.png": IMAGE, "00001.png": IMAGE}), "3 of 3 expressions lack masks"),
+    "no-expressions": (lambda: zipped({"a/00000.png": IMAGE, "a/00001.png": IMAGE}), "3 of 3 expressions lack masks"),
+    "both": (lambda: upload(**{"a/00000.png": IMAGE}), "holds both masks and folders of masks"),
+    "one-expression": (lambda: upload(**{"a/2/00000.png": b"absent", "a/2/00001.png": b"absent"}), "lacks masks: 2"),
+    "one-frame": (lambda: upload(**{"a/1/00001.png": b"absent"}), "a/1/00001.png: is missing"),
+    "other-frames": (lambda: upload(**{"a/1/00001.png": b"absent", "a/1/1.png": IMAGE}), "a/1/00001.png: is missing"),
+    "twice": (lambda: upload(**{"x/a/0/00000.png": IMAGE}), "is there more than once"),
+    "frame-twice": (lambda: upload(**{"a/0/00000.PNG": IMAGE}), "is the same frame as"),
+    "many-expressions": (
+        lambda: upload(**{f"a/{k}/0.png": IMAGE for k in range(60_000)}),
+        "this phase allows 255 in a sequence",
+    ),
+    "no-bytes": (lambda: upload(b""), "a/0/00000.png: is empty"),
+    "no-png": (lambda: upload(b"\0" * 99), "is not a PNG"),
+    "cut-png": (lambda: upload(IMAGE[:-30]), "is cut off"),
+    "damaged": (lambda: upload(IMAGE[:45] + b"\xff\xff" + IMAGE[47:]), "is damaged"),
+    "other-size": (lambda: upload(png(LEFT.T)), "is 4×6 pixels but the frame is 6×4"),
+    "three-values": (lambda: upload(png(LEFT * 7 + RIGHT)), "holds more than two values"),
+    "sixteen-bits": (lambda: upload(png(LEFT.astype(np.uint16) * 999 + RIGHT)), "holds more than two values"),
+    "colours": (lambda: upload(png(np.full((*SIZE, 3), 77, np.uint8))), "not in the DAVIS palette"),
+    "transparent": (lambda: upload(png(np.zeros((*SIZE, 4), np.uint8))), "is transparent"),
+    "huge-header": (lambda: upload(raw_png(1 << 30, 1 << 30, 8, 0, GREY)), "pixels but the frame is 6×4"),
+    "few-rows": (lambda: upload(raw_png(6, 4, 8, 0, GREY[:14])), "its pixels end in row 2"),
+    "bomb": (lambda: upload(raw_png(6, 4, 8, 0, bytes(50 << 20))), "scored"),
+    "many-chunks": (lambda: upload(IMAGE[:33] + chunk(b"tEXt", b"") * 9999 + IMAGE[33:]), "has"),
+    "long-file": (lambda: upload(os.urandom(3 << 20)), "has 3,145,728 bytes"),
+    "upwards": (lambda: upload(**{"../a/0/00000.png": IMAGE}), "points outside the archive"),
+    "absolute": (lambda: upload(**{"/a/0/9.png": IMAGE}), "is an absolute path"),
+    "nested": (lambda: upload(**{"b.zip": GOOD}), "is an archive among the files"),
+    "control": (lambda: upload(**{"a/0/\x1b[2J.png": IMAGE}), "has characters in its name"),
+    "json-list": (lambda: b"[1, 2]", "is JSON, but not an object of sequences"),
+    "json-deep": (lambda: b'{"a":' + b"[" * 99_999, "your file"),
+    "json-other": (lambda: b'{"b": {}}', "names no sequence of this phase"),
+    "json-no-object": (lambda: b'{"a": [1]}', "is not an object of objects"),
+    "json-no-expressions": (lambda: b'{"a": {}}', "3 of 3 expressions lack masks: 0, 1, 2"),
+    "json-short": (lambda: document(**{"0": [None]}), "has 1 masks"),
+    "json-text": (lambda: document(**{"0": "aa"}), "is not a list of masks"),
+    "json-size": (lambda: mask(size=[6, 4]), "has the size"),
+    "json-counts": (lambda: mask(counts=[25]), "beyond the frame"),
+    "json-negative": (lambda: mask(counts=[-1, 25]), "below zero"),
+    "json-endless": (lambda: mask(counts="o" * 60), "endless"),
+    "json-long": (lambda: mask(counts="0" * (9 << 20)), "more than 24 pixels can need"),
+    "json-nan": (lambda: document(**{"0": [float("nan"), None]}), "a"),
+    "two-json": (lambda: zipped({"1.json": document(), "2.json": document()}), "holds 2 JSON files"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE[name]
+    truth = small_truth(tmp_path / "t")
+    assert sentence in sentence_of(make(), tmp_path, lambda path: segjudge.score(path, truth, "mevis"))
+
+
+def test_each_fault_of_run_lengths_is_said_once(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError) as caught:
+        scored(document(**{"0": [None]}), tmp_path)
+    assert str(caught.value) == (
+        "a, object 0: has 1 masks. Give one mask or null for each of the 2 frames, the first and last included."
+    )
+
+
+ROUNDS = [f"anno_{k}" for k in range(4)]
+LABELS = png(LEFT + RIGHT * 2)
+
+
+def results(folders: Any = ROUNDS, **files: bytes) -> dict[str, bytes]:
+    members = {f"{folder}/{video}/{k}.png": LABELS for folder in folders for video in "ab" for k in range(2)}
+    return {**members, **files}
+
+
+def of_rounds(videos: Any) -> str:
+    return json.dumps(dict(zip(ROUNDS, [videos] * len(ROUNDS))))
+
+
+HOSTILE_ROUNDS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "good": (lambda: zipped(results()), "scored"),
+    "wrapped": (lambda: zipped(results([f"my/{name}/Annotations/480p" for name in ROUNDS])), "scored"),
+    "one-result": (lambda: zipped(results(["."])), "no folder is named as a sequence"),
+    "three": (lambda: zipped(results(ROUNDS[:3])), "2 of 8 sequences are missing: anno_3/a, anno_3/b"),
+    "other-names": (lambda: zipped(results([*ROUNDS[:3], "anno_4"])), "2 of 8 sequences are missing: anno_3/a"),
+    "video-missing": (
+        lambda: zipped({name: data for name, data in results().items() if not name.startswith("anno_1/b")}),
+        "1 of 8 sequences is missing: anno_1/b",
+    ),
+    "frame-missing": (
+        lambda: zipped({name: data for name, data in results().items() if name != "anno_2/a/1.png"}),
+        "anno_2/a/1.png: is missing",
+    ),
+    "twice": (lambda: zipped(results([*ROUNDS, "x/anno_0"])), "anno_0/a: is there more than once"),
+    "round-in-round": (lambda: zipped(results(["anno_0/anno_1"])), "sequences are missing: anno_1/a"),
+    "videos-outside": (lambda: zipped({f"a/{k}/0.png": LABELS for k in ROUNDS}), "no folder is named as a sequence"),
+    "too-many": (lambda: zipped(results(**{"anno_0/a/0.png": png(LEFT * 21)})), "has proposals beyond 20: 21"),
+    "other-size": (lambda: zipped(results(**{"anno_3/b/1.png": png(LEFT.T)})), "anno_3/b/1.png: is 4×6 pixels"),
+    "damaged": (lambda: zipped(results(**{"anno_3/b/1.png": LABELS[:50]})), "anno_3/b/1.png: is cut off"),
+    "json-one-result": (lambda: json.dumps({"a": {}, "b": {}}).encode(), "8 of 8 sequences are missing"),
+    "json-lists": (lambda: of_rounds([1]).encode(), "8 of 8 sequences are missing"),
+    "json-objects": (
+        lambda: of_rounds({"a": [], "b": {}}).encode(),
+        "anno_0/a: is not an object of objects",
+    ),
+    "json-empty": (lambda: of_rounds({"a": {}, "b": {}}).encode(), "scored"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE_ROUNDS)
+def test_hostile_rounds_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE_ROUNDS[name]
+    (tmp_path / "t.zip").write_bytes(zipped({f"{video}/{k}.png": LABELS for video in "ab" for k in range(2)}))
+
+    def score(path: Path) -> segjudge.Scores:
+        return segjudge.score(path, tmp_path / "t.zip", "ref-davis17", layout="generic")
+
+    assert sentence in sentence_of(make(), tmp_path, score)

@@ -1,0 +1,475 @@
+"""How a dataset's files become a truth: homes, lists, meta files, orders, and what the host is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from segjudge.evaluation_script.families.base.truth import AnnotationFile
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
+from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
+from segjudge.evaluation_script.families.sequences.truth import (
+    BLOCK_FRAMES,
+    Block,
+    ObjectFacts,
+    Sequence,
+    Split,
+    pack_block,
+    unpack_block,
+)
+from segjudge.evaluation_script.files import packed as packed_file
+from segjudge.evaluation_script.files.folder import FolderFiles
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
+from segjudge.evaluation_script.scoring import annotation_file
+from tests.builders import drawn, png, stack_of, zipped
+
+ONE = drawn("........", ".####...", ".####...", ".####...", "........").astype(np.uint8)
+IMAGE = png(ONE)
+OTHER = png(ONE * 2)
+
+
+def masks(place: str, names: str = "ab", frames: Any = range(2), image: bytes = IMAGE) -> dict[str, bytes]:
+    return {f"{place}/{name}/{k:05d}.png": image for name in names for k in frames}
+
+
+def meta(**videos: Any) -> bytes:
+    return json.dumps({"videos": videos}).encode()
+
+
+def read(
+    files: dict[str, bytes], tmp_path: Path, layout: str | Layout = "generic", **options: Any
+) -> AnnotationFile[sequence_truth.Split]:
+    path = tmp_path / "dataset.zip"
+    path.write_bytes(zipped(files))
+    return dataset_reader.read(str(path), LAYOUTS[layout] if isinstance(layout, str) else layout, **options)
+
+
+def split(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> Split:
+    (one,) = read(files, tmp_path, layout, **options).splits.values()
+    return one
+
+
+def names(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[str]:
+    return [one.name for one in split(files, tmp_path, layout, **options).sequences]
+
+
+def objects(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[list[str]]:
+    return [list(one.objects) for one in split(files, tmp_path, layout, **options).sequences]
+
+
+@pytest.mark.parametrize("place", ["Annotations/a", "Annotations/a/1"])
+def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    for frame in range(BLOCK_FRAMES + 2):
+        (tmp_path / place / f"{frame:05d}.png").write_bytes(IMAGE)
+    seen: list[str] = []
+    plain = FolderFiles.read
+    monkeypatch.setattr(FolderFiles, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
+    (sequence,) = dataset_reader.read(str(tmp_path)).splits["val"].sequences
+    stacks = [sequence.read_block(index)["1"] for index in range(2)]
+    assert sorted(seen) == sorted(set(seen))
+    assert [len(stack.words) for stack in stacks] == [BLOCK_FRAMES, 2]
+    assert len(seen) == BLOCK_FRAMES + 2
+    assert all((unpack(stack.words, 8)[:, :, 1:5]).all() and stack.top == 1 for stack in stacks)
+
+
+@given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
+def test_folding_a_stack_loses_nothing(words: Any, top: int) -> None:
+    folded = FoldedStack(Stack(words, top, 2, (20, 500))).unfolded()
+    assert (folded.top, folded.left, folded.size) == (top, 2, (20, 500))
+    assert folded.words.dtype == np.uint64
+    np.testing.assert_array_equal(folded.words, words)
+
+
+# ── where masks lie ─────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "x",
+        "x/y",
+        "Annotations",
+        "Annotations/480p",
+        "D/Annotations/Full-Resolution",
+        "Annotations_6fps",
+        "Annotations/1080P",
+    ],
+)
+def test_wrapping_folders_are_cut_off(place: str, tmp_path: Path) -> None:
+    assert names(masks(place.strip("/") or "."), tmp_path) == ["a", "b"]
+
+
+def test_a_lone_folder_is_a_sequence(tmp_path: Path) -> None:
+    assert names(masks("Annotations", "a"), tmp_path) == ["a"]
+    assert names({"x/00000.png": IMAGE, "x/00001.PNG": IMAGE}, tmp_path) == ["x"]
+    assert names({"00000.png": IMAGE}, tmp_path) == [""]
+
+
+def test_a_sequence_may_be_called_as_a_resolution(tmp_path: Path) -> None:
+    assert names({"Annotations/480p/00000.png": IMAGE}, tmp_path) == ["480p"]
+    assert names({"Annotations/480p/480p/00000.png": IMAGE}, tmp_path) == ["480p"]
+
+
+@pytest.mark.parametrize(
+    ("homes", "chosen", "options"),
+    [
+        (["Annotations/1080p", "Annotations/480p"], "Annotations/480p", {}),
+        (["Annotations_unsupervised/480p", "Annotations/480p"], "Annotations/480p", {}),
+        (["Annotations_unsupervised", "Annotations"], "Annotations_unsupervised", {"layout": "davis2017-unsupervised"}),
+        (["train/Annotations", "valid/Annotations"], "valid/Annotations", {"subset": "valid"}),
+        (["train/Annotations", "valid/Annotations"], "train/Annotations", {}),
+        (["Annotations/720p", "Annotations/1080p"], "Annotations/1080p", {}),
+    ],
+)
+def test_one_home_of_masks_is_read_and_the_others_are_told(
+    homes: Any, chosen: str, options: Any, tmp_path: Path
+) -> None:
+    files: dict[str, bytes] = {}
+    for home in homes:
+        files |= masks(home, "ab", image=OTHER if home == chosen else IMAGE)
+    if "subset" in options:
+        files |= {f"{home.split('/')[0]}/meta.json": meta(a={}, b={}) for home in homes}
+    opened = read(files, tmp_path, **options)
+    (one,) = opened.splits.values()
+    assert [list(sequence.objects) for sequence in one.sequences] == [["2"], ["2"]]
+    (other,) = set(homes) - {chosen}
+    assert f"masks are read from {chosen}, not from {other}" in opened.notes
+
+
+@pytest.mark.parametrize("stray", ["logo.png", "docs/figures/a.png", "480p/a/00000.png", "valid/a/00000.png"])
+@pytest.mark.parametrize(
+    ("home", "options"),
+    [
+        ("Annotations/480p", {}),
+        ("Annotations/480p", {"subset": "valid"}),
+        ("Annotations_6fps", {}),
+        ("Annotations_6fps", {"layout": "davis2017"}),
+        ("Annotations/1080p", {"layout": "davis2017-unsupervised"}),
+    ],
+)
+def test_images_beside_the_homes_of_masks_are_not_read(stray: str, home: str, options: Any, tmp_path: Path) -> None:
+    files = {stray: OTHER, **masks(home), "meta.json": meta(a={}, b={}), "ImageSets/valid.txt": b"a b\nb\n"}
+    opened = read(files, tmp_path, **options)
+    (one,) = opened.splits.values()
+    assert [list(sequence.objects) for sequence in one.sequences] == [["1"], ["1"]]
+    assert any(note.startswith(f"masks are read from {home}, not from ") for note in opened.notes)
+
+
+def test_a_sequence_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
+    assert names({f"{name}/00000.png": IMAGE for name in ("dog", "Annotations", "cat")}, tmp_path) == [
+        "Annotations", "cat", "dog",
+    ]  # fmt: skip
+
+
+def test_a_frame_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
+    assert split({"x/Annotations0.png": IMAGE}, tmp_path).sequences[0].frames == ["Annotations0"]
+
+
+def test_pictures_are_no_masks(tmp_path: Path) -> None:
+    files = {**masks("Annotations"), **masks("JPEGImages", "abc", range(9)), "JPEGImages_x/a/1.png": b"x"}
+    assert names(files, tmp_path) == ["a", "b"]
+
+
+# ── lists ───────────────────────────────────────────────────────────────────
+
+
+def test_the_list_of_the_subset_decides_and_of_the_year_of_the_layout(tmp_path: Path) -> None:
+    files = {
+        **masks("Annotations", "abc"),
+        "ImageSets/2017/val.txt": b"c\n\n b x\n",
+        "ImageSets/2019/val.txt": b"a\n",
+        "ImageSets/val.txt": b"b\n",
+        "ImageSets/2017/train.txt": b"a\nb\na\n",
+        "notes/val.txt": b"nothing\n",
+    }
+    assert names(files, tmp_path) == ["c", "b"]
+    assert names(files, tmp_path, "davis2017-unsupervised") == ["a"]
+    assert names(files, tmp_path, subset="train") == ["a", "b"]
+    assert list(read(files, tmp_path).splits) == ["val"]
+    assert list(read(files, tmp_path, subset="train").splits) == ["train"]
+    assert list(read(files, tmp_path, subset="train", split="x").splits) == ["x"]
+
+
+def test_a_lone_list_is_the_one(tmp_path: Path) -> None:
+    files = {**masks("Annotations", "abc"), "ImageSets/odd.txt": b"c\n"}
+    assert names(files, tmp_path) == ["c"]
+    sav = {**{f"Annotations_6fps/{name}/{name}.png": IMAGE for name in "abc"}, "sav_test.txt": b"b\n"}
+    assert names(sav, tmp_path) == names(sav, tmp_path, subset="test") == ["b"]
+
+
+def test_a_meta_file_is_a_list_where_there_is_none(tmp_path: Path) -> None:
+    files = {**masks("Annotations", "abc"), "meta.json": meta(c={}, a={}, lost={})}
+    assert names(files, tmp_path) == ["c", "a"]
+    files |= {"ImageSets/x.txt": b"b\n", "ImageSets/y.txt": b"b\n"}
+    assert names(files, tmp_path) == ["c", "a"]
+
+
+def test_several_meta_files_are_told_apart_by_the_subset(tmp_path: Path) -> None:
+    files = {**masks("Annotations"), "meta_valid.json": meta(a={}), "meta_test.json": meta(b={})}
+    assert names(files, tmp_path, subset="test") == ["b"]
+    assert names(files, tmp_path, subset="val") == ["a"]
+    with pytest.raises(HostError, match=r"several meta files \(meta_valid.json, meta_test.json\); choose one"):
+        names(files, tmp_path)
+    with pytest.raises(HostError, match="several meta files"):
+        names(files, tmp_path, subset="train")
+
+
+def test_a_lone_meta_file_serves_any_subset_that_has_a_list(tmp_path: Path) -> None:
+    facts = {"objects": {"7": {"category": "dog"}}}
+    files = {**masks("Annotations"), "meta.json": meta(a=facts), "ImageSets/train.txt": b"a\nb\n"}
+    assert objects(files, tmp_path, subset="train") == [["7", "1"], ["1"]]
+    with pytest.raises(HostError, match="no list of sequences for 'test'; found train"):
+        names(files, tmp_path, subset="test")
+    with pytest.raises(HostError, match="no list of sequences for 'test'; found none"):
+        names(masks("Annotations"), tmp_path, subset="test")
+
+
+def test_a_document_that_is_no_meta_file_is_told(tmp_path: Path) -> None:
+    for data in (b"{", b"[]", b'{"video": {}}', b'{"videos": 5}'):
+        opened = read({**masks("Annotations"), "x/Meta_a.JSON": data, "other.json": b"{"}, tmp_path)
+        (note,) = opened.notes
+        assert note.startswith("x/Meta_a.JSON is not read: it is not a JSON object with videos")
+
+
+def test_lists_of_unseen_and_salient_sequences(tmp_path: Path) -> None:
+    files = {**masks("Annotations", "abc"), "d/unseen_videos.txt": b"a", "unsupervised_videos.txt": b"b\nc\n"}
+    one = split(files, tmp_path, "lvos")
+    assert [sequence.unseen for sequence in one.sequences] == [True, False, False]
+    assert [sequence.salient for sequence in one.sequences] == [False, True, True]
+    assert one.unseen_known
+    (tmp_path / "own.txt").write_text("c")
+    one = split(files, tmp_path, "lvos", unseen=str(tmp_path / "own.txt"))
+    assert [sequence.unseen for sequence in one.sequences] == [False, False, True]
+    with pytest.raises(HostError, match="nowhere.txt: cannot be read"):
+        split(files, tmp_path, "lvos", unseen="nowhere.txt")
+    assert not split(masks("Annotations"), tmp_path, "lvos").unseen_known
+    assert all(sequence.salient for sequence in split(masks("Annotations"), tmp_path).sequences)
+
+
+def test_unseen_categories_are_known_where_the_meta_file_has_categories(tmp_path: Path) -> None:
+    assert len(YOUTUBE_UNSEEN) == len(set(YOUTUBE_UNSEEN)) == 26
+    for facts, tells in (({"1": {"category": "dog"}}, True), ({"1": {}}, False), (["1"], False)):
+        one = split({**masks("Annotations"), "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos")
+        assert one.unseen_known == tells
+        assert one.unseen_categories == list(YOUTUBE_UNSEEN)
+
+
+# ── frames and objects ──────────────────────────────────────────────────────
+
+
+def test_frames_are_in_the_order_of_text_or_of_numbers(tmp_path: Path) -> None:
+    files = {f"Annotations/a/{k}.png": IMAGE for k in (2, 10, 1)}
+    assert split(files, tmp_path).sequences[0].frames == ["1", "10", "2"]
+    assert split(files, tmp_path, "mosev2").sequences[0].frames == ["1", "2", "10"]
+    files["Annotations/a/x.png"] = IMAGE
+    assert split(files, tmp_path, "mosev2").sequences[0].frames == ["1", "10", "2", "x"]
+
+
+def test_an_object_with_a_category_counts_from_where_it_is_seen(tmp_path: Path) -> None:
+    files = {f"Annotations/a/{k:05d}.png": OTHER if k >= 2 else IMAGE for k in range(5)}
+    facts = {"2": {"category": "dog"}, "3": {"category": "cat"}, "1": {"frames": []}}
+    (one,) = split({**files, "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos").sequences
+    assert one.objects == {
+        "2": ObjectFacts([(2, 5)], [(2, 5)], "dog"),
+        "3": ObjectFacts([], [], "cat"),
+        "1": ObjectFacts([(0, 2)], [(0, 5)], None),
+    }
+    assert one.lists_objects
+
+
+def test_numbers_alone_name_the_objects_and_others_follow(tmp_path: Path) -> None:
+    both = png(np.where(ONE == 1, 1, 9).astype(np.uint8))
+    files = {**masks("Annotations", "a", range(3), both), "meta.json": meta(a={"objects": [12, 9]})}
+    (one,) = split(files, tmp_path, "mosev2").sequences
+    assert list(one.objects) == ["12", "9", "1"]
+    assert [facts.lifespan for facts in one.objects.values()] == [[(0, 3)], [(0, 3)], None]
+    (one,) = split(masks("Annotations", "a"), tmp_path).sequences
+    assert not one.lists_objects
+    assert one.objects["1"] == ObjectFacts([(0, 2)], None, None)
+
+
+def test_folders_of_objects_know_their_frames(tmp_path: Path) -> None:
+    files = {
+        f"Annotations_6fps/v/{label}/{k:05d}.png": IMAGE for label, k in (("10", 0), ("10", 2), ("9", 1), ("x", 2))
+    }
+    (one,) = split(files, tmp_path, "sav").sequences
+    assert one.frames == ["00000", "00001", "00002"]
+    assert list(one.objects) == ["9", "10", "x"]
+    assert one.objects["10"] == ObjectFacts([(0, 1), (2, 3)], [(0, 1), (2, 3)], None)
+    assert one.lists_objects
+
+
+# ── what the host is told ───────────────────────────────────────────────────
+
+
+def noted(images: list[Any], tmp_path: Path, pictures: int = 0) -> list[str]:
+    files = {f"Annotations/a/{k:05d}.png": png(np.asarray(image, np.uint8)) for k, image in enumerate(images)}
+    files |= {f"JPEGImages/a/{k:05d}.jpg": b"" for k in range(pictures)}
+    return read(files, tmp_path).notes
+
+
+def test_a_stray_colour_has_at_most_eight_pixels(tmp_path: Path) -> None:
+    for pixels, stray in ((8, True), (9, False)):
+        image = ONE.copy()
+        image.reshape(-1)[:pixels] = 5
+        expected = [f"a: object 5 never has more than {pixels} pixels: a stray colour?"] * stray
+        assert noted([image, ONE, ONE], tmp_path)[:1] == (expected or ["a: object 5 vanishes after the first frame"])
+        assert noted([image] * 3, tmp_path) == expected
+    void = ONE.copy()
+    void[0, 0] = 255
+    assert noted([void, ONE], tmp_path) == []
+
+
+def test_late_objects_and_those_that_vanish_are_told(tmp_path: Path) -> None:
+    assert noted([ONE * 0, ONE * 0, ONE, ONE], tmp_path) == ["a: object 1 first appears in frame 00002"]
+    assert noted([ONE, ONE * 0], tmp_path) == ["a: object 1 vanishes after the first frame"]
+    assert noted([ONE], tmp_path) == []
+    assert noted([ONE, ONE * 0, ONE], tmp_path) == []
+    assert noted([ONE, np.pad(ONE, 1), np.pad(ONE, 2)], tmp_path) == ["a: the size of its frames changes (3 sizes)"]
+
+
+@pytest.mark.parametrize(("pictures", "noticed"), [(5, False), (6, True), (7, True), (8, False)])
+def test_a_few_frames_without_a_mask_are_told_and_many_are_meant(pictures: int, noticed: bool, tmp_path: Path) -> None:
+    notes = noted([ONE] * 5, tmp_path, pictures)
+    lacking = {6: "1 frame has no mask: 00005", 7: "2 frames have no mask: 00005, 00006"}
+    assert notes == ([f"a: {lacking[pictures]}"] if noticed else [])
+
+
+def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    files = {**masks("Annotations"), "Annotations/b/00001.png": IMAGE[:-14]}
+    with pytest.raises(HostError, match=r"dataset\.zip: Annotations/b/00001\.png: is cut off"):
+        read(files, tmp_path)
+    files["Annotations/b/00001.png"] = png(np.full((5, 8, 3), 77, np.uint8))
+    with pytest.raises(HostError, match=r"dataset\.zip: Annotations/b/00001\.png: is a colour image"):
+        read(files, tmp_path)
+    (tmp_path / "x").write_bytes(b"hello")
+    with pytest.raises(HostError, match=r"/x: is neither a zip nor a tar archive nor JSON\. Name the folder"):
+        dataset_reader.read(str(tmp_path / "x"))
+
+
+def test_a_host_is_believed_more_than_a_participant() -> None:
+    assert (HOST_LIMITS.members, HOST_LIMITS.member_bytes, HOST_LIMITS.total_bytes) == (5_000_000, 1 << 30, 1 << 42)
+    assert (HOST_LIMITS.memory_bytes, HOST_LIMITS.json_bytes, HOST_LIMITS.ratio) == (1 << 31, 1 << 31, 100_000)
+    assert (HOST_LIMITS.objects, HOST_LIMITS.links) == (65_535, True)
+
+
+def test_progress_is_told_for_each_sequence(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    read(masks("Annotations", "abc"), tmp_path, progress=lambda *what: heard.append(what))
+    assert heard == [("a", 0, 3), ("b", 1, 3), ("c", 2, 3)]
+
+
+# ── the packed file ─────────────────────────────────────────────────────────
+
+
+def test_a_block_holds_its_masks_wherever_they_lie() -> None:
+    size = (9, 200)
+    left, right = np.zeros(size, bool), np.zeros(size, bool)
+    left[2:4, 3:60] = right[7, 150:199] = True
+    stacks = {"b": stack_of(left, left), "a": stack_of(right, left), "c": stack_of(left * 0, left * 0)}
+    data = pack_block(stacks, ["a", "b", "c"])
+    back = unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
+    assert list(back) == ["a", "b"]
+    for name, stack in back.items():
+        assert (stack.top, stack.left, stack.size) == (stacks[name].top, stacks[name].left, size)
+        assert (stack.words == stacks[name].words).all()
+    assert unpack_block(pack_block({}, []), Block(0, 1, size), []) == {}
+
+
+def packed(tmp_path: Path) -> Path:
+    facts = {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
+    stacks = {"1": stack_of(ONE > 0, ONE > 1)}
+    one = Sequence(
+        "v", ["x", "é"], [Block(0, 2, (5, 8))], facts, lambda _: stacks, unseen=True, salient=False, lists_objects=True
+    )
+    path = tmp_path / "packed.zip"
+    sequence_truth.write(str(path), {"a": Split([one], "lvos", True, ["cat"]), "b": Split([])})
+    return path
+
+
+def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
+    path = packed(tmp_path)
+    opened = sequence_truth.read(str(path))
+    (one,) = opened.splits["a"].sequences
+    assert (opened.splits["a"].layout, opened.splits["a"].unseen_known) == ("lvos", True)
+    assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (
+        ["cat"],
+        Split([], elsewhere=frozenset({"v"})),
+    )
+    assert (one.name, one.frames, one.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
+    assert (one.unseen, one.salient, one.lists_objects) == (True, False, True)
+    assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
+    assert one.read_block(0)["1"].area.tolist() == [12, 0]
+    assert annotation_file.is_packed(str(path))
+    assert (packed_file.track_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
+
+
+def test_a_packed_file_is_the_same_for_everyone(tmp_path: Path) -> None:
+    """Members have a fixed time, mode and system."""
+    with zipfile.ZipFile(packed(tmp_path)) as file:
+        assert file.namelist() == ["masks/a/v/00000", "manifest.json"]
+        for info in file.infolist():
+            assert (info.date_time, info.external_attr, info.create_system) == ((1980, 1, 1, 0, 0, 0), 0o644 << 16, 3)
+            assert info.compress_type == zipfile.ZIP_DEFLATED
+        manifest = json.loads(file.read("manifest.json"))
+        blocks = hashlib.sha256(file.read("masks/a/v/00000")).hexdigest()
+    (entry,) = manifest["splits"]["a"]["sequences"]
+    assert entry["sha256"] == blocks
+    assert entry["objects"] == {"1": {"visible": [[0, 1]], "frames": [[0, 2]], "category": "dog"}, "2": {"visible": []}}
+
+
+def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
+    plain, broken = tmp_path / "plain.zip", tmp_path / "broken.zip"
+    plain.write_bytes(zipped({"a.png": b"x"}))
+    assert (
+        packed_file.manifest_of(str(plain)),
+        packed_file.track_of(str(plain)),
+        annotation_file.is_packed(str(plain)),
+    ) == ({}, "", False)
+    (tmp_path / "text").write_bytes(b"x")
+    assert packed_file.splits_of(str(tmp_path / "text")) == []
+    for manifest in (b"{", b"[1]"):
+        broken.write_bytes(zipped({"manifest.json": manifest}))
+        with pytest.raises(HostError, match="is not an annotation file that can be read.*Pack it anew"):
+            packed_file.manifest_of(str(broken))
+
+
+def test_files_are_replaced_whole(tmp_path: Path) -> None:
+    """Through links, with the mode of what was there; a device is written as it is."""
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with packed_file.replaced(str(link)) as partial:
+        Path(partial).write_text("new")
+        assert path.read_text() == "old"
+    assert link.is_symlink()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link"]
+    with packed_file.replaced("/dev/null") as partial:
+        assert partial == "/dev/null"
+    with (
+        pytest.raises(packed_file.NotWritten) as caught,
+        packed_file.replaced(str(tmp_path / "no/such")) as partial,
+    ):
+        Path(partial).write_text("x")
+    assert caught.value.filename == str(tmp_path / "no/such")
+    for number, kind in ((28, packed_file.NotWritten), (5, OSError)):
+        with pytest.raises(OSError, match="no") as failed, packed_file.replaced(str(path)):
+            raise OSError(number, "no", "elsewhere")
+        assert type(failed.value) is kind
+    assert path.read_text() == "new"

@@ -1,0 +1,320 @@
+"""Datasets are found in the layouts they are published in, packed, and read back."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
+from segjudge.evaluation_script.files.problems import HostError
+from tests.builders import png, zipped
+
+VOID = 255
+
+
+def frame(*boxes: tuple[int, int, int, int, int], size: tuple[int, int] = (12, 70)) -> Any:
+    labels = np.zeros(size, np.uint8)
+    for label, top, left, bottom, right in boxes:
+        labels[top:bottom, left:right] = label
+    return labels
+
+
+def moving(label: int, count: int = 5) -> list[Any]:
+    return [frame((label, 2, 2 + 3 * k, 9, 20 + 3 * k)) for k in range(count)]
+
+
+def files(place: str, videos: dict[str, list[Any]], name: str = "{:05d}") -> dict[str, bytes]:
+    return {
+        f"{place}/{video}/{name.format(k)}.png": png(labels)
+        for video, frames in videos.items()
+        for k, labels in enumerate(frames)
+        if labels is not None
+    }
+
+
+VIDEOS = {"zebra": moving(1), "ant": moving(2, 6), "left-out": moving(1)}
+LIST = b"zebra\nant\n"
+LVOS_META = {
+    "ant": {"objects": {"2": {"frame_range": {"start": "11", "end": "26", "frame_nums": "3"}}}},
+    "zebra": {"objects": {}},
+}
+YOUTUBE_META = {
+    "ant": {"objects": {"2": {"category": "ball", "frames": ["00000"]}}},
+    "zebra": {"objects": {"1": {"category": "dog", "frames": []}}},
+}
+MOSE_META = {name: {"length": 5, "height": 12, "width": 70, "objects": [1]} for name in ("zebra", "ant")}
+
+
+def meta(videos: Any) -> bytes:
+    return json.dumps({"videos": videos}).encode()
+
+
+ROOTS: dict[str, tuple[dict[str, bytes], str, list[str]]] = {
+    "davis2017": (
+        {
+            **files("Annotations/480p", VIDEOS),
+            "ImageSets/2017/val.txt": LIST,
+            "ImageSets/2017/train.txt": b"left-out\n",
+        },
+        "val",
+        ["zebra", "ant"],
+    ),
+    "davis2016": (
+        {
+            **files("Annotations/480p", VIDEOS),
+            "ImageSets/480p/val.txt": b"/JPEGImages/480p/zebra/00000.jpg /Annotations/480p/zebra/00000.png\n" * 3,
+            "ImageSets/2017/val.txt": LIST,
+        },
+        "val",
+        ["zebra"],
+    ),
+    "davis2017-unsupervised": (
+        {
+            **files("Annotations_unsupervised/480p", VIDEOS),
+            **files("Annotations/480p", {"zebra": moving(3), "ant": moving(3)}),
+            "ImageSets/2019/test-dev.txt": LIST,
+        },
+        "test-dev",
+        ["zebra", "ant"],
+    ),
+    "lvos": (
+        {
+            **files("Annotations", VIDEOS, "{:08d}"),
+            "valid_meta.json": meta(LVOS_META),
+            "test_meta.json": meta({}),
+            "unseen_videos.txt": b"ant\n",
+        },
+        "valid",
+        ["ant", "zebra"],
+    ),
+    "vost": (
+        {**files("Annotations", VIDEOS), **files("JPEGImages", {"zebra": moving(1)}), "ImageSets/val.txt": LIST},
+        "val",
+        ["zebra", "ant"],
+    ),
+    "youtube-vos": (
+        {**files("valid/Annotations", VIDEOS), "valid/meta.json": meta(YOUTUBE_META)},
+        "",
+        ["ant", "zebra"],
+    ),
+    "mose": (files("valid/Annotations", VIDEOS), "", ["ant", "left-out", "zebra"]),
+    "mosev2": ({**files("valid/Annotations", VIDEOS), "meta_valid.json": meta(MOSE_META)}, "", ["zebra", "ant"]),
+    "sav": (
+        {
+            **files("sav_val/Annotations_6fps/v1", {"000": moving(255), "001": [*moving(255)[:3], None, None]}),
+            "sav_val/sav_val.txt": b"v1\n",
+        },
+        "",
+        ["v1"],
+    ),
+    "generic": (files("masks/1080p", VIDEOS), "", ["ant", "left-out", "zebra"]),
+}
+
+
+def root_of(layout: str, folder: Path, form: str) -> str:
+    content = ROOTS[layout][0]
+    if form == "zip":
+        path = folder / "dataset.zip"
+        path.write_bytes(zipped({f"wrapped/{name}": data for name, data in content.items()}))
+        return str(path)
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return str(folder)
+
+
+@pytest.mark.parametrize("form", ["folder", "zip"])
+@pytest.mark.parametrize("layout", ROOTS)
+def test_sequences_are_found_in_the_order_of_their_list(layout: str, form: str, tmp_path: Path) -> None:
+    _, subset, expected = ROOTS[layout]
+
+    split = dataset_reader.read(root_of(layout, tmp_path, form), LAYOUTS[layout], subset).splits[subset or "val"]
+
+    assert [sequence.name for sequence in split.sequences] == expected
+
+
+@pytest.mark.parametrize("layout", ROOTS)
+def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    root, subset = root_of(layout, tmp_path / "root", "folder"), ROOTS[layout][1]
+    paths = [str(tmp_path / f"{k}.zip") for k in range(2)]
+    splits = [dataset_reader.read(root, LAYOUTS[layout], subset).splits for _ in paths]
+    for path, one in zip(paths, splits):
+        sequence_truth.write(path, one)
+
+    assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
+    back = sequence_truth.read(paths[0]).splits[subset or "val"]
+    for mine, theirs in zip(splits[0][subset or "val"].sequences, back.sequences):
+        assert (mine.name, mine.frames, mine.blocks, mine.objects) == (
+            theirs.name,
+            theirs.frames,
+            theirs.blocks,
+            theirs.objects,
+        )
+        assert (mine.unseen, mine.salient) == (theirs.unseen, theirs.salient)
+        for index in range(len(mine.blocks)):
+            one, other = mine.read_block(index), theirs.read_block(index)
+            assert set(one) == set(other)
+            assert all(
+                (one[label].words == other[label].words).all() and one[label].top == other[label].top for label in one
+            )
+
+
+def sequence(layout: str, tmp_path: Path, name: str) -> sequence_truth.Sequence:
+    split = dataset_reader.read(root_of(layout, tmp_path, "folder"), LAYOUTS[layout], ROOTS[layout][1]).splits[
+        ROOTS[layout][1] or "val"
+    ]
+    return next(one for one in split.sequences if one.name == name)
+
+
+def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
+    one = sequence("lvos", tmp_path, "ant")
+    assert one.unseen
+    assert one.objects["2"].lifespan == []  # frames 11 to 25 in steps of five are not in these names
+
+
+def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
+    split = dataset_reader.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
+    assert split.unseen_known
+    assert "ball" in split.unseen_categories
+    assert split.sequences[0].objects["2"].category == "ball"
+
+
+def test_unsupervised_truth_comes_from_its_own_folder(tmp_path: Path) -> None:
+    assert set(sequence("davis2017-unsupervised", tmp_path, "ant").objects) == {"2"}
+
+
+def test_object_folders_know_their_own_frames(tmp_path: Path) -> None:
+    one = sequence("sav", tmp_path, "v1")
+    assert one.objects["000"].lifespan == [(0, 5)]
+    assert one.objects["001"].lifespan == [(0, 3)]
+
+
+def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -> list[str]:
+    path = io.BytesIO()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {**files("Annotations/480p", videos), **(extra or {})}.items():
+            archive.writestr(name, data)
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".zip") as file:
+        file.write(path.getvalue())
+        file.flush()
+        return dataset_reader.read(file.name).notes
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        pytest.param(
+            [frame((1, 0, 0, 5, 5)), frame((1, 0, 0, 5, 5), (7, 0, 60, 1, 62))],
+            "object 7 never has more than 2 pixels: a stray colour",
+            id="stray",
+        ),
+        pytest.param(
+            [frame((1, 0, 0, 5, 5)), frame(), frame()], "object 1 vanishes after the first frame", id="vanishes"
+        ),
+        pytest.param([frame(), frame((1, 0, 0, 5, 5))], "object 1 first appears in frame 00001", id="late"),
+        pytest.param(
+            [frame((1, 0, 0, 5, 5)), frame((1, 0, 0, 5, 5), size=(10, 70))], "size of its frames changes", id="sizes"
+        ),
+    ],
+)
+def test_oddities_of_the_truth_are_told(frames: list[Any], words: str) -> None:
+    assert any(words in note for note in notes({"dog": frames})), notes({"dog": frames})
+
+
+def test_frames_without_a_mask_are_told() -> None:
+    pictures = {f"JPEGImages/480p/dog/{k:05d}.jpg": b"" for k in range(5)}
+    masks = moving(1)
+    assert any("1 frame has no mask: 00003" in note for note in notes({"dog": [*masks[:3], None, masks[4]]}, pictures))
+    assert notes({"dog": masks}, pictures) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "subset", "words"),
+    [
+        pytest.param({"readme.txt": b"x"}, "", "holds no PNG masks", id="empty"),
+        pytest.param(
+            {**files("Annotations", VIDEOS), "ImageSets/val.txt": b"zebra\ndog\n"},
+            "",
+            "names sequences without masks: dog",
+            id="list",
+        ),
+        pytest.param(
+            {**files("Annotations", VIDEOS), "ImageSets/val.txt": LIST},
+            "test",
+            "no list of sequences for 'test'; found val",
+            id="subset",
+        ),
+        pytest.param(
+            {**files("Annotations", VIDEOS), "ImageSets/a.txt": LIST, "ImageSets/b.txt": LIST},
+            "",
+            "several lists.*a, b",
+            id="choose",
+        ),
+        pytest.param(
+            {"Annotations/dog/00000.png": b"no picture"}, "", "Annotations/dog/00000.png: is not a PNG", id="broken"
+        ),
+        pytest.param(
+            {"Annotations/dog/00000.png": png(np.zeros((3, 3), np.uint8))[:-20]}, "", "is cut off", id="cut-off"
+        ),
+    ],
+)
+def test_a_broken_dataset_is_the_hosts_mistake(
+    content: dict[str, bytes], subset: str, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "dataset.zip"
+    path.write_bytes(zipped(content))
+    with pytest.raises(HostError, match=words):
+        dataset_reader.read(str(path), subset=subset)
+
+
+@pytest.mark.parametrize("damage", ["other-format", "no-manifest-keys", "cut-off", "block-missing"])
+def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Path) -> None:
+    source, path = tmp_path / "good.zip", tmp_path / "bad.zip"
+    sequence_truth.write(
+        str(source),
+        {
+            "val": dataset_reader.read(
+                root_of("mose", tmp_path / "root", "folder") if (tmp_path / "root").mkdir() is None else ""
+            ).splits["val"]
+        },
+    )
+    with zipfile.ZipFile(source) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    if damage == "other-format":
+        content["manifest.json"] = content["manifest.json"].replace(b"truth 1", b"truth 9")
+    elif damage == "no-manifest-keys":
+        content["manifest.json"] = b"{}"
+    elif damage == "block-missing":
+        del content["masks/val/ant/00000"]
+    data = zipped(content)
+    path.write_bytes(data[:-60] if damage == "cut-off" else data)
+
+    with pytest.raises(HostError):
+        opened = sequence_truth.read(str(path))
+        opened.splits["val"].sequences[0].read_block(0)
+
+
+@pytest.mark.parametrize("subset", ["train", "valid", "val"])
+def test_subsets_in_folders_of_their_own_are_told_apart(subset: str, tmp_path: Path) -> None:
+    content = {**files("train/Annotations", {"early": moving(1)}), **files("valid/Annotations", {"late": moving(1)})}
+    metas = {
+        f"{name}/meta.json": meta({one: {"objects": {"1": {"category": "dog"}}}})
+        for name, one in (("train", "early"), ("valid", "late"))
+    }
+    path = tmp_path / "root.zip"
+    path.write_bytes(zipped({**content, **metas}))
+
+    (split,) = dataset_reader.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
+
+    assert [one.name for one in split.sequences] == (["early"] if subset == "train" else ["late"])

@@ -1,0 +1,284 @@
+"""What is an error, what scores as empty, and what is ignored: the table in docs/participants.md."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.protocols import (
+    BESIDE,
+    COMBINED,
+    SEQUENCE_PROTOCOLS,
+    MissingRule,
+    SequenceProtocol,
+)
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import SubmissionError
+from tests.builders import drawn, label_zip, png, score_sequences, zipped
+
+BIG = drawn("........", ".####...", ".####...", ".####...", "........", "........")
+SMALL = drawn("........", "........", "........", "........", ".....##.", ".....##.")
+NONE = np.zeros((6, 8), np.uint8)
+BOTH = (BIG * 1 + SMALL * 2).astype(np.uint8)
+ONE = BIG.astype(np.uint8)
+TRUTH = {"a": [BOTH] * 6, "b": [ONE] * 6}
+
+
+def sent(videos: Any, protocol: SequenceProtocol) -> bytes:
+    """Label images, in a folder for each round or split into a folder for each object where the protocol wants those."""
+    if protocol.missing_object is not MissingRule.EMPTY:
+        return zipped(
+            {
+                f"{name}/{label}/{k:05d}.png": png((frame == label).astype(np.uint8))
+                for name, frames in videos.items()
+                for k, frame in enumerate(frames)
+                for label in range(1, frames[0].max() + 1)
+            }
+        )
+    parts = protocol.rounds or (".",)
+    return label_zip({f"{part}/{name}": frames for part in parts for name, frames in videos.items()})
+
+
+def score(
+    videos: Any,
+    prediction: Any,
+    protocol: str,
+    tmp_path: Path,
+    elsewhere: frozenset[str] = frozenset(),
+    **options: Any,
+) -> tuple[dict[str, Any], list[str]]:
+    (tmp_path / "truth.zip").write_bytes(label_zip(videos))
+    (tmp_path / "prediction").write_bytes(
+        prediction if isinstance(prediction, bytes) else sent(prediction, SEQUENCE_PROTOCOLS[protocol])
+    )
+    split = dataset_reader.read(str(tmp_path / "truth.zip")).splits["val"]
+    split = replace(split, elsewhere=elsewhere)
+    scores, warnings = score_sequences(
+        str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options
+    )
+    return {f"{one.sequence}/{one.name}": one.values for one in scores}, warnings
+
+
+@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
+def test_a_perfect_submission_scores_one(protocol: str, tmp_path: Path) -> None:
+    videos = {"b": [ONE] * 6} if protocol in ("davis2016", "lvos-unsupervised-single") else TRUTH
+    if protocol == "mosev2":  # whose fractional disk is empty on frames below 60 pixels
+        videos = {name: [np.kron(one, np.ones((20, 20), np.uint8)) for one in frames] for name, frames in TRUTH.items()}
+    scored, warnings = score(videos, videos, protocol, tmp_path)
+    assert scored
+    for values in scored.values():
+        for metric, value in values.items():
+            expected = 0.0 if re.search("Decay|V-Mean|False", metric) else 1.0
+            assert value in (expected, None), metric
+    assert warnings == []
+
+
+@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
+def test_every_object_has_the_metrics_of_its_protocol(protocol: str, tmp_path: Path) -> None:
+    scored, _ = score({"b": [ONE] * 6}, {"b": [ONE] * 6}, protocol, tmp_path)
+    row = SEQUENCE_PROTOCOLS[protocol]
+    expected = [metric for metric in row.metrics if "seen" not in metric and metric != "Final"]
+    values = next(iter(scored.values()))
+    assert list(values) == [*expected, *BESIDE]
+    assert {part for metric in row.metrics if metric in COMBINED for part in COMBINED[metric]} <= set(row.metrics)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    ["davis2016", "davis2017", "davis2017-unsupervised", "lvos", "lvos-unsupervised", "vost", "mose", "youtube-vos"],
+)
+def test_a_missing_sequence_is_an_error(protocol: str, tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="1 of 2 sequences is missing: b"):
+        score(TRUTH, {"a": TRUTH["a"]}, protocol, tmp_path)
+
+
+def test_a_missing_sequence_scores_zero_in_mosev2(tmp_path: Path) -> None:
+    scored, warnings = score(TRUTH, {"a": TRUTH["a"]}, "mosev2", tmp_path)
+    assert scored["b/1"]["J-Mean"] == scored["b/1"]["J&F_new-Mean"] == 0.0
+    assert scored["b/1"]["disappear_J-Mean"] is None
+    assert scored["a/1"]["J-Mean"] == 1.0
+    assert "your file: 1 of 2 sequences is missing: b (scored as 0)" in warnings
+
+
+@pytest.mark.parametrize("protocol", ["vos-benchmark", "vos-benchmark-all-frames", "sav"])
+def test_a_missing_sequence_is_left_out(protocol: str, tmp_path: Path) -> None:
+    scored, warnings = score(TRUTH, {"a": TRUTH["a"]}, protocol, tmp_path)
+    assert set(scored) == {"a/1", "a/2"}
+    assert any("left out" in line for line in warnings)
+
+
+def test_a_missing_object_scores_with_empty_masks(tmp_path: Path) -> None:
+    scored, warnings = score(TRUTH, {"a": [ONE] * 6, "b": [ONE] * 6}, "davis2017", tmp_path)
+    assert scored["a/2"]["J-Mean"] == 0.0
+    assert scored["a/1"]["J-Mean"] == 1.0
+    assert warnings == []
+
+
+def test_a_strange_object_is_ignored_and_named(tmp_path: Path) -> None:
+    stray = ONE.copy()
+    stray[5, 7] = 9
+    prediction = {"a": [BOTH] * 6, "b": [ONE, ONE, ONE, stray, ONE, ONE]}
+    scored, warnings = score(TRUTH, prediction, "davis2017", tmp_path)
+    assert scored["b/1"]["J-Mean"] == 1.0
+    assert warnings == ["b: object 9 (first in frame 00003) is not in the truth and was ignored"]
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        pytest.param({"a": [BOTH] * 6, "b": [ONE * 4] * 6}, id="object"),
+        pytest.param({**TRUTH, "c": [ONE]}, id="sequence"),
+        pytest.param({"a": [BOTH] * 6, "b": [ONE] * 7}, id="frame"),
+    ],
+)
+def test_when_strict_a_warning_is_an_error(prediction: Any, tmp_path: Path) -> None:
+    assert score(TRUTH, prediction, "davis2017", tmp_path)[1]
+    with pytest.raises(SubmissionError):
+        score(TRUTH, prediction, "davis2017", tmp_path, strict=True)
+
+
+def many(count: int) -> Any:
+    labels = np.zeros((6, 8), np.uint8)
+    labels.reshape(-1)[:count] = range(1, count + 1)
+    return labels
+
+
+def test_too_many_proposals_are_an_error_or_ignored(tmp_path: Path) -> None:
+    prediction = {"a": [many(25)] * 6, "b": [ONE] * 6}
+    with pytest.raises(SubmissionError, match="a: has proposals beyond 20: 21, 22, 23 and 2 more"):
+        score(TRUTH, prediction, "davis2017-unsupervised", tmp_path)
+    _, warnings = score(TRUTH, prediction, "lvos-unsupervised", tmp_path)
+    assert any("beyond 20" in line and "ignored" in line for line in warnings)
+
+
+def test_proposals_are_matched_whatever_their_numbers(tmp_path: Path) -> None:
+    swapped = (BIG * 17 + SMALL * 3).astype(np.uint8)
+    scored, _ = score({"a": [BOTH] * 6}, {"a": [swapped] * 6}, "davis2017-unsupervised", tmp_path)
+    assert [values["J&F-Mean"] for values in scored.values()] == [1.0, 1.0]
+
+
+def test_void_is_judged_by_nobody_where_the_protocol_says_so(tmp_path: Path) -> None:
+    truth = ONE.copy()
+    truth[4, 1:5] = 255
+    taller = ONE.copy()
+    taller[4, 1:5] = 1
+    for protocol, expected in (("davis2017-unsupervised", 1.0), ("davis2017", 0.75)):
+        scored, _ = score({"a": [truth] * 6}, {"a": [taller] * 6}, protocol, tmp_path)
+        assert scored["a/1"]["J-Mean"] == expected
+
+
+def test_statistics_beside_the_protocol(tmp_path: Path) -> None:
+    truth = {"a": [ONE, ONE, ONE, NONE, NONE, NONE]}
+    prediction = {"a": [ONE, ONE, NONE, NONE, ONE, NONE]}
+    scored, _ = score(truth, prediction, "davis2017", tmp_path)
+    values = scored["a/1"]
+    assert values["J-Mean"] == 0.5  # frames 1 to 4: right, missed, right to be empty, false alarm
+    assert values["J-Visible"] == 0.5
+    assert values["J-Volume"] == pytest.approx(1 / 3)
+    assert values["False-Alarm"] == 0.5
+
+
+def test_an_object_that_is_always_visible_has_no_false_alarms(tmp_path: Path) -> None:
+    scored, _ = score({"a": [ONE] * 6}, {"a": [ONE] * 6}, "davis2017", tmp_path)
+    assert scored["a/1"]["False-Alarm"] is None
+
+
+def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: str) -> Any:
+    (tmp_path / "truth.zip").write_bytes(label_zip(videos))
+    (tmp_path / "prediction").write_bytes(label_zip(prediction))
+    (tmp_path / "unseen.txt").write_text(unseen)
+    split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
+    scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    return sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).averaged()
+
+
+def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
+    half = {"a": [BOTH] * 6, "b": [NONE] * 6}
+    values = means(TRUTH, half, "lvos", tmp_path, "")
+    assert values["J-unseen-Mean"] is None
+    assert values["J-Mean"] == values["J-seen-Mean"] == pytest.approx(2 / 3)
+    values = means(TRUTH, half, "lvos", tmp_path, "b")
+    assert (values["J-seen-Mean"], values["J-unseen-Mean"], values["J-Mean"]) == (1.0, 0.0, 0.5)
+
+
+def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) -> None:
+    videos = {name: [ONE] * 6 for name in "abcd"}
+    prediction = {"a": [ONE] * 6, "b": [NONE] * 6, "c": [SMALL.astype(np.uint8)] * 6, "d": [ONE] * 6}
+    (tmp_path / "t.zip").write_bytes(label_zip(videos))
+    (tmp_path / "p").write_bytes(label_zip(prediction))
+    split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
+    scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+
+    errors = standard_errors(
+        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"]).averaged_without_each()
+    )
+
+    without = [
+        sequence_metrics.ScoreTable(
+            [one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
+        ).averaged()["J&F-Mean"]
+        for name in "abcd"
+    ]
+    expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
+    assert errors["J&F-Mean"] == pytest.approx(expected)
+    assert (
+        standard_errors(
+            sequence_metrics.ScoreTable(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]).averaged_without_each()
+        )
+        == {}
+    )
+
+
+def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:
+    frames = [ONE] * 40 + [np.pad(ONE, ((0, 3), (0, 70)))] * 30
+    scored, _ = score({"a": frames}, {"a": frames}, "davis2017", tmp_path)
+    assert scored["a/1"]["J-Mean"] == 1.0
+
+
+def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
+    images = {f"v/{label}/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for label in ("000", "001") for k in range(5)}
+    (tmp_path / "t.zip").write_bytes(zipped(images))
+    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
+    scores, _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    assert [one.values["J-Mean"] for one in scores] == [1.0, 1.0]
+    del images["v/001/00002.png"]
+    (tmp_path / "p.zip").write_bytes(zipped(images))
+    with pytest.raises(SubmissionError, match="v/001/00002.png: is missing"):
+        score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    missing = {name: data for name, data in images.items() if "/001/" not in name}
+    (tmp_path / "p.zip").write_bytes(zipped(missing))
+    scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    assert [one.values["J-Mean"] for one in scores] == [1.0, 0.0]
+
+
+def test_masks_of_a_lone_sequence_may_lie_at_the_root(tmp_path: Path) -> None:
+    lone = zipped({f"{k:05d}.png": png(ONE) for k in range(6)})
+    scored, _ = score({"b": [ONE] * 6}, lone, "davis2017", tmp_path)
+    assert scored["b/1"]["J-Mean"] == 1.0
+
+
+def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) -> None:
+    """A skipped first frame of one object may be a scored frame of another."""
+    whole = {f"v/000/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for k in range(8)}
+    truth = {f"v/001/{k:05d}.png": png((SMALL if k in (2, 6) else NONE).astype(np.uint8)) for k in range(2, 8)}
+    sent = {f"v/001/{k:05d}.png": png(SMALL.astype(np.uint8) if k in (2, 6) else NONE) for k in range(8)}
+    (tmp_path / "t.zip").write_bytes(zipped({**whole, **truth}))
+    (tmp_path / "p.zip").write_bytes(zipped({**whole, **sent}))
+    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
+
+    scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+
+    assert scores[1].frames == ["00006"], "its frame 2 is its skipped first one"
+
+
+def test_mosev2_gives_zero_where_no_frame_is_scored(tmp_path: Path) -> None:
+    scored, _ = score({"a": [ONE] * 2}, {"a": [ONE] * 2}, "mosev2", tmp_path)
+    assert scored["a/1"]["J-Mean"] == 0.0

@@ -1,0 +1,156 @@
+"""Each page on a benchmark: its example scores as it says, its commands run on it, its numbers are those that are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.interactive.davis_catalogue import RECORDS, SETS
+from segjudge.platforms.codabench.build import WITH_PACKAGES
+from segjudge.report.overview import summary
+from segjudge.report.tables import PUBLISHED, means
+from segjudge.scoring.arrays import score_arrays
+from tests.builders import ROOT, png
+
+PAGES = sorted((ROOT / "docs" / "benchmarks").glob("*.md"))
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+#: A file of the example: its path, what the numbers are where it is a picture, its lines.
+FILE = re.compile(r"^`([\w./-]+)`(?:, (ids|labels))?:\n\n((?:    .*\n)+)", re.MULTILINE)
+VALUE = re.compile(r"`([\w@&-]+)` (\d\.\d{4})")
+COMMAND = re.compile(r"^    \./run\.sh (.*)$", re.MULTILINE)
+
+
+def picture(kind: str, rows: list[str]) -> bytes:
+    numbers = np.array([row.split() for row in rows], np.uint32)
+    if kind == "labels":
+        return png(numbers.astype(np.uint8))
+    return png(np.stack([numbers & 255, numbers >> 8 & 255, numbers >> 16], axis=-1).astype(np.uint8))
+
+
+def write_example(page: Path, folder: Path) -> None:
+    for name, kind, block in FILE.findall(page.read_text(encoding="utf-8")):
+        lines = [line[4:] for line in block.splitlines()]
+        path = folder / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(kind, lines) if kind else "\n".join([*lines, ""]).encode())
+
+
+def commands(page: Path, folder: Path) -> list[list[str]]:
+    found = COMMAND.findall(page.read_text(encoding="utf-8"))
+    return [shlex.split(line.replace("/data/", f"{folder}/data/")) for line in found]
+
+
+@each_page
+def test_the_example_scores_as_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_example(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (first,) = [words for words in commands(page, tmp_path) if words[0] == "score"]
+    expected = dict(VALUE.findall(page.read_text(encoding="utf-8")))
+    assert expected
+    assert main([*first, "--json", "-"]) == 0
+    (((_, found),),) = (split.items() for split in json.loads(capsys.readouterr().out)["result"])
+    assert {name: f"{found[name]:.4f}" for name in expected} == expected
+
+
+@each_page
+def test_the_commands_of_a_page_run_on_its_example(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_example(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "annotations").mkdir()
+    lines = commands(page, tmp_path)
+    assert [words[0] for words in lines][-2:] == ["host", "run"]
+    for words in lines[:-1]:  # the samples of all protocols are scored by `tests/starting/test_host.py`
+        assert main(words) == 0, capsys.readouterr().err
+    assert (tmp_path / lines[-1][1] / "challenge_config.yaml").exists()
+
+
+def numbers_on(page: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    """What the page's last table says, by protocol (the page's, where no column names it), data and method."""
+    table = page.read_text(encoding="utf-8").partition("## Published numbers")[2]
+    lines = [line.strip("| ").replace("`", "").split(" | ") for line in table.splitlines() if line.startswith("|")]
+    rows = [{"protocol": page.stem, **dict(zip(lines[0], line, strict=True))} for line in lines[2:]]
+    assert all(row.pop("source") for row in rows)
+    return {(row.pop("protocol"), row.pop("data"), row.pop("method")): row for row in rows}
+
+
+def test_published_numbers_on_pages_are_those_that_are_shown() -> None:
+    pages = {key: row for page in PAGES for key, row in numbers_on(page).items()}
+    shown = {
+        (entry["protocol"], entry["dataset"], entry["method"]): {
+            name: f"{value:.3f}" for name, value in entry["values"].items()
+        }
+        for entry in json.loads(Path(PUBLISHED).read_text(encoding="utf-8"))
+    }
+    named = {protocol for protocol, _, _ in pages}
+    assert pages == {key: values for key, values in shown.items() if key[0] in named}
+
+
+def test_published_numbers_are_of_metrics_that_their_protocol_has() -> None:
+    for entry in json.loads(Path(PUBLISHED).read_text(encoding="utf-8")):
+        assert set(entry["values"]) <= set(PROTOCOLS[entry["protocol"]].metrics), entry
+        assert entry["source"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "year", "dataset"), [("davis2017", 2017, "DAVIS 2017 val"), ("davis2016", 2016, "DAVIS 2016 val")]
+)
+def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_others(
+    protocol: str, year: int, dataset: str
+) -> None:
+    mask = np.zeros((3, 8, 8), np.uint8)
+    mask[:, 2:5, 2:5] = 1
+    names = [name for name in SETS["val"] if RECORDS[name]["year"] <= year]
+    for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
+        arrays = dict.fromkeys(chosen, mask)
+        (report,) = score_arrays(arrays, arrays, protocol).reports
+        text = means(report, compare=True)
+        assert (f"XMem, {dataset}" in text) == is_shown
+        assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
+        assert (dataset in str(summary(report).values)) == is_shown
+        assert "published.json" not in text
+
+
+def benchmarks() -> list[tuple[str, list[str], str, str, str]]:
+    """The rows of the README's table: links to pages, protocols, what they are equal to, EvalAI, Codabench."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("| benchmark | protocols |")[2]
+    lines = [line.strip("| ").split(" | ") for line in text.partition("\n\n")[0].splitlines()[2:]]
+    return [(name, re.findall("`(.+?)`", rows), *others) for name, rows, *others in lines]
+
+
+def test_the_readmes_table_has_each_protocol_once_and_each_page() -> None:
+    rows = benchmarks()
+    assert sorted(name for _, names, *_ in rows for name in names) == sorted(PROTOCOLS)
+    linked = {Path(target).name for row in rows for target in re.findall(r"\((.+?)\)", row[0])}
+    assert linked == {page.name for page in PAGES}
+
+
+def test_the_readmes_table_says_what_each_protocol_says_of_its_evaluator() -> None:
+    for _, names, equal, evalai, codabench in benchmarks():
+        official = {name for name in names if name.endswith("-official")}
+        assumed = {name for name in names if "assumption" in PROTOCOLS[name].about}
+        assert ("assumption" in equal) == bool(assumed)
+        assert assumed in (set(), set(names))
+        assert official <= set(re.findall("`(.+?)`", equal))
+        assert evalai == "yes"
+        with_wheel = {PROTOCOLS[name].track in WITH_PACKAGES for name in names}
+        assert with_wheel == {codabench == "with a wheel"}
+
+
+@each_page
+def test_a_page_names_the_protocols_of_its_rows(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, names, *_ in benchmarks():
+        if f"({page.relative_to(ROOT)})" in name:
+            assert [one for one in names if f"`{one}`" not in text] == []

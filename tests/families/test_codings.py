@@ -1,0 +1,119 @@
+"""Labels of another coding are scored as they are, with a line that says what they look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import SubmissionError, score, score_arrays
+from segjudge.evaluation_script.families.base import codings
+from tests import published
+from tests.builders import png, zipped
+
+#: Classes 0 to 5, each in a seventh of the map, and void.
+TRUTH = np.repeat(np.array([0, 1, 2, 3, 4, 5, 255], np.uint8), 10)[None, None].repeat(8, 1).repeat(9, 0)
+CATEGORIES = [{"id": number, "name": str(number), "isthing": number < 3} for number in range(1, 6)]
+
+
+def said(prediction: Any, truth: Any = TRUTH, protocol: str = "semantic", **options: Any) -> list[str]:
+    lines = score_arrays(prediction, truth, protocol, **options).warnings
+    return [line.removeprefix("all: ") for line in lines if "nothing to average" not in line]
+
+
+CHECK = ": check the numbers of the classes"
+CODED = "labels look like those of another coding, such as 7 for 0, 11 for 1, 19 for 2 and 3 more" + CHECK
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda labels: labels, ""),
+        (lambda labels: labels + 120, "labels look as if 120 was added to each" + CHECK),
+        (lambda labels: labels + 1, "labels look as if 1 was added to each" + CHECK),
+        (lambda labels: np.maximum(labels, 1) - 1, "labels look as if 1 was taken from each" + CHECK),
+        (lambda labels: np.array([7, 11, 19, 5, 4, 26, 0])[labels], CODED),
+        (lambda labels: np.where(labels == 3, 3, 99), "83 % of the pixels that count have labels that the truth has"),
+        (lambda labels: labels * 0 + 99, "have labels that the truth has nowhere (99)" + CHECK),
+        (lambda labels: labels * 0 + 2, ""),  # a model that says one class is bad, and no more
+        (lambda labels: np.where(labels < 3, labels, 99), ""),
+    ],
+)
+def test_labels_of_another_coding_are_named(change: Any, words: str) -> None:
+    labels = np.where(TRUTH == 255, 6, TRUTH).astype(int)
+    lines = said(change(labels))
+    assert len(lines) == bool(words)
+    assert words in "".join(lines)
+
+
+def test_maps_without_pixels_that_count_say_nothing() -> None:
+    assert codings.of_pixels(np.zeros((4, 4), int)) == []
+    assert said(TRUTH * 0 + 3, TRUTH * 0 + 255) == []
+
+
+def test_classes_below_the_truth_s_are_named_too() -> None:
+    labels = np.where(TRUTH == 255, 255, TRUTH + 10).astype(np.uint8)
+    assert said(TRUTH % 255, labels) == ["labels look as if 10 was taken from each: check the numbers of the classes"]
+
+
+def test_files_say_it_too_and_strict_refuses_nobody_for_a_guess(tmp_path: Path) -> None:
+    truth = published.published("vspw", tmp_path)
+    files = {f"{name}/{k:08d}.png": png(published.labels(name, k) + np.uint8(6)) for name, k in published.frames()}
+    (tmp_path / "results.zip").write_bytes(zipped(files))
+    scores = score(tmp_path / "results.zip", truth, "vspw", strict=True)
+    assert "val: labels look as if 1 was added to each: check the numbers of the classes" in scores.warnings
+
+
+def test_segments_without_a_match_are_named() -> None:
+    ids = np.where(TRUTH == 255, 0, TRUTH + 1)
+    segments = {number: number for number in range(1, 6)} | {6: 5}
+    other = {number: category % 5 + 1 for number, category in segments.items()}
+    truth, right, wrong = ([(frame, one) for frame in ids] for one in (segments, segments, other))
+    for protocol in ("coco-panoptic", "vipseg"):
+        assert said(right, truth, protocol, categories=CATEGORIES) == []
+        (line,) = said(wrong, truth, protocol, categories=CATEGORIES)
+        assert (
+            line
+            == "not one segment was matched with one of its class: check the numbers of the classes, and of the images"
+        )
+
+
+def test_detections_without_a_match_are_named() -> None:
+    masks = TRUTH[:2] == 1
+    truth = [{"labels": [3, 7], "masks": masks}]
+    assert said([{"labels": [3, 3], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == []
+    assert said([{"labels": [2, 8], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == [
+        "not one detection was matched with one of its class: check the numbers of the classes, and of the images"
+    ]
+    assert not any("match" in line for line in said([{"labels": [], "masks": masks[:0], "scores": []}], truth, "coco"))
+
+
+def test_tracks_without_a_match_are_named() -> None:
+    truth = [np.where(frame == 1, 2001, 0) for frame in TRUTH]
+    assert said(truth, truth, "mots") == []
+    assert said([frame * 0 + np.where(frame == 0, 2001, 0) for frame in truth], truth, "mots") == [
+        "not one mask was matched with one of its class: check the numbers of the classes, and of the images"
+    ]
+    assert said([np.where(frame == 2001, 1001, 0) for frame in truth], truth, "mots") == [
+        "there is no mask of any class that counts: check the numbers of the classes"
+    ]
+
+
+def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
+    truth = np.where(TRUTH == 255, 0, TRUTH)
+    line = "video: no mask shares a pixel with the object of its number: check the numbers of the objects"
+    assert said(np.where(truth > 1, truth - 1, 0), truth, "davis2017") == [line]
+    assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2017") == [line]
+    assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
+    assert said(truth * 0, truth, "davis2017") == []
+
+
+def test_a_colour_picture_is_no_map_of_classes(tmp_path: Path) -> None:
+    truth = published.published("vspw", tmp_path)
+    picture = np.repeat(published.labels("swan", 0)[:, :, None] + np.uint8(99), 3, axis=2)
+    files = {f"{name}/{k:08d}.png": png(picture) for name, k in published.frames()}
+    (tmp_path / "results.zip").write_bytes(zipped(files))
+    with pytest.raises(SubmissionError, match="(?s)2 problems.*swan: each of 8 files .* is a colour image whose pixel"):
+        score(tmp_path / "results.zip", truth, "vspw")

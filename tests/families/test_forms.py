@@ -1,0 +1,304 @@
+"""Results are the same submission in every form, and names are the same in every spelling, in every family."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepared
+from tests import published
+from tests.builders import png, tarred, zipped
+from tests.families.test_published_uploads import UPLOADS
+
+Members = dict[str, bytes]
+
+
+def davis(_truth: Path) -> bytes:
+    return zipped({f"{name}/{k:05d}.png": png(published.labels(name, k)) for name, k in published.frames()})
+
+
+def vipseg(_truth: Path) -> bytes:
+    files: dict[str, Any] = {}
+    videos = []
+    for video in published.VIDEOS:
+        listed = []
+        for k in range(published.FRAMES):
+            files[f"pan_pred/{video}/{k:08d}.png"], own = published.segments(published.labels(video, k))
+            segments = [{"id": one["id"], "category_id": one["category_id"]} for one in own]
+            listed.append({"file_name": f"{k:08d}.png", "segments_info": segments})
+        videos.append({"video_id": video, "annotations": listed})
+    return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
+
+
+def mots(_truth: Path) -> bytes:
+    """Texts at the top, for sequences that are named without MOTS20's prefix."""
+    texts = {f"MOTS20-{name}.txt": published.lines(name, 1, (2, 2)) for name in published.VIDEOS}
+    return zipped({name: text[: text.index("1 10000 10 ")] for name, text in texts.items()})
+
+
+#: What is uploaded for a family whose videos have any names; `burst` and those of files are in `UPLOADS`.
+NAMED: dict[str, Callable[[Path], bytes]] = {
+    "davis2017": davis,
+    "vipseg": vipseg,
+    "vspw": UPLOADS["vspw"][0],
+    "mots": mots,
+    "burst": UPLOADS["burst"][0],
+}
+FAMILIES = {**{name: make for name, (make, _) in UPLOADS.items()}, **NAMED}
+
+
+def members(upload: bytes) -> Members:
+    """The files of an upload; JSON that was sent alone is one."""
+    if not upload.startswith(b"PK"):
+        return {"results.json": upload}
+    with zipfile.ZipFile(io.BytesIO(upload)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def folder(files: Members, path: Path) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def file(data: bytes, path: Path) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def windows(files: Members) -> Members:
+    return {name.replace("/", "\\"): data for name, data in files.items()}
+
+
+def raised(files: Members) -> Members:
+    """With endings in capitals."""
+    return {f"{name.rpartition('.')[0]}.{name.rpartition('.')[2].upper()}": data for name, data in files.items()}
+
+
+def pax(files: Members) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.pax_headers = len(data), {"path": name}
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+FORMS: dict[str, Callable[[Members, Path], Path]] = {
+    "folder": lambda files, path: folder(files, path / "results"),
+    "zip": lambda files, path: file(zipped(files), path / "results.zip"),
+    "stored zip": lambda files, path: file(zipped(files, zipfile.ZIP_STORED), path / "results.zip"),
+    "tar": lambda files, path: file(tarred(files), path / "results.tar"),
+    "tar with long headers": lambda files, path: file(pax(files), path / "results.tar"),
+    "tar.gz": lambda files, path: file(tarred(files, "w:gz"), path / "results.tar.gz"),
+    "zip from Windows": lambda files, path: file(zipped(windows(files)), path / "results.zip"),
+    "tar from Windows": lambda files, path: file(tarred(windows(files)), path / "results.tar"),
+    "tar.gz from Windows": lambda files, path: file(tarred(windows(files), "w:gz"), path / "results.tar.gz"),
+    "zip from Windows, unpacked elsewhere": lambda files, path: folder(windows(files), path / "results"),
+    "one folder more": lambda files, path: file(
+        tarred({f"my results/{name}": data for name, data in files.items()}, "w:gz"), path / "results.tgz"
+    ),
+    "endings in capitals": lambda files, path: file(zipped(raised(files)), path / "results.zip"),
+}
+#: Of one JSON file, these too.
+ALONE: dict[str, Callable[[Members, Path], Path]] = {
+    "JSON": lambda files, path: file(*files.values(), path / "results.json"),
+    "gzipped JSON": lambda files, path: file(gzip.compress(*files.values()), path / "results.json.gz"),
+}
+
+
+class Scored:
+    """The truth of a protocol as it is published, and scores of results by the server's scorer."""
+
+    def __init__(self, protocol: str, path: Path) -> None:
+        self.truth = published.published(protocol, path)
+        job = prepared(ScoreRequest("", TruthSource(str(self.truth), "", "", "", ""), PROTOCOLS[protocol]))
+        ((_, self.split),) = job.splits.items()
+        self.protocol = PROTOCOLS[protocol]
+
+    def report(self, results: Path, *, strict: bool = False) -> Any:
+        limits = LOCAL_LIMITS if self.protocol.track in ("sequences", "instances") else UNIT_LIMITS
+        return main.score_split(str(results), "val", self.split, ScoringRules(self.protocol, limits, strict=strict))
+
+
+@pytest.mark.parametrize("protocol", FAMILIES)
+def test_every_form_of_results_is_the_same_submission(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    files = members(FAMILIES[protocol](scored.truth))
+    alone = ALONE if len(files) == 1 and "results.json" in files else {}
+    expected = scored.report(FORMS["zip"](files, tmp_path))
+    for number, (form, make) in enumerate({**FORMS, **alone}.items()):
+        (tmp_path / str(number)).mkdir()
+        found = scored.report(make(files, tmp_path / str(number)))
+        assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+
+
+@pytest.mark.parametrize("protocol", FAMILIES)
+def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    with pytest.raises(SubmissionError) as caught:
+        scored.report(file(b"\xfd7zXZ\0" + bytes(range(99)), tmp_path / "results.tar.xz"))
+    words = {
+        "sequences": "Send one zip with a folder of PNG masks for each sequence, or one JSON file",
+        "instances": "Send one JSON file, plain, gzipped or zipped, with a list of records",
+        "panoptic": "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
+        "semantic": "Send one zip with a folder of PNGs for each video",
+        "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
+    }
+    assert "your file: is an xz file. " + words[scored.protocol.track] in str(caught.value)
+
+
+def videos_named(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "VIDEOS", {name: number for number, name in enumerate(names, 1)})
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    videos_named(["back\\slash", "goat"], monkeypatch)
+    scored = Scored(protocol, tmp_path)
+    files = members(NAMED[protocol](scored.truth))
+    expected = scored.report(FORMS["folder"](files, tmp_path))
+    assert all(value == 1 for metric, value in expected.values.items() if metric in ("J&F-Mean", "VPQ", "mIoU", "HOTA"))
+    for number, (form, make) in enumerate(FORMS.items()):
+        if "Windows" not in form:
+            (tmp_path / str(number)).mkdir()
+            found = scored.report(make(files, tmp_path / str(number)))
+            assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+
+
+def respelled(name: str, data: bytes, form: str) -> bytes:
+    """What a text or JSON says, with its letters in another form."""
+    if name.endswith(".png"):
+        return data
+    text = json.dumps(json.loads(data), ensure_ascii=False) if name.endswith(".json") else data.decode()
+    return normalize(form, text).encode()
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+@pytest.mark.parametrize(("truth", "sent"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_name_in_another_unicode_form_is_the_same_name(
+    protocol: str, truth: str, sent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["caf\u00e9", "goat", "\ud55c\uad6d"]
+    videos_named([normalize(truth, name) for name in names], monkeypatch)
+    scored = Scored(protocol, tmp_path)
+    as_truth = members(NAMED[protocol](scored.truth))
+    expected = scored.report(FORMS["folder"](as_truth, tmp_path))
+    files = {normalize(sent, name): respelled(name, data, sent) for name, data in as_truth.items()}
+    for number, (form, make) in enumerate(FORMS.items()):
+        (tmp_path / str(number)).mkdir()
+        found = scored.report(make(files, tmp_path / str(number)), strict=True)
+        assert found.values == expected.values, form
+        (warning,) = [line for line in found.warnings if line not in expected.warnings]
+        assert "2 names are in another Unicode form than the truth's, and were taken for the same" in warning, form
+
+
+def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    videos_named([normalize(form, "caf\u00e9") for form in ("NFC", "NFD")], monkeypatch)
+    scored = Scored("davis2017", tmp_path)
+    report = scored.report(FORMS["zip"](members(davis(scored.truth)), tmp_path))
+    assert report.values["J&F-Mean"] == 1
+    assert report.warnings == []
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+def test_what_a_choice_leaves_out_is_no_surplus(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    results = FORMS["zip"](members(NAMED[protocol](scored.truth)), tmp_path)
+    whole = scored.report(results)
+    names = [unit.name for unit in getattr(scored.split, "units", None) or scored.split.sequences]
+    scored.split = scored.split.only(names[:1])
+    assert scored.report(results, strict=True).warnings == whole.warnings
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = Scored(protocol, tmp_path)
+    monkeypatch.setattr(published, "VIDEOS", {**published.VIDEOS, **{f"more-{k}": 1 for k in range(6, 0, -1)}})
+    folder = tmp_path / "other"
+    folder.mkdir()
+    more = published.published(protocol, folder)
+    warnings = scored.report(FORMS["tar.gz"](members(NAMED[protocol](more)), tmp_path)).warnings
+    (warning,) = [line for line in warnings if "more-1" in line]
+    places = [warning.find(f"more-{k}") for k in (1, 2, 3)]
+    assert -1 < places[0] < places[1] < places[2]
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vspw", "vipseg"])
+def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    small = png(np.zeros((4, 5, 3) if protocol == "vipseg" else (4, 5), np.uint8))
+    files = members(NAMED[protocol](scored.truth))
+    wrong = {name: small if name.endswith(".png") else data for name, data in files.items()}
+    with pytest.raises(SubmissionError) as caught:
+        scored.report(FORMS["zip"](wrong, tmp_path))
+    first, *lines = str(caught.value).splitlines()
+    assert first == "2 problems found in your submission:"
+    frames = len([name for name in files if "swan" in name])
+    for line, video in zip(lines, ("swan", "goat"), strict=True):
+        count = frames - 2 if protocol == "davis2017" else frames  # the first and the last are not read
+        assert f"{video}: each of {count} files (0000" in line
+        assert f" and {count - 3} more) is 5×4 pixels but the frame is 128×96. Save masks at the size" in line
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (0, "its frame is x1, which is no whole number"),
+        (1, "its id is x2001, which is no whole number"),
+        (2, "its class is x2, which is no whole number"),
+        (3, "its height is x96, which"),
+        (4, "its width is x128, which"),
+    ],
+)
+def test_a_line_of_tracks_names_the_field_that_is_wrong(field: int, words: str, tmp_path: Path) -> None:
+    scored = Scored("mots", tmp_path)
+    files = members(mots(scored.truth))
+    name, other = files
+    lines = files[name].decode().splitlines()
+    parts = lines[0].split(" ")
+    parts[field] = f"x{parts[field]}"
+    text = "\n".join([lines[1], " ".join(parts)]).encode()
+    with pytest.raises(SubmissionError, match="line 2 is not `frame id class height width run-lengths`: " + words):
+        scored.report(FORMS["tar.gz"]({name: text, other: files[other]}, tmp_path))
+
+
+def test_a_line_of_tracks_that_lacks_a_field_says_how_many_it_has(tmp_path: Path) -> None:
+    scored = Scored("mots", tmp_path)
+    files = dict.fromkeys(members(mots(scored.truth)), b"1 2001 2 96 128\n")
+    with pytest.raises(SubmissionError, match="line 1 is .*: it has 5 fields with a space between them, not 6"):
+        scored.report(FORMS["zip"](files, tmp_path))
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vspw"])
+def test_a_list_may_name_folders_in_another_unicode_form(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    videos_named(["cafe\u0301", "a goat" if protocol == "vspw" else "goat"], monkeypatch)
+    truth = published.published(protocol, tmp_path)
+    (lists,) = truth.rglob("val.txt")
+    lists.write_text(normalize("NFC", lists.read_text(encoding="utf-8")), encoding="utf-8")
+    job = prepared(ScoreRequest("", TruthSource(str(truth), "", "", "", ""), PROTOCOLS[protocol]))
+    ((_, split),) = job.splits.items()
+    names = [unit.name for unit in getattr(split, "units", None) or split.sequences]
+    assert names == list(published.VIDEOS)

@@ -1,0 +1,115 @@
+"""The tracks that count by unit through every door: Python, commands, a phase of a challenge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segjudge
+from segjudge.cli import main as cli
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from tests.data import TRACKS_DATA
+from tests.shared import needs_shared
+
+pytestmark = needs_shared
+
+#: Layout → published truth, submission, protocol, its first metric's table.
+TRACKS = {
+    "vipseg": ("vps/truth.json", "vps/submission", "vipseg-official", "VPQ"),
+    "vspw": ("vspw/truth", "vspw/submission", "vspw-official", "mIoU"),
+    "mots": ("mots/gt", "mots/trackers/ours/data", "mots", "HOTA"),
+    "burst": ("burst/truth.json", "burst/class-guided.json", "burst-official", "HOTA"),
+}
+
+
+def paths(layout: str) -> tuple[str, str, str, str]:
+    truth, submission, protocol, metric = TRACKS[layout]
+    return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission), protocol, metric
+
+
+@pytest.mark.parametrize("layout", TRACKS)
+def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
+    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, submission, protocol, metric = paths(layout)
+    packed = str(tmp_path / "truth.zip")
+    assert cli(["pack", "--layout", layout, "--root", truth, "--out", packed]) == 0
+    assert "split val, " in capsys.readouterr().out
+    scores = segjudge.score(submission, truth, protocol)
+    assert list(scores.metrics["val"])[: len(PROTOCOLS[protocol].metrics)] == list(PROTOCOLS[protocol].metrics)
+    assert segjudge.score(submission, packed, protocol, jobs=2).metrics == scores.metrics
+    assert (
+        cli(["score", submission, "--truth", packed, "--protocol", protocol, "--json", "-", "--csv", str(tmp_path)])
+        == 0
+    )
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["result"] == [scores.metrics]
+    assert answer["categories"] == scores.tables["categories"]
+    assert (tmp_path / "global_results-val.csv").read_text().startswith(metric)
+    assert (tmp_path / "per-category_results-val.csv").read_text().startswith("Category,Id,")
+
+
+@pytest.mark.parametrize("layout", TRACKS)
+def test_a_phase_of_a_challenge_scores_them_guarded(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, submission, protocol, _metric = paths(layout)
+    packed = str(tmp_path / "truth.zip")
+    assert cli(["pack", "--layout", layout, "--root", truth, "--out", packed]) == 0
+    split = PhaseSplit("val", protocol, PROTOCOLS[protocol].metrics)
+    monkeypatch.setattr(main, "PHASES", (Phase("p", "truth.zip", (split,), limits=UNIT_LIMITS),))
+    answer: dict[str, Any] = main.evaluate(packed, submission, "p")
+    expected = segjudge.score(submission, truth, protocol).metrics["val"]
+    assert answer["result"] == [{"val": {name: expected[name] or 0.0 for name in split.metrics}}]
+    (tmp_path / "empty.zip").write_bytes(b"")
+    with pytest.raises(SubmissionError, match="is empty"):
+        main.evaluate(packed, str(tmp_path / "empty.zip"), "p")
+
+
+def test_units_can_be_chosen_by_name() -> None:
+    truth, submission, protocol, _ = paths("vipseg")
+    golden = json.loads((TRACKS_DATA / "vps" / "golden.json").read_text())
+    found = segjudge.score(submission, truth, protocol, sequences=["long"]).metrics["val"]
+    assert found["VPQ"] == pytest.approx(golden["vpq"]["long"]["VPQ"]["All"] / 100, abs=1e-9)
+
+
+def test_two_truths_go_into_one_file(tmp_path: Path) -> None:
+    out = str(tmp_path / "truth.zip")
+    for split in ("val", "test"):
+        assert cli(["pack", "--layout", "mots", "--root", paths("mots")[0], "--out", out, "--split", split]) == 0
+    scores = segjudge.score(paths("mots")[1], out, "mots")
+    assert scores.metrics["val"] == scores.metrics["test"]
+
+
+def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "truth.zip")
+    assert cli(["pack", "--layout", "mots", "--root", paths("mots")[0], "--out", out]) == 0
+    for protocol in ("vspw", "davis2017", "coco"):
+        assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", protocol]) != 0
+        assert "holds tracks" in capsys.readouterr().err
+    assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", "mots", "--cap", "image"]) != 0
+    assert "--cap has no meaning for tracks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("layout", TRACKS)
+def test_parts_merge_into_the_scores_of_one_run(
+    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, submission, protocol, _ = paths(layout)
+    common = ["score", submission, "--truth", truth, "--protocol", protocol]
+    parts = [str(tmp_path / f"{number}.part") for number in (1, 2, 3)]
+    for number, part in enumerate(parts, 1):
+        assert cli([*common, "--part", f"{number}/3", "--out", part]) == 0
+    capsys.readouterr()
+    assert cli(["merge", *reversed(parts), "--json", "-"]) == 0
+    merged = json.loads(capsys.readouterr().out)
+    scores = segjudge.score(submission, truth, protocol)
+    assert merged["result"] == [scores.metrics]
+    assert merged["categories"] == scores.tables["categories"]

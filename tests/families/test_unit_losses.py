@@ -1,0 +1,95 @@
+"""What units and categories cost: sums that are the loss, and sections of the report of every track."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
+from tests.data import TRACKS_DATA
+from tests.shared import needs_shared
+
+#: Protocol → truth, submission, what is lost.
+SAMPLES = {
+    "vipseg": ("vps/truth.json", "vps/submission", "VPQ"),
+    "vspw": ("vspw/truth", "vspw/submission", "mIoU"),
+    "mots": ("mots/gt", "mots/trackers/ours/data", "DetA"),
+    "burst": ("burst/truth.json", "burst/class-guided.json", "DetA"),
+}
+
+
+def scored(protocol: str) -> tuple[Report, UnitLosses]:
+    truth, submission, _ = SAMPLES[protocol]
+    report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
+    assert isinstance(report.counted, UnitAccumulator)
+    return report, UNIT_LOSSES[report.protocol.track](report.counted)
+
+
+@needs_shared
+@pytest.mark.parametrize("protocol", SAMPLES)
+def test_what_units_and_categories_cost_sums_to_the_loss(protocol: str) -> None:
+    report, losses = scored(protocol)
+    value = report.values[SAMPLES[protocol][2]]
+    assert value is not None
+    kinds = losses.totals()
+    kinds.pop("swapped", None)  # of another metric
+    assert sum(kinds.values()) == pytest.approx(1 - value, abs=1e-12)
+    assert losses.by_category.sum(axis=0) == pytest.approx(losses.by_unit.sum(axis=0), abs=1e-12)
+    assert (losses.by_unit >= 0).all()
+    assert (losses.by_category >= 0).all()
+
+
+@needs_shared
+def test_kinds_of_a_result_are_what_units_cost() -> None:
+    truth, submission, _ = SAMPLES["vspw"]
+    scores = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, "vspw")
+    assert scores["mIoU"] == pytest.approx(1 - scores.kinds[["missed", "surplus"]].sum().sum())
+
+
+@needs_shared
+def test_mixed_up_tracks_cost_what_association_lacks() -> None:
+    report, losses = scored("mots")
+    value = report.values["AssA"]
+    assert value is not None
+    assert losses.totals()["swapped"] == pytest.approx(1 - value, abs=1e-12)
+
+
+def test_a_sequence_costs_what_it_lacks() -> None:
+    protocol = TRACKS_PROTOCOLS["mots"]
+    accumulator = UnitAccumulator(protocol, {}, ["good", "bad", "empty"])
+    for name, matched, missed in (("good", 6, 0), ("bad", 2, 2)):
+        hota = np.zeros((1, len(HOTA_FIELDS), len(ALPHAS)))
+        hota[:, [HOTA_FIELDS.index(field) for field in ("matched", "AssA")]] = matched
+        hota[:, HOTA_FIELDS.index("missed")] = missed
+        accumulator.update(UnitCounts(name, {"classes": np.zeros(1, np.int64), "hota": hota}))
+    nothing = np.zeros((0, len(HOTA_FIELDS), len(ALPHAS)))
+    accumulator.update(UnitCounts("empty", {"classes": np.zeros(0, np.int64), "hota": nothing}))
+    losses = UNIT_LOSSES["tracks"](accumulator)
+    rows = losses.rows(accumulator.names, losses.by_unit)
+    assert [row["name"] for row in rows] == ["bad", "good", "empty"]
+    assert rows[0] == pytest.approx({"costs": 0.2, "missed": 0.2, "surplus": 0, "swapped": 0} | {"name": "bad"})
+    assert rows[1]["costs"] == rows[2]["costs"] == 0
+
+
+@needs_shared
+@pytest.mark.parametrize("protocol", SAMPLES)
+def test_the_report_says_what_costs_most(protocol: str, tmp_path: Path) -> None:
+    truth, submission, metric = SAMPLES[protocol]
+    out = tmp_path / "report.html"
+    files = [str(TRACKS_DATA / submission), "--truth", str(TRACKS_DATA / truth), "--protocol", protocol]
+    assert main(["report", *files, "--out", str(out)]) == 0
+    report, losses = scored(protocol)
+    text = out.read_text(encoding="utf-8")
+    assert f"Where {metric}" in text
+    assert isinstance(report.counted, UnitAccumulator)
+    first = losses.rows(report.counted.names, losses.by_unit)[0]["name"]
+    rows = [text.index(f'<th scope="row">{name}</th>') for name in report.counted.names]
+    assert min(rows) == text.index(f'<th scope="row">{first}</th>')

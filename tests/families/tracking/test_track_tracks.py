@@ -1,0 +1,424 @@
+"""Tracks on masks: every number of TrackEval, merging, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import zipfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.tracking import engine as tracks
+from segjudge.evaluation_script.families.tracking import files as tracks_files
+from segjudge.evaluation_script.families.tracking.metrics import ALPHAS
+from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.matching import best_assignment
+from tests.builders import zipped
+from tests.data import TRACKS_DATA
+from tests.hostile_units import sentence_of
+from tests.shared import needs_shared
+
+MOTS, BURST = TRACKS_DATA / "mots", TRACKS_DATA / "burst"
+CLOSE = {"abs": 1e-9, "rel": 0}
+#: Names in MOTS's papers, and in TrackEval.
+NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
+
+
+def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
+    rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
+
+
+def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
+    return tracks.values(counted(path, truth, protocol))
+
+
+def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
+    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
+    return unit_truth.read(str(folder / "truth.zip"))["val"]
+
+
+def golden(folder: Path) -> Any:
+    path = folder / "golden.json"
+    return json.loads(path.read_text()) if path.exists() else {"sequences": {}}
+
+
+def test_ties_of_assignments_fall_as_in_scipy() -> None:
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        quality = rng.integers(0, 4, rng.integers(1, 7, 2)).astype(float)
+        ours, theirs = best_assignment(quality), linear_sum_assignment(-quality)
+        assert [side.tolist() for side in ours] == [side.tolist() for side in theirs]
+
+
+def test_lines_may_end_as_on_any_system() -> None:
+    line = "1 2001 2 10 10 abc"
+    assert tracks_files._lines(f"{line}\r\n\r\n {line}\r\r", None) == (
+        {1: [[2001, 2, "abc"], [2001, 2, "abc"]]}, (10, 10),
+    )  # fmt: skip
+    for wrong in ("a\rb", "a b", "abc \r"):
+        with pytest.raises(Flaw, match="line 2 is not"):
+            tracks_files._lines(f"{line}\r\n1 2001 2 10 10 {wrong}\n", None)
+
+
+@needs_shared
+@pytest.mark.parametrize("name", golden(MOTS)["sequences"])
+def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
+    expected = golden(MOTS)["sequences"][name]
+    published = tracks_files.read_truth(str(MOTS / "gt"), "")
+    chosen = [unit for unit in published.units if name in ("COMBINED_SEQ", unit.name)]
+    for truth in (replace(published, units=chosen), packed(replace(published, units=chosen), tmp_path)):
+        accumulator = counted(MOTS / "trackers" / "ours" / "data", truth, "mots")
+        found = tracks.values(accumulator)
+        assert list(found) == list(TRACKS_PROTOCOLS["mots"].metrics)
+        for metric, value in expected["HOTA_mean_over_alphas"].items():
+            assert found[metric] == pytest.approx(value, **CLOSE)
+        (hota,) = sum(counts.tables["hota"] for counts in accumulator.complete() if len(counts.tables["hota"]))
+        for metric, curve in tracks.hota_values(hota).items():
+            assert curve.tolist() == [pytest.approx(value, **CLOSE) for value in expected["HOTA"][metric]]
+        assert found["IDF1"] == pytest.approx(expected["Identity"]["IDF1"], **CLOSE)
+        if expected["Identity"]["IDTP"] + expected["Identity"]["IDFN"]:  # else TrackEval says 0, and adds up the errors
+            for metric, official in NAMES.items():
+                assert found[metric] == pytest.approx(expected["CLEAR"][official], **CLOSE)
+
+
+@needs_shared
+def test_alphas_are_trackevals_to_the_last_bit() -> None:
+    assert golden(MOTS)["alphas"] == ALPHAS.tolist()
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("task", "protocol"),
+    [("class-guided", "burst-official"), ("exemplar-guided", "burst-exemplar-guided-official")],
+)
+def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path) -> None:
+    expected = golden(BURST)[task]
+    published = tracks_files.read_truth(str(BURST / "truth.json"), "")
+    for truth in (published, packed(published, tmp_path)):
+        accumulator = counted(BURST / f"{task}.json", truth, protocol)
+        found = tracks.values(accumulator)
+        assert list(found) == list(TRACKS_PROTOCOLS[protocol].metrics)
+        for group, suffix in (("all", ""), ("common", "-common"), ("uncommon", "-uncommon")):
+            for metric, value in expected["summary"][group].items():
+                assert found[f"{metric}{suffix}"] == pytest.approx(value, **CLOSE)
+        rows = {str(row["id"]): row for row in tracks.tables(accumulator)["categories"]}
+        assert rows.keys() == expected["classes"].keys()
+        for category, measures in expected["classes"].items():
+            for metric in ("HOTA", "DetA", "AssA", "DetRe", "LocA", "OWTA", "AP"):
+                assert rows[category][metric] == pytest.approx(measures[metric], **CLOSE)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("task", "protocol"), [("class-guided", "burst"), ("exemplar-guided", "burst-exemplar-guided")]
+)
+def test_by_default_burst_compares_masks_which_scores_otherwise(task: str, protocol: str) -> None:
+    truth = tracks_files.read_truth(str(BURST / "truth.json"), "")
+    found = values(BURST / f"{task}.json", truth, protocol)
+    boxes = values(BURST / f"{task}.json", truth, f"{protocol}-official")
+    assert found["AP"] == boxes["AP"]
+    assert found["HOTA"] != boxes["HOTA"]
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("truth", "submission", "protocol"),
+    [("mots/gt", "mots/trackers/ours/data", "mots"), ("burst/truth.json", "burst/class-guided.json", "burst-official")],
+)
+def test_merging_gives_the_same_bits_in_any_split_and_order(truth: str, submission: str, protocol: str) -> None:
+    opened = tracks_files.read_truth(str(TRACKS_DATA / truth), "")
+    whole = counted(TRACKS_DATA / submission, opened, protocol)
+    state, rng = whole.state_dict(), np.random.default_rng(3)
+    for _ in range(10):
+        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 6))):
+            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+            part.load_state_dict({name: state[name] for name in names.tolist()})
+            total.merge(part)
+        assert tracks.values(total) == tracks.values(whole)
+    assert tracks.values(counted(TRACKS_DATA / submission, opened, protocol, jobs=3)) == tracks.values(whole)
+
+
+SIZE = (20, 30)
+
+
+def mask(left: int, width: int = 4) -> str:
+    """Columns of the frame from `left` on."""
+    height, whole = SIZE[0], SIZE[0] * SIZE[1]
+    return rle.compressed([left * height, width * height, whole - (left + width) * height])
+
+
+def line(frame: int, track: int, category: int, counts: str, size: tuple[int, int] = SIZE) -> str:
+    return f"{frame} {track} {category} {size[0]} {size[1]} {counts}\n"
+
+
+PERFECT = "".join(line(frame, track, 2, mask(6 * track)) for frame in (1, 2, 3) for track in (1, 2))
+
+
+def mots_truth(folder: Path, text: str = PERFECT) -> UnitTruth:
+    (folder / "gt" / "a" / "gt").mkdir(parents=True)
+    (folder / "gt" / "a" / "gt" / "gt.txt").write_text(text)
+    (folder / "gt" / "a" / "seqinfo.ini").write_text("[Sequence]\nseqLength=3\nimWidth=30\nimHeight=20\n")
+    return tracks_files.read_truth(str(folder / "gt"), "")
+
+
+def texts(text: str | bytes, **files: bytes) -> bytes:
+    return zipped({"a.txt": text, **files})
+
+
+def test_two_tracks_that_change_their_numbers_can_be_scored_by_hand(tmp_path: Path) -> None:
+    swapped = PERFECT.replace("3 1 2", "3 9 2").replace("3 2 2", "3 1 2").replace("3 9 2", "3 2 2")
+    (tmp_path / "one").write_bytes(texts(PERFECT))
+    (tmp_path / "two").write_bytes(texts(swapped))
+    truth = mots_truth(tmp_path)
+    best = values(tmp_path / "one", truth, "mots")
+    assert [best[name] for name in ("HOTA", "DetA", "AssA", "sMOTSA", "MOTSA", "IDF1", "IDSW")] == [
+        pytest.approx(1)
+    ] * 6 + [0]
+    found = values(tmp_path / "two", truth, "mots")
+    assert found["DetA"] == 1
+    assert found["IDSW"] == 2
+    assert found["MOTSA"] == pytest.approx((6 - 2) / 6)
+    assert found["IDF1"] == pytest.approx(4 / 6)
+    assert found["AssA"] == pytest.approx((4 * (2 / 4) + 2 * (1 / 5)) / 6)
+
+
+def test_what_lies_in_ignored_regions_is_left_out_unless_it_matches(tmp_path: Path) -> None:
+    truth = mots_truth(tmp_path, PERFECT + line(1, 10000, 10, mask(20, 6)))
+    (tmp_path / "upload").write_bytes(texts(PERFECT + line(1, 7, 2, mask(22, 7)) + line(2, 7, 2, mask(22, 7))))
+    found = values(tmp_path / "upload", truth, "mots")
+    assert found["DetPr"] == pytest.approx(6 / 7)
+
+
+def test_a_sequence_without_any_object_of_the_protocol_counts_nothing(tmp_path: Path) -> None:
+    cars = line(1, 1001, 1, mask(0))
+    truth = mots_truth(tmp_path, cars)
+    (tmp_path / "cars.zip").write_bytes(texts(cars))
+    found = values(tmp_path / "cars.zip", truth, "mots")
+    assert (found["HOTA"], found["IDSW"]) == (0, 0)
+
+
+def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
+    (tmp_path / "t" / "instances_txt").mkdir(parents=True)
+    cars = PERFECT.replace(" 1 2 ", " 1 1 ")
+    (tmp_path / "t" / "instances_txt" / "0002.txt").write_text(cars)
+    (tmp_path / "t" / "val.seqmap").write_text("0002 empty 000001 000004\n")
+    truth = tracks_files.read_truth(str(tmp_path / "t"), "")
+    (tmp_path / "upload").write_bytes(
+        zipped({"0002.txt": "".join(part for part in cars.splitlines(keepends=True) if " 1 1 " in part)})
+    )
+    found = values(tmp_path / "upload", truth, "kitti-mots")
+    assert [unit.name for unit in truth.units] == ["0002"]
+    assert (found["HOTA-car"], found["HOTA-pedestrian"], found["HOTA"]) == (pytest.approx(1), 0, pytest.approx(1 / 2))
+
+
+def rows(*lines: str) -> bytes:
+    return texts("".join(lines))
+
+
+HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "text-alone": (PERFECT.encode, "neither a zip nor a tar"),
+    "cut-zip": (lambda: texts(PERFECT)[:60], "zip"),
+    "no-files": (lambda: zipped({}), "1 of 1 sequence is missing: a"),
+    "other-name": (lambda: zipped({"b.txt": PERFECT}), "1 of 1 sequence is missing: a"),
+    "twice": (lambda: texts(PERFECT, **{"x/a.txt": b""}), "holds a.txt and x/a.txt"),
+    "words": (lambda: texts("hello\n"), "line 1 is not `frame id class height width run-lengths`"),
+    "few-fields": (lambda: texts("1 1 2 20 30\n"), "line 1 is not"),
+    "many-fields": (lambda: texts(PERFECT.strip() + " 7\n"), "line 6 is not"),
+    "two-blanks": (lambda: texts(PERFECT.replace(" 2 ", "  2 ")), "line 1 is not"),
+    "negative": (lambda: rows(line(-1, 1, 2, mask(1))), "line 1 is not"),
+    "fraction": (lambda: texts("1.0 1 2 20 30 " + mask(1)), "line 1 is not"),
+    "other-digits": (lambda: texts("\u0661 1 2 20 30 ".encode() + mask(1).encode()), "has characters that no run lengths have"),
+    "long-number": (lambda: texts("9" * 5000 + " 1 2 20 30 " + mask(1)), "line 1 is not"),
+    "utf-16": (lambda: texts(PERFECT.encode("utf-16")), "has characters that no run lengths have"),
+    "nul": (lambda: texts(b"\0" * 999), "line 1 is not"),
+    "other-size": (lambda: rows(line(1, 1, 2, mask(1), (30, 20))), "has the size 30 × 20, and the frames have 20 × 30"),
+    "no-size": (lambda: rows(line(1, 1, 2, mask(1), (0, 0))), "has the size 0 × 0"),
+    "huge-size": (lambda: rows(line(1, 1, 2, mask(1), (10**9, 10**9))), "has the size"),
+    "beyond": (lambda: rows(line(4, 1, 2, mask(1))), "has the frame 4; the frames are 1 to 3"),
+    "before": (lambda: rows(line(0, 1, 2, mask(1))), "has the frame 0"),
+    "far-beyond": (lambda: rows(line(10**11, 1, 2, mask(1))), "has the frame 100000000000"),
+    "same-track": (lambda: rows(line(1, 1, 2, mask(1)), line(1, 1, 2, mask(9))), "has the track 1 twice in frame 1"),
+    "shared": (lambda: rows(line(2, 1, 2, mask(1)), line(2, 5, 2, mask(4))), "a, frame 2: tracks 1 and 5 share pixels"),
+    "shared-classes": (lambda: rows(line(2, 1, 1, mask(1)), line(2, 5, 2, mask(4))), "tracks 1 and 5 share pixels"),
+    "no-counts": (lambda: texts("1 1 2 20 30 \n"), "counts that do not add up"),
+    "short-counts": (lambda: rows(line(1, 1, 2, "1")), "counts that do not add up"),
+    "long-counts": (lambda: rows(line(1, 1, 2, "0" * 100_000)), "counts that are longer than its image can need"),
+    "endless-counts": (lambda: rows(line(1, 1, 2, "o" * 500)), "break off or are endless"),
+    "broken-counts": (lambda: rows(line(1, 1, 2, "P")), "break off"),
+    "other-characters": (lambda: rows(line(1, 1, 2, "\x7f\x7f")), "characters that run lengths do not have"),
+    "below-zero": (lambda: rows(line(1, 1, 2, "2N")), "counts below zero"),
+    "overflowing": (lambda: rows(line(1, 1, 2, "oooooO" * 9)), "counts"),
+    "many-in-a-frame": (lambda: rows(*(line(1, k, 2, mask(0, 0)) for k in range(600))), "has 600 masks in frame 1"),
+    "many-tracks": (lambda: rows(*(line(1 + k % 3, k, 2, mask(0, 0)) for k in range(1600))), "Send at most 500"),
+    "upwards": (lambda: zipped({"../a.txt": PERFECT}), "points outside the archive"),
+    "absolute": (lambda: zipped({"/a.txt": PERFECT}), "is an absolute path"),
+    "nested": (lambda: zipped({"a.zip": texts(PERFECT)}), "is an archive among the files"),
+    "bomb": (lambda: zipped({"a.txt": b" " * (50 << 20)}), "as a zip bomb does"),
+    "long-line": (lambda: zipped({"a.txt": b"1 " * (8 << 20)}, zipfile.ZIP_STORED), "line 1 is not"),
+    "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "has more than 1,000,000 lines"),
+}  # fmt: skip
+
+SEQUENCE = {
+    "dataset": "D", "seq_name": "s", "width": 30, "height": 20, "annotated_image_paths": ["1.jpg", "2.jpg"],
+    "neg_category_ids": [4], "not_exhaustive_category_ids": [], "track_category_ids": {"1": 5, "2": 13},
+    "segmentations": [{"1": {"rle": mask(1), "score": 0.5}, "2": {"rle": mask(9), "score": 0.5}}] * 2,
+}  # fmt: skip
+
+
+def burst_truth(folder: Path) -> UnitTruth:
+    (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [SEQUENCE]}))
+    return tracks_files.read_truth(str(folder / "t.json"), "")
+
+
+def document(**changes: Any) -> bytes:
+    return json.dumps({"sequences": [{**copy.deepcopy(SEQUENCE), **changes}]}).encode()
+
+
+def first_frame(masks: Any) -> bytes:
+    return document(segmentations=[masks, {}])
+
+
+def first_mask(**changes: Any) -> bytes:
+    return first_frame({"1": {"rle": mask(1), "score": 0.5, **changes}})
+
+
+def test_mugs_are_cups_on_either_side_as_in_tao(tmp_path: Path) -> None:
+    mug, cup = next(iter(MERGED.items()))
+    for real, sent in ((mug, cup), (cup, mug), (mug, mug)):
+        tracks_of = [{"1": one, "2": 13} for one in (real, sent)]
+        document_of = {"categories": [], "sequences": [{**SEQUENCE, "track_category_ids": tracks_of[0]}]}
+        (tmp_path / "t.json").write_text(json.dumps(document_of))
+        (tmp_path / "s.json").write_bytes(document(track_category_ids=tracks_of[1]))
+        accumulator = counted(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
+        assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
+        assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [13, cup]
+
+
+def with_distractor(folder: Path, category: int, protocol: str, **sent: Any) -> UnitAccumulator[Any]:
+    """Score perfect results, with changes, where the second frame has a distractor alone."""
+    tracks_of, frames = {"1": 5, "2": 13, "3": category}, [SEQUENCE["segmentations"][0], {"3": {"rle": mask(20)}}]
+    truth = {**SEQUENCE, "track_category_ids": tracks_of, "segmentations": frames, "neg_category_ids": [5]}
+    (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [truth]}))
+    (folder / "s.json").write_bytes(document(track_category_ids=tracks_of, **sent))
+    return counted(folder / "s.json", tracks_files.read_truth(str(folder / "t.json"), ""), protocol)
+
+
+@pytest.mark.parametrize("category", sorted(DISTRACTORS))
+def test_a_distractor_is_no_object_even_where_its_category_is_merged(category: int, tmp_path: Path) -> None:
+    accumulator = with_distractor(tmp_path, category, "burst")
+    assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [5, 13]
+
+
+@pytest.mark.parametrize("protocol", ["burst", "burst-official"])
+def test_a_frame_of_distractors_alone_has_no_annotation_and_does_not_count(protocol: str, tmp_path: Path) -> None:
+    found = tracks.values(with_distractor(tmp_path, min(DISTRACTORS), protocol))
+    assert (found["HOTA"], found["DetA"]) == (pytest.approx(1), 1)
+
+
+def test_masks_of_distractors_take_no_places_in_exemplar_guided_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracks_files, "BURST_MASKS", 2)
+    masks = {"3": {"rle": mask(20), "score": 0.9}, **SEQUENCE["segmentations"][0]}
+    accumulator = with_distractor(tmp_path, min(DISTRACTORS), "burst-exemplar-guided", segmentations=[masks, {}])
+    assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
+
+
+HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "broken": (lambda: document()[:-9], "is not valid JSON"),
+    "list": (lambda: b"[]", "has no list of sequences"),
+    "no-list": (lambda: b"{}", "has no list of sequences"),
+    "object": (lambda: b'{"sequences": {}}', "has no list of sequences"),
+    "numbers": (lambda: b'{"sequences": [1]}', "has no list of sequences"),
+    "none": (lambda: b'{"sequences": []}', "1 of 1 sequence is missing: D/s"),
+    "other-name": (lambda: document(seq_name="x"), "1 of 1 sequence is missing: D/s"),
+    "name-list": (lambda: document(seq_name=["s"]), "is missing"),
+    "twice": (lambda: json.dumps({"sequences": [SEQUENCE, SEQUENCE]}).encode(), "lists the sequence D/s twice"),
+    "two-files": (lambda: zipped({"a.json": document(), "b.json": document()}), "holds 2 JSON files"),
+    "no-file": (lambda: zipped({"a.txt": b"1"}), "holds 0 JSON files"),
+    "nested": (lambda: b"[" * 99_999, "is nested too deeply"),
+    "nan": (lambda: document(width=float("nan")), "holds NaN"),
+    "infinite": (lambda: document(width=float("inf")), "holds Infinity"),
+    "long-number": (lambda: document(width=10**4000), "holds a number of 4001 digits"),
+    "key-twice": (lambda: b'{"sequences": [], "sequences": []}', "has the key sequences twice"),
+    "utf-16": (lambda: document().decode().encode("utf-16"), "is UTF-16 text"),
+    "lists": (lambda: b'{"sequences": [' + b"[]," * 4_000_000 + b"[]]}", "too many lists"),
+    "no-paths": (lambda: document(annotated_image_paths=None), "lacks annotated_image_paths"),
+    "paths-numbers": (lambda: document(annotated_image_paths=[1, 2]), "has 2 paths of frames and 2 lists"),
+    "paths-lists": (lambda: document(annotated_image_paths=[[], []]), "has 2 paths of frames and 2 lists"),
+    "few-paths": (lambda: document(annotated_image_paths=["1.jpg"]), "has 1 paths of frames and 2 lists"),
+    "other-paths": (lambda: document(annotated_image_paths=["1.jpg", "x.jpg"]), "lacks the frame 2.jpg"),
+    "no-masks": (lambda: document(segmentations=None), "lacks annotated_image_paths, segmentations"),
+    "masks-numbers": (lambda: document(segmentations=[1, 2]), "whose masks are not an object by track"),
+    "no-categories": (lambda: document(track_category_ids=None), "or track_category_ids"),
+    "categories-list": (lambda: document(track_category_ids=[5, 13]), "or track_category_ids"),
+    "category-missing": (lambda: document(track_category_ids={"1": 5}), "track 2 has no category"),
+    "category-text": (lambda: document(track_category_ids={"1": "5", "2": 13}), "track 1 has no category"),
+    "category-true": (lambda: document(track_category_ids={"1": True, "2": 13}), "track 1 has no category"),
+    "frame-list": (lambda: first_frame([1]), "whose masks are not an object by track"),
+    "track-word": (lambda: first_frame({"one": {"rle": mask(1)}}), "has the track one, which is not a number"),
+    "track-negative": (lambda: first_frame({"-1": {"rle": mask(1)}}), "has the track -1"),
+    "track-long": (lambda: first_frame({"9" * 999: {"rle": mask(1)}}), "which is not a number"),
+    "track-same": (lambda: first_frame({"1": {"rle": mask(1)}, "01": {"rle": mask(5)}}), "has no category"),
+    "mask-text": (lambda: first_frame({"1": mask(1)}), "has the track 1, which is not a number with a mask"),
+    "score-text": (lambda: first_mask(score="high"), "without an rle and a finite score"),
+    "score-true": (lambda: first_mask(score=True), "without an rle and a finite score"),
+    "no-counts": (lambda: first_mask(rle=None), "without an rle and a finite score"),
+    "counts-list": (lambda: first_mask(rle=[600]), "without an rle and a finite score"),
+    "counts-empty": (lambda: first_mask(rle=""), "counts that do not add up"),
+    "counts-long": (lambda: first_mask(rle="0" * 99_999), "counts that are longer than its image can need"),
+    "counts-foreign": (lambda: first_mask(rle="\u0661"), "characters that run lengths do not have"),
+    "counts-endless": (lambda: first_mask(rle="o" * 99), "break off or are endless"),
+    "control": (lambda: first_frame({"\x1b[2J": {"rle": mask(1)}}), "has the track \N{REPLACEMENT CHARACTER}[2J"),
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [*(("mots", name) for name in HOSTILE_TEXTS), *(("burst", name) for name in HOSTILE_JSON)],
+)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(protocol: str, name: str, tmp_path: Path) -> None:
+    make, sentence = (HOSTILE_TEXTS if protocol == "mots" else HOSTILE_JSON)[name]
+    truth = mots_truth(tmp_path) if protocol == "mots" else burst_truth(tmp_path)
+    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, protocol))
+
+
+def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
+    (tmp_path / "upload").write_bytes(document())
+    found = values(tmp_path / "upload", burst_truth(tmp_path), "burst")
+    assert [found[name] for name in ("HOTA", "DetA", "AssA", "AP", "HOTA-common")] == [pytest.approx(1)] * 5
+
+
+def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
+    (tmp_path / "upload").write_bytes(document())
+    with pytest.raises(HostError, match="which the protocol mots does not score"):
+        values(tmp_path / "upload", burst_truth(tmp_path), "mots")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(HostError, match="holds neither gt/SEQUENCE"):
+        tracks_files.read_truth(str(tmp_path / "none"), "")
+    with pytest.raises(SubmissionError, match="Send only what is scored"):
+        (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
+        counted(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)

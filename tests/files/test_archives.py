@@ -1,0 +1,621 @@
+"""What a zip, tar, gzip or folder may hold: each rule at its border, and every byte as it was packed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import struct
+import tarfile
+import zipfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.evaluation_script.files import archive
+from segjudge.evaluation_script.files import limits as archive_limits
+from segjudge.evaluation_script.files import tars as archive_tar
+from segjudge.evaluation_script.files import zips as archive_zip
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.inflate import whole_member
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from tests.builders import tarred, zipped
+from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
+
+LIMITS = ArchiveLimits()
+DEEP = "/".join("abcdefghijk")  # eleven folders
+
+
+def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[str, bytes]:
+    """Every file by its name; both ways of reading agree."""
+    path = folder / "upload"
+    path.write_bytes(data)
+    files = open_files(str(path), limits)
+    try:
+        contents = {name: files.read(name) for name in files.sizes}
+        assert {name: len(content) for name, content in contents.items()} == files.sizes
+        assert {name: b"".join(files.parts(name)) for name in files.sizes} == contents
+        if isinstance(files, archive_zip.ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
+            for name, content in contents.items():
+                if content and name.isascii():
+                    assert whole_member(files._zip, files._infos[name]) == content
+        return contents
+    finally:
+        files.close()
+
+
+def refused(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> str:
+    try:
+        opened(data, folder, limits)
+    except SubmissionError as error:
+        return str(error)
+    return "it is read"
+
+
+FORMS = {
+    "zip": zipped,
+    "stored": lambda files: zipped(files, zipfile.ZIP_STORED),
+    "tar": tarred,
+    "tar.gz": lambda files: tarred(files, "w:gz"),
+}
+#: Contents around the sizes of blocks and chunks.
+CONTENTS = {f"a/{size}.png": bytes(k % 251 for k in range(size)) for size in (0, 1, 511, 512, 513, 1024, 70_000)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_byte_is_read_as_it_was_packed(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = FORMS[form](CONTENTS)
+    assert opened(data, tmp_path) == CONTENTS
+    for module in (archive, archive_tar, archive_zip):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
+    assert opened(data, tmp_path) == CONTENTS
+
+
+def test_a_folder_is_read_as_an_archive_is(tmp_path: Path) -> None:
+    for name, content in {**CONTENTS, ".hidden/x.png": b"x", "a/Thumbs.db": b"x"}.items():
+        (tmp_path / "f" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "f" / name).write_bytes(content)
+    files = open_files(str(tmp_path / "f"), LIMITS)
+    assert {name: files.read(name) for name in files.sizes} == CONTENTS
+    with open(tmp_path / "f/a/1.png", "ab") as file:
+        file.write(b"it grew meanwhile")
+    assert len(files.read("a/1.png")) == 2, "one byte more tells it, and no more is read"
+    (tmp_path / "f/a/1.png").unlink()
+    with pytest.raises(Flaw, match="cannot be read"):
+        files.read("a/1.png")
+
+
+def test_what_a_folder_cannot_hold_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/link.png").symlink_to("/etc/passwd")
+    (tmp_path / "a/large.png").write_bytes(bytes(11))
+    limits = replace(LIMITS, member_bytes=10, members=3)
+    with pytest.raises(SubmissionError) as caught:
+        open_files(str(tmp_path), limits)
+    assert "a/link.png: is a link or a device, not a file" in str(caught.value)
+    assert "a/large.png: has 11 bytes unpacked; 10 bytes is the limit" in str(caught.value)
+    with pytest.raises(SubmissionError, match="holds more than 2 files"):
+        open_files(str(tmp_path), replace(limits, members=2))
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(11, True), (12, False)])
+def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path: Path) -> None:
+    name = "/".join(["d"] * depth + ["x.png"])
+    (tmp_path / "f" / name).parent.mkdir(parents=True)
+    (tmp_path / "f" / name).write_bytes(b"x")
+    words = f"{name}: lies 12 folders deep; 11 is the limit. Move it up"
+    for data in (zipped({name: b"x"}), tarred({name: b"x"})):
+        if fits:
+            assert opened(data, tmp_path) == {name: b"x"}
+        else:
+            assert words in refused(data, tmp_path)
+    if fits:
+        assert list(open_files(str(tmp_path / "f"), LIMITS).sizes) == [name]
+    else:
+        with pytest.raises(SubmissionError, match="lies 12 folders deep; 11 is the limit"):
+            open_files(str(tmp_path / "f"), LIMITS)
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(12, True), (13, False)])
+def test_empty_folders_are_walked_up_to_the_same_depth(depth: int, fits: bool, tmp_path: Path) -> None:
+    (tmp_path / "f" / "/".join(["d"] * depth)).mkdir(parents=True)
+    if fits:
+        assert open_files(str(tmp_path / "f"), LIMITS).sizes == {}
+    else:
+        with pytest.raises(SubmissionError, match="lies 12 folders deep"):
+            open_files(str(tmp_path / "f"), LIMITS)
+
+
+# ── names ───────────────────────────────────────────────────────────────────
+
+CLEAN = {
+    "a.png": "a.png",
+    "./a//b/./c.png": "a/b/c.png",
+    "a..b/..c.png": None,
+    "a..b/c...png": "a..b/c...png",
+    "__MACOSX/a.png": None,
+    "a/.git/b.png": None,
+    "a/desktop.ini": None,
+    "$RECYCLE.BIN/a.png": None,
+    "a/b/": "a/b",
+    "C:a.png": "C:a.png",
+    ".": None,
+    "./": None,
+    DEEP + "/x.png": DEEP + "/x.png",
+    "é/ü.png": "é/ü.png",
+    "x" * 4096: "x" * 4096,
+}
+
+
+@pytest.mark.parametrize("raw", CLEAN, ids=lambda raw: raw[:20])
+def test_a_name_is_cleaned(raw: str) -> None:
+    checks = MemberChecks(LIMITS)
+    assert checks.clean_name(raw, 5, 5) == CLEAN[raw]
+    assert not checks.problems
+    assert checks.clean_name(raw, 5, 5, folder=True) is None
+
+
+UNFIT = {
+    "x" * 4097: "has a name of more than 4,096 characters",
+    "a\x1f.png": "has characters in its name that no file should have",
+    "a\x7f.png": "has characters in its name that no file should have",
+    "a\udcff.png": "has characters in its name that no file should have",
+    "": "has no name",
+    "/": "has no name",
+    "../": "points outside the archive",
+    "/a.png": "is an absolute path",
+    "c:/a.png": "is an absolute path",
+    "Z:/a.png": "is an absolute path",
+    "a/..": "points outside the archive",
+    "../a.png": "points outside the archive",
+    DEEP + "/l/x.png": "lies 12 folders deep; 11 is the limit",
+    "a/b.ZIP": "is an archive among the files",
+    "a.tgz": "is an archive among the files",
+}
+
+
+@pytest.mark.parametrize("raw", UNFIT, ids=lambda raw: ascii(raw[:20]))
+def test_an_unfit_name_is_a_problem(raw: str) -> None:
+    checks = MemberChecks(LIMITS)
+    assert checks.clean_name(raw, 5, 5) is None
+    (problem,) = checks.problems
+    assert UNFIT[raw] in str(problem)
+    assert problem.where == (raw or "a file")
+
+
+def test_a_space_and_a_tilde_are_fit() -> None:
+    assert MemberChecks(LIMITS).clean_name("my results/~a.png", 1, 1) == "my results/~a.png"
+
+
+def test_litter_is_what_systems_leave() -> None:
+    assert [is_litter(parts) for parts in ([], ["a", ".b"], ["__MACOSX", "a"], ["a", "b.png"])] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_bytes_are_counted_in_the_largest_unit() -> None:
+    texts = {
+        0: "0 bytes",
+        999: "999 bytes",
+        1000: "1 kB",
+        999_999: "1,000 kB",
+        10**6: "1 MB",
+        10**9: "1 GB",
+        5 * 10**12: "5,000 GB",
+    }
+    assert {count: size_text(count) for count in texts} == texts
+
+
+# ── sizes ───────────────────────────────────────────────────────────────────
+
+
+def test_the_limits_are_those_that_the_docs_name() -> None:
+    assert (LIMITS.members, LIMITS.depth, LIMITS.objects, LIMITS.records) == (200_000, 12, 255, 1_000_000)
+    assert (LIMITS.member_bytes, LIMITS.total_bytes) == (64 << 20, 8 << 30)
+    assert (LIMITS.memory_bytes, LIMITS.json_bytes, INSTANCE_LIMITS.json_bytes) == (192 << 20, 48 << 20, 512 << 20)
+    assert (LIMITS.ratio, LIMITS.ratio_from, LIMITS.links) == (200, 4 << 20, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "name", "size", "packed", "words"),
+    [
+        ({"member_bytes": 10}, "a.png", 10, 10, None),
+        ({"member_bytes": 10}, "a.png", 11, 11, "has 11 bytes unpacked; 10 bytes is the limit"),
+        ({"member_bytes": 10, "json_bytes": 20}, "a.JSON", 20, 20, None),
+        ({"member_bytes": 30, "json_bytes": 20}, "a.json", 21, 21, "has 21 bytes unpacked; 20 bytes is the limit"),
+        ({"ratio": 3, "ratio_from": 30}, "a.png", 31, 11, None),
+        ({"ratio": 3, "ratio_from": 30}, "a.png", 30, 1, None),
+        ({"ratio": 3, "ratio_from": 30}, "a.png", 33, 11, None),
+        ({"ratio": 3, "ratio_from": 30}, "a.png", 34, 11, "unpacks to more than 3 times its size"),
+        ({"ratio": 3, "ratio_from": 0}, "a.png", 3, 0, None),
+        ({"ratio": 3, "ratio_from": 0}, "a.png", 4, 0, "unpacks to more than 3 times its size"),
+    ],
+)
+def test_a_file_fits_up_to_its_limit(limits: Any, name: str, size: int, packed: int, words: Any) -> None:
+    checks = MemberChecks(replace(LIMITS, **limits))
+    cleaned = checks.clean_name(name, size, packed)
+    assert (cleaned is None) == bool(words)
+    assert [words in str(problem) for problem in checks.problems] == [True] * bool(words)
+
+
+def test_all_files_together_fit_up_to_their_limits() -> None:
+    checks = MemberChecks(replace(LIMITS, total_bytes=10, members=2))
+    assert checks.clean_name("a", 4, 4)
+    assert checks.clean_name("b", 6, 6)
+    assert checks.clean_name("c", 0, 0)
+    with pytest.raises(Flaw, match="would unpack to more than 10 bytes"):
+        checks.clean_name("d", 1, 1)
+    checks.count()
+    checks.count()
+    with pytest.raises(Flaw, match="holds more than 2 files"):
+        checks.count()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_archive_holds_as_many_files_as_are_allowed(form: str, tmp_path: Path) -> None:
+    data = FORMS[form]({f"{k}.png": b"x" for k in range(5)})
+    assert len(opened(data, tmp_path, replace(LIMITS, members=5))) == 5
+    assert "holds more than 4 files" in refused(data, tmp_path, replace(LIMITS, members=4))
+
+
+# ── zip ─────────────────────────────────────────────────────────────────────
+
+
+def two_members(overlap: int) -> bytes:
+    """Two stored files in the order of the second; the bytes of the first end so many inside of it."""
+    first, second = b"a.png", b"b.png"
+    one, other = b"1" * 200, b"2" * 90
+    common = [
+        struct.pack("<HHHHHIII", 20, 0, 0, 0, 33, zlib.crc32(data), len(data), len(data)) for data in (one, other)
+    ]
+    body = b"PK\x03\x04" + common[0] + struct.pack("<HH", len(first), 0) + first + one
+    start = len(body) - overlap
+    body = body[:start] + b"PK\x03\x04" + common[1] + struct.pack("<HH", len(second), 0) + second + other
+    directory = b""
+    for name, facts, offset in ((second, common[1], start), (first, common[0], 0)):
+        directory += b"PK\x01\x02" + struct.pack("<H", 3 << 8 | 20) + facts
+        directory += struct.pack("<HHHHHII", len(name), 0, 0, 0, 0, 0, offset) + name
+    return body + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 2, 2, len(directory), len(body), 0)
+
+
+@pytest.mark.parametrize("overlap", [6, 7, 30, 60, 93, 94, 150])
+def test_files_that_share_a_few_bytes_are_refused(overlap: int, tmp_path: Path) -> None:
+    assert "b.png: shares its bytes with another file of the zip" in refused(two_members(overlap), tmp_path)
+
+
+def test_files_beside_each_other_share_nothing(tmp_path: Path) -> None:
+    assert opened(two_members(0), tmp_path) == {"a.png": b"1" * 200, "b.png": b"2" * 90}
+
+
+@pytest.mark.parametrize("length", [1, 65_535])
+def test_a_zip_may_have_a_comment(length: int, tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("a.png", b"x")
+        file.comment = b"c" * length
+    assert opened(out.getvalue(), tmp_path) == {"a.png": b"x"}
+
+
+def test_a_zip_of_the_large_kind_is_read(tmp_path: Path) -> None:
+    """Its end record refers to another one, which holds the numbers."""
+    data = zipped({"a.png": b"x", "b.png": b"y"})
+    at = data.rfind(b"PK\x05\x06")
+    size, offset = struct.unpack_from("<II", data, at + 12)
+    end64 = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 2, 2, size, offset)
+    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, at, 1)
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    large = data[:at] + end64 + locator + end
+    assert opened(large, tmp_path) == {"a.png": b"x", "b.png": b"y"}
+    assert "holds more than 1 files" in refused(large, tmp_path, replace(LIMITS, members=1))
+    lost = data[:at] + b"PK\x06\x05" + end64[4:] + locator + end
+    assert "its table of contents cannot be found" in refused(lost, tmp_path)
+
+
+def test_a_zip_that_ends_in_its_last_record_is_cut_off(tmp_path: Path) -> None:
+    data = zipped({"a.png": b"x"})
+    for length in (1, 10, 21):
+        assert "is a zip that was cut off: its table of contents is missing" in refused(data[:-length], tmp_path)
+    assert "is a zip that was cut off" in refused(data + bytes(1 << 17), tmp_path)
+
+
+def test_a_table_of_contents_has_room_for_names_of_a_usual_length(tmp_path: Path) -> None:
+    limits = replace(LIMITS, members=2)
+    for length, fits in ((350, True), (360, False)):  # 46 bytes more for each entry, 400 are allowed
+        data = zipped({f"{k}" * length: b"x" for k in range(2)})
+        if fits:
+            assert len(opened(data, tmp_path, limits)) == 2
+        else:
+            assert "holds more than 2 files" in refused(data, tmp_path, limits)
+
+
+def test_a_zero_in_a_name_is_refused(tmp_path: Path) -> None:
+    """What follows it would be lost."""
+    data = raw_zip([{"name": b"a.png\0.txt", "data": b"x"}])
+    assert "has characters in its name that no file should have" in refused(data, tmp_path)
+
+
+def test_a_zip_after_other_bytes_is_read(tmp_path: Path) -> None:
+    assert opened(b"PK\x03\x04 before" + zipped({"a.png": b"x"}), tmp_path) == {"a.png": b"x"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "fits"),
+    [(0, True), (0o100644, True), (0o40755, True), (0o120777, False), (0o20666, False), (0o140777, False)],
+)
+def test_a_member_is_a_file_or_a_folder(mode: int, fits: bool, tmp_path: Path) -> None:
+    data = raw_zip([{"name": b"a.png", "data": b"x", "attributes": mode << 16}])
+    if fits:
+        assert opened(data, tmp_path) == {"a.png": b"x"}
+    else:
+        assert "a.png: is a link or a device, not a file" in refused(data, tmp_path)
+
+
+def test_names_are_utf_8_whether_they_say_so_or_not(tmp_path: Path) -> None:
+    for flags in (0, 0x800):
+        data = raw_zip([{"name": "ü/ß.png".encode(), "data": b"x", "flags": flags}])
+        assert opened(data, tmp_path) == {"ü/ß.png": b"x"}
+    assert "has a name that is not UTF-8" in refused(raw_zip([{"name": b"\xff.png", "data": b"x"}]), tmp_path)
+
+
+def test_folders_of_a_zip_are_no_files(tmp_path: Path) -> None:
+    data = raw_zip([{"name": b"a/"}, {"name": b"b\\"}, {"name": b"a/x.png", "data": b"x"}])
+    assert opened(data, tmp_path) == {"a/x.png": b"x"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"size": 5}, "it ends too early|it cannot be unpacked"),
+        ({"size": 2}, "its checksum is wrong|it cannot be unpacked"),
+        ({"crc": 1}, "its checksum is wrong"),
+    ],
+)
+def test_a_member_is_what_the_table_of_contents_says(change: Any, words: str, tmp_path: Path) -> None:
+    data = raw_zip([{"name": b"a.png", "data": b"abc", "method": 8, **change}])
+    (tmp_path / "z").write_bytes(data)
+    files = open_files(str(tmp_path / "z"), LIMITS)
+    with pytest.raises(Flaw, match="is damaged in the zip: " + words.replace("|", "|is damaged in the zip: ")):
+        files.read("a.png")
+    if "size" not in change or change["size"] > 3:
+        with pytest.raises(Flaw, match="is damaged in the zip"):
+            list(files.parts("a.png"))
+    files.close()
+
+
+def test_a_member_that_would_end_beyond_the_zip_is_cut_off(tmp_path: Path) -> None:
+    good = zipped({"a.png": b"abc"}, zipfile.ZIP_STORED)
+    at = good.rfind(b"PK\x01\x02")
+    for size, fits in ((len(good) - 30, True), (len(good) - 29, False)):
+        data = good[: at + 20] + struct.pack("<I", size) + good[at + 24 :]
+        (tmp_path / "z").write_bytes(data)
+        if fits:
+            open_files(str(tmp_path / "z"), LIMITS).close()
+        else:
+            assert "a.png: is cut off: it would reach beyond the end of the zip" in refused(data, tmp_path)
+
+
+# ── tar ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_long_names_are_read_in_every_form_of_tar(kind: int, mode: str, tmp_path: Path) -> None:
+    files = {f"{'d' * 90}/{'e' * 40}/{k}.png": bytes([k]) for k in range(3)}
+    if kind != tarfile.USTAR_FORMAT:
+        files[f"{'é' * 120}.png"] = b"x"
+    files["short.png"] = b"y"
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode, format=kind) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            if kind == tarfile.PAX_FORMAT:
+                info.pax_headers = {"comment": "path=none", "mtime": "1.5"}
+            archive.addfile(info, io.BytesIO(data))
+        folder = tarfile.TarInfo("folder")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+    assert opened(out.getvalue(), tmp_path) == files
+
+
+def test_sizes_of_a_tar_are_octal_or_binary(tmp_path: Path) -> None:
+    for size in (b"00000000003 ", b"         3 \0", b"\x80" + bytes(10) + b"\x03", b"3" + bytes(11)):
+        data = bytearray(raw_tar(name="a.png", size=size))
+        assert opened(bytes(data[:512]) + b"abc".ljust(512, b"\0") + bytes(1024), tmp_path) == {"a.png": b"abc"}
+    for size in (b"\x81" + bytes(10) + b"\x03", b"\x80\x01" + bytes(10), b"00000000009 ", b"0000000-001 "):
+        assert "a member has an impossible size" in refused(raw_tar(name="a.png", size=size), tmp_path)
+
+
+def with_checksum(data: bytes, place: int, value: bytes) -> bytes:
+    """A tar with another byte in its first header, and the checksum that this gives."""
+    header = bytearray(data[:512])
+    header[place : place + 1] = value
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + data[512:]
+
+
+def test_a_name_of_a_tar_is_utf_8(tmp_path: Path) -> None:
+    assert "has characters in its name that no file should have" in refused(
+        with_checksum(raw_tar(name="a.png"), 0, b"\xff"), tmp_path
+    )
+
+
+def test_the_checksum_of_a_header_counts_its_own_field_as_blanks(tmp_path: Path) -> None:
+    data = bytearray(raw_tar(name="a.png"))
+    data[500] ^= 1
+    assert "neither a zip nor a tar archive" in refused(bytes(data), tmp_path)
+    assert opened(with_checksum(raw_tar(name="a.png"), 147, b" "), tmp_path) == {"a.png": b""}
+    second = bytearray(tarred({"a.png": b"", "b.png": b""}))
+    second[512 + 150] ^= 1
+    assert "a header's checksum is wrong" in refused(bytes(second), tmp_path)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(8192, True), (8193, False)])
+def test_a_long_name_has_its_limit(size: int, fits: bool, tmp_path: Path) -> None:
+    header = raw_tar(b"L", size=b"%011o" % size)[:512]
+    data = header + b"n.png".ljust(-(-size // 512) * 512, b"\0") + raw_tar(name="x")
+    if fits:
+        assert opened(data, tmp_path) == {"n.png": b""}
+    else:
+        assert "endless file name" in refused(data, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        (b"14 path=n.png\n", "n.png"),
+        (b"9 uid=12\n14 path=n.png\n", "n.png"),
+        (b"14 path=n.png\n14 path=m.png\n", "n.png"),
+        (b"9 uid=12\n", "x.png"),
+        (b"14 pbth=n.png\n", "x.png"),
+    ],
+)
+def test_the_path_of_an_extended_header_is_the_name(record: bytes, name: str, tmp_path: Path) -> None:
+    header = raw_tar(b"x", size=b"%011o" % len(record))[:512]
+    assert opened(header + record.ljust(512, b"\0") + raw_tar(name="x.png"), tmp_path) == {name: b""}
+
+
+@pytest.mark.parametrize(
+    "record", [b"15 path=n.png\n", b"2 path=n.png\n", b"14path=n.png\n", b"x4 path=n.png\n", b"123456 a=b\n"]
+)
+def test_an_extended_header_that_lies_about_its_length_is_damaged(record: bytes, tmp_path: Path) -> None:
+    header = raw_tar(b"x", size=b"%011o" % len(record))[:512]
+    assert "an extended header cannot be read" in refused(header + record.ljust(512, b"\0") + raw_tar(), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [b"1", b"2", b"3", b"6", b"Z"])
+def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path) -> None:
+    """Its size is said to be that of what it links to."""
+    data = raw_tar(kind, "a.png", b"00000001000")[:512] + raw_tar(b"2", "b.png")
+    text = refused(data, tmp_path)
+    assert "a.png: is a link or a device" in text
+    assert "b.png: is a link or a device" in text
+
+
+def test_a_refused_archive_is_closed(tmp_path: Path) -> None:
+    """Although its error, which is kept here, holds everything that was being read."""
+    for data in (tarred({"../a.png": b"x"}), tarred({"a.png": b"x"})[:600], zipped({"../a.png": b"x"})):
+        (tmp_path / "upload").write_bytes(data)
+        before = os.listdir("/proc/self/fd")
+        with pytest.raises(SubmissionError) as caught:
+            open_files(str(tmp_path / "upload"), LIMITS)
+        assert len(os.listdir("/proc/self/fd")) == len(before), caught.value
+
+
+def test_old_kinds_of_file_are_files(tmp_path: Path) -> None:
+    for kind in (b"0", b"\0", b"7"):
+        assert opened(raw_tar(kind, "a.png"), tmp_path) == {"a.png": b""}
+        assert opened(raw_tar(kind, "a/"), tmp_path) == {}
+
+
+def test_a_tar_ends_where_it_says_so(tmp_path: Path) -> None:
+    data = tarred({"a.png": b"abc"})
+    assert opened(data[:1024] + bytes(512), tmp_path) == {"a.png": b"abc"}
+    assert "is a tar that was cut off: its end is missing" in refused(data[:1024], tmp_path)
+    assert "is a tar that was cut off, inside a.png" in refused(data[:514], tmp_path)
+    assert "its end is missing" in refused(tarred({"a.png": bytes(512)})[:1024], tmp_path)
+    assert opened(zipped({}), tmp_path) == {}
+    for cut, words in ((1024, "its end is missing"), (514, "cut off, inside a.png")):
+        assert words in refused(gzip.compress(data[:cut]), tmp_path)
+    skipped = tarred({"a.txt": b"abc"})
+    assert "cut off, inside a.txt" in refused(gzip.compress(skipped[:514]), tmp_path)
+    assert opened(gzip.compress(skipped), tmp_path) == {"a.txt": b"abc"}
+
+
+# ── gzip and JSON ───────────────────────────────────────────────────────────
+
+
+def test_a_gzip_file_may_have_some_parts_and_zeros_after_them(tmp_path: Path) -> None:
+    parts = [gzip.compress(b"[1")] + [gzip.compress(b", 1")] * 62 + [gzip.compress(b"]")]
+    whole = b"[" + b", ".join([b"1"] * 63) + b"]"
+    name = archive.JSON_NAME
+    path = tmp_path / "upload"
+    for data, fits in ((parts, True), ([*parts, gzip.compress(b" ")], False)):
+        path.write_bytes(b"\0\0".join(data) + bytes(100))
+        if fits:
+            assert open_files(str(path), LIMITS).read(name) == whole
+        else:
+            with pytest.raises(SubmissionError, match="is a damaged gzip file"):
+                open_files(str(path), LIMITS)
+    for rubbish in (b"\x1f", b"\x1f\x8a", b"x"):
+        path.write_bytes(parts[0] + rubbish)
+        with pytest.raises((Flaw, SubmissionError), match="is a damaged gzip file"):
+            open_files(str(path), LIMITS).read(name)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_json_is_as_large_as_is_allowed(packed: bool, tmp_path: Path) -> None:
+    limits = replace(LIMITS, json_bytes=1000)
+    path = tmp_path / "upload"
+    for size, fits in ((1000, True), (1001, False)):
+        data = b"[" + b" " * (size - 2) + b"]"
+        path.write_bytes(gzip.compress(data) if packed else data)
+        try:
+            assert len(open_files(str(path), limits).read("")) == size
+            assert fits
+        except (Flaw, SubmissionError) as error:
+            assert not fits, error
+            assert "1 kB" in str(error)
+
+
+def test_a_gzip_file_is_bounded_by_memory_and_by_its_own_size(tmp_path: Path) -> None:
+    path = tmp_path / "upload"
+    tar = tarred({"a.png": os.urandom(3000), "b.txt": bytes(100_000)}, "w:gz")
+    assert opened(tar, tmp_path, replace(LIMITS, memory_bytes=112_640))
+    assert "would unpack to more than 113 kB" in refused(tar, tmp_path, replace(LIMITS, memory_bytes=112_639))
+    bomb = replace(LIMITS, ratio=40, ratio_from=1000)
+    assert opened(tar, tmp_path, bomb)["a.png"]
+    assert "unpacks to more than 40 times its size" in refused(
+        gzip.compress(tarred({"a.png": bytes(100_000)})), tmp_path, bomb
+    )
+    for length, fits in ((8000, True), (8001, False)):
+        path.write_bytes(gzip.compress(b"[" + b" " * (length - 1)))
+        if fits:
+            assert len(open_files(str(path), bomb).read("")) == length
+        else:
+            with pytest.raises(SubmissionError, match="unpacks to more than 40 times its size"):
+                open_files(str(path), bomb)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "your file: is empty"),
+        (b" \0\r\n\t", "your file: is empty"),
+        (b" " * 512, "your file: is empty"),
+        (b" " * 513, "your file: begins with blanks alone"),
+        (b" file_content\n", "did not arrive"),
+        (b"file_content!", "is neither a zip nor a tar archive nor JSON"),
+        (b"\xfe\xff\0[", "is UTF-16 text"),
+        (b"\xff\xd8\xff\xe0", "is a JPEG image"),
+        (b"\x28\xb5\x2f\xfd", "is a zstd file"),
+        (b"%PDF-1.4", "is a PDF"),
+        (b"\x89HDF\r\n", "is an HDF5 file"),
+        (b"\x93NUMPY", "is a numpy file"),
+        (b'"text"', "is neither a zip nor a tar archive nor JSON"),
+        (gzip.compress(b'"text"', mtime=0), "is a gzip file that holds neither a tar archive nor JSON"),
+    ],
+)
+def test_what_a_file_is_is_read_from_its_beginning(data: bytes, words: str, tmp_path: Path) -> None:
+    assert words in refused(data, tmp_path)
+
+
+@pytest.mark.parametrize("start", [b"[", b"{", b"\xef\xbb\xbf[", b" \r\n\t{", b"\xef\xbb\xbf\n {"])
+def test_json_begins_with_a_bracket(start: bytes, tmp_path: Path) -> None:
+    for data in (start, gzip.compress(start)):
+        (tmp_path / "upload").write_bytes(data)
+        assert open_files(str(tmp_path / "upload"), LIMITS).read("") == start
+
+
+def test_a_device_is_no_submission(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="is a device, not a file"):
+        open_files(os.devnull, LIMITS)
+    assert archive_limits.CHUNK_BYTES == 1 << 20

@@ -1,0 +1,211 @@
+"""Arrows point down only.  When this fails, move the code, not the line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from segjudge import evaluation_script
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "evaluation_script"
+TOOLKIT = ROOT / "segjudge"
+MOUNTED = ("evaluation_script", "remote_challenge_evaluation", "code_upload_challenge_evaluation")
+
+#: Packages, by the names they are imported by → what of ours they may import.
+LAYERS = {
+    "segjudge.evaluation_script": {"segjudge.evaluation_script"},
+    "segjudge": {"segjudge", "segjudge.evaluation_script"},
+    "segjudge.remote_challenge_evaluation": {
+        "segjudge", "segjudge.evaluation_script", "segjudge.remote_challenge_evaluation",
+    },
+    "segjudge.code_upload_challenge_evaluation": {
+        "segjudge", "segjudge.evaluation_script", "segjudge.code_upload_challenge_evaluation",
+    },
+}  # fmt: skip
+
+#: What stands at the top of the uploaded folder beside its rooms: all that a host sees.
+TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
+
+#: Rooms of the toolkit that import each other in a circle: it is to be undone, and no other may join it.
+TANGLED = frozenset(
+    f"segjudge.{room}"
+    for room in [
+        "analysis",
+        "datasets",
+        "interactive",
+        "report",
+        "scoring",
+        "starting",
+        "families.base",
+        "families.instances",
+        "families.panoptic",
+        "families.semantic",
+        "families.sequences",
+        "families.tracking",
+    ]
+)
+
+#: Only these print.
+PRINTING = {
+    "evaluation_script/main.py",
+    *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
+    "segjudge/drop_in/vos_benchmark.py",
+    "segjudge/platforms/evalai/hosted_worker/program.py",
+    "remote_challenge_evaluation/scoring_process.py",
+}
+
+
+def paths(package: str) -> list[Path]:
+    """The files of a layer; the mounted folders are layers of their own."""
+    folder = TOOLKIT if package == "segjudge" else ROOT / package.partition(".")[2]
+    found = sorted(folder.rglob("*.py"))
+    return [path for path in found if package != "segjudge" or path.relative_to(TOOLKIT).parts[0] not in MOUNTED]
+
+
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    if package == "segjudge"
+    else "segjudge." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in LAYERS
+    for path in paths(package)
+}
+
+
+def layer_of(module: str) -> str:
+    return max((layer for layer in LAYERS if f"{module}.".startswith(f"{layer}.")), key=len)
+
+
+def statements(path: Path, *, late: bool = True) -> Iterator[ast.AST]:
+    """The imports of a file, with or without those that wait inside functions or are for types alone."""
+    pending = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            pending += list(ast.iter_child_nodes(node))
+
+
+def imports(name: str, *, late: bool = True) -> set[str]:
+    """What a file imports of anybody's, as absolute module names."""
+    path = FILES[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in statements(path, late=late):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.add(inner if inner in FILES else base)
+    return found
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_packages_import_only_what_lies_below(package: str) -> None:
+    for name in FILES:
+        if layer_of(name) == package:
+            for wanted in imports(name):
+                top = wanted.partition(".")[0]
+                assert top not in (*MOUNTED, "tests", "benchmarks"), f"{name} imports {wanted} by its bare name"
+                assert top != "segjudge" or layer_of(wanted) in LAYERS[package], f"{name} imports {wanted}"
+
+
+@pytest.mark.parametrize("path", paths("segjudge.evaluation_script"), ids=lambda path: path.stem)
+def test_the_upload_imports_its_own_modules_relatively(path: Path) -> None:
+    rooms = {entry.stem for entry in SCRIPT.iterdir()} | {"segjudge"}
+    for node in statements(path):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert node.level <= len(path.relative_to(SCRIPT).parts), f"{path} imports what is not uploaded"
+        else:
+            named = [node.module] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]  # type: ignore[attr-defined]
+            for name in named:
+                assert name.split(".")[0] not in rooms, f"{path} imports {name}: EvalAI cannot"
+
+
+def _circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The groups whose members reach each other."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        pending = [start]
+        while pending:
+            for one in arrows.get(pending.pop(), set()) - seen:
+                seen.add(one)
+                pending.append(one)
+        return seen
+
+    reach = {name: reached(name) for name in arrows}
+    return {
+        frozenset(other for other in reach[name] if name in reach.get(other, ()))
+        for name in arrows
+        if name in reach[name]
+    }
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    arrows = {name: {one for one in imports(name) if one in FILES and one != name} for name in FILES}
+    assert _circles(arrows) == set()
+
+
+def _room(name: str) -> str:
+    """The folder of a file: directly in ours, in the upload or in `families` or `platforms`; else the file itself."""
+    parts = name.split(".")
+    depth = 2 + (parts[1:2] == ["evaluation_script"])
+    inner = parts[depth - 1 : depth] in (["families"], ["platforms"]) and len(parts) > depth
+    return ".".join(parts[: depth + inner])
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    arrows: dict[str, set[str]] = {}
+    for name in FILES:
+        found = {_room(one) for one in imports(name) if one in FILES} - {_room(name)}
+        arrows.setdefault(_room(name), set()).update(found)
+    assert _circles(arrows) - {TANGLED} == set()
+
+
+def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
+    shown = {path.name for path in SCRIPT.iterdir() if path.name not in ("__pycache__", "phase_data")}
+    assert shown == TOP | {"families", "files", "masks", "runner", "scoring"}
+    assert evaluation_script.__all__ == ["evaluate"]
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    for path in sorted(
+        {*SCRIPT.rglob("__init__.py"), *TOOLKIT.glob("*/__init__.py"), *TOOLKIT.glob("*/*/__init__.py")}
+    ):
+        assert len(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") > 30, path
+
+
+def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
+    for folder in MOUNTED:
+        assert (TOOLKIT / folder).readlink() == Path("..") / folder
+
+
+def test_only_the_command_line_and_progress_print() -> None:
+    for path in FILES.values():
+        name = path.relative_to(ROOT).as_posix()
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("print", "exit")]
+        assert not printing or name in PRINTING, name
+
+
+def test_no_folder_of_ours_has_the_name_of_those_that_evalais_worker_deletes() -> None:
+    calls = re.compile(r"(?:TemporaryDirectory|mkdtemp)\(([^)]*)")
+    for path in FILES.values():
+        for arguments in calls.findall(path.read_text(encoding="utf-8")):
+            assert "prefix=" in arguments or "dir=" in arguments, path
+
+
+def test_nothing_crosses_a_border_as_pickle_eval_or_shell() -> None:
+    for path in FILES.values():
+        text = path.read_text(encoding="utf-8")
+        for word in ("import pickle", "eval(", "shell=True", "extractall(path", "allow_pickle=True"):
+            assert word not in text.replace("Image.eval(", "").replace("COCOeval(", ""), f"{path}: {word}"

@@ -1,0 +1,100 @@
+"""`./run.sh` on a fresh copy: sets up, runs, and repairs itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from segjudge.evaluation_script.scoring.version import VERSION
+from tests.builders import ROOT
+from tests.shared import IN_CI
+
+READY = shutil.which("bash") and shutil.which("git") and (ROOT / ".git").exists()
+pytestmark = [
+    pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT, or no bash"),
+    pytest.mark.long,  # what is quick tries `run.sh` on a small checkout: test_set_up.py
+]
+
+
+def run(folder: Path, *arguments: str, expected: int = 0) -> str:
+    done = subprocess.run(
+        [str(folder / "run.sh"), *arguments],
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == expected, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `git clone` gives: the files git knows or would take."""
+    folder = tmp_path_factory.mktemp("clone") / "segjudge"
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).exists():
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+def test_one_command_runs_a_whole_challenge(copy: Path) -> None:
+    printed = run(copy)
+
+    assert "Setting up" in printed
+    assert "Checked: EvalAI would accept it." in printed
+    assert printed.count("finished in") == 9
+    assert (copy / "dist/challenge_config.zip").exists()
+    assert "Next:" in printed or "Next (in" in printed
+    assert "  upload " in printed
+
+
+def test_a_second_run_scores_after_two_seconds_of_work(copy: Path) -> None:
+    with subprocess.Popen([str(copy / "run.sh")], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "finished in" in line:
+                fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+                ticks = sum(int(field) for field in fields[11:15])  # its own, and its children's that have ended
+                assert ticks / os.sysconf("SC_CLK_TCK") < 2 * 2, "seconds, twice the promise"
+                break
+        else:
+            pytest.fail("nothing was scored")
+        process.stdout.read()
+
+
+def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
+    (copy / ".venv/stamp").unlink()
+    shutil.rmtree(next((copy / ".venv/lib").glob("python3*/site-packages/yaml")))
+    assert "Setting up" in run(copy, "--version")
+    assert "Setting up" not in run(copy, "--version")
+
+
+def test_a_moved_checkout_repairs_itself(copy: Path) -> None:
+    moved = copy.parent / "moved here"
+    copy.rename(moved)
+    try:
+        assert f"segjudge {VERSION}" in run(moved, "--version")
+        assert "6 files" not in run(moved, "check")
+    finally:
+        moved.rename(copy)
+
+
+def test_paths_are_relative_to_where_one_stands(copy: Path) -> None:
+    shutil.copy(ROOT / "examples/sequences-dev/strong.zip", copy.parent / "mine.zip")
+    assert "0.933" in run(copy, "score", "mine.zip", "--phase", "sequences-dev")
+
+
+def test_exit_codes_come_through(copy: Path) -> None:
+    (copy.parent / "empty.zip").write_bytes(b"")
+    assert "is empty" in run(copy, "score", "empty.zip", "--phase", "sequences-dev", expected=1)
+    run(copy, "dance", expected=2)

@@ -1,0 +1,153 @@
+"""What `./run.sh test` counts, with real runs of pytest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
+from tests.builders import ROOT
+from tests.everything import Part, environments_for, missing_path, report, start
+from tests.rehearsals import waited
+
+GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
+BAD = "import pytest\n\n@pytest.fixture\ndef broken(): raise OSError\n\ndef test_one(): assert 0\n\ndef test_two(broken): pass\n"
+GONE = "import os\n\ndef test_one(): pass\n\ndef test_two(): os._exit(0)\n"
+
+
+def parts(folder: Path, *texts: str) -> list[Part]:
+    made = []
+    for number, text in enumerate(texts):
+        path = folder / f"test_{number}.py"
+        path.write_text(text)
+        made.append(Part(f"Part {number}", [sys.executable, "-m", "pytest", "-q", str(path)], folder / str(number)))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("texts", "last", "code"),
+    [
+        pytest.param([GOOD, GOOD], "2 passed, 0 failed, 2 skipped", 0, id="good"),
+        pytest.param([GOOD, BAD], "1 passed, 2 failed, 1 skipped", 1, id="failure and error", marks=pytest.mark.long),
+        pytest.param(
+            [GOOD, GONE],
+            "1 passed, 1 failed, 1 skipped",
+            1,
+            id="a process that goes with exit code 0",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            [GOOD, "import nothing_like_it\n"],
+            "1 passed, 1 failed, 1 skipped",
+            1,
+            id="not importable",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            [GOOD, ""], "1 passed, 0 failed, 1 skipped", 0, id="nothing for this interpreter", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, tmp_path: Path, capfd: object) -> None:
+    made = parts(tmp_path, *texts)
+    start(made)
+    assert report(made) == code
+    output = capfd.readouterr().out  # type: ignore[attr-defined]
+    assert output.splitlines()[-1] == last
+    for number in range(len(texts)):
+        assert f" Part {number} ═" in output
+
+
+SERVERS = """# segjudge: not for the worker's interpreter
+import os, subprocess, sys, time
+
+def test_one():
+    server = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    code = "import subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
+    worker = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout  # its parent has ended
+    with open(FILE + ".new", "w") as file:
+        file.write(f"{server.pid} {worker}")
+    os.replace(FILE + ".new", FILE)
+    time.sleep(1000)
+"""
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="NO /proc")
+@pytest.mark.parametrize(
+    ("number", "code", "left"),
+    [
+        pytest.param(signal.SIGINT, 130, 0, id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, 143, 0, id="SIGTERM", marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 129, 0, id="terminal closed", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, -9, 1, id="killed", marks=pytest.mark.long),
+    ],
+)
+def test_a_run_that_is_interrupted_leaves_no_server_and_no_worker(
+    number: int, code: int, left: int, tmp_path: Path
+) -> None:
+    file, test = tmp_path / "pids", tmp_path / "test_servers.py"
+    test.write_text(SERVERS.replace("FILE", repr(str(file))))
+    process = subprocess.Popen(
+        [ROOT / "run.sh", "test", test, "-p", "tests.conftest"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    waited(file.exists, 300)
+    pids = [int(word) for word in file.read_text().split()]
+    assert all(runs(pid) for pid in pids)
+    process.send_signal(number)
+    process.communicate(timeout=120)
+    assert process.returncode == code
+    try:
+        waited(lambda: sum(runs(pid) for pid in pids) <= left, 60)
+    finally:  # nobody ends for one that was killed what had lost its parent before
+        for pid in filter(runs, pids):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["tests/test_jurnal.py"],
+            "tests/test_jurnal.py: there is no such file; did you mean tests/remote/test_journal.py?",
+        ),
+        (["test_journal.py"], "test_journal.py: there is no such file; did you mean tests/remote/test_journal.py?"),
+        (["tests/runner/test_guard.py", "nothing/like/it"], "nothing/like/it: there is no such file"),
+        (["tests/runner/test_guard.py::test_it", "tests/journeys", "-k", "some words", "-x", "--maxfail=3"], ""),
+    ],
+)
+def test_a_path_that_does_not_exist_is_refused_before_anything_is_done(arguments: list[str], sentence: str) -> None:
+    assert missing_path(arguments) == sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ([], "toolkit[test] client try:worker"),
+        (["--all"], "toolkit[test] client try:worker"),
+        (["tests/journeys", "tests/remote/test_journal.py"], "toolkit[test] client try:worker"),
+        (["tests/remote/test_journal.py", "-x"], "toolkit[test]"),
+        (["tests/platforms/evalai/test_evalai_client.py::test_logging_in_gives_a_token"], "toolkit[test] client"),
+        (["tests/runner/test_guard.py"], "toolkit[test] try:worker"),
+        (["tests/remote/test_journal.py", "tests/runner/test_guard.py"], "toolkit[test] try:worker"),
+        (["tests/scoring/test_upload.py"], "toolkit[test] try:worker"),
+    ],
+)
+def test_only_the_environments_that_a_file_needs_are_made(
+    arguments: list[str], names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "")
+    assert environments_for(arguments) == names.split()
+    monkeypatch.setenv("CI", "true")
+    assert environments_for(arguments) == names.replace("try:", "").split()

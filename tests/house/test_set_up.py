@@ -1,0 +1,400 @@
+"""Environments: made once, added to, replaced beside their users; with the real uv, and packages made here."""
+
+from __future__ import annotations
+
+import ensurepip
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import ROOT
+from tests.rehearsals import waited
+
+#: A build backend that needs nothing, and takes as long as a file `slow` lies beside it.
+BACKEND = """
+import pathlib, time, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    here = pathlib.Path.cwd()
+    (here / "building").touch()
+    while (here / "slow").exists():
+        time.sleep(0.05)
+    name = "segjudge-0.0-py3-none-any.whl"
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        wheel.writestr("segjudge.pth", str(here))
+        wheel.writestr("segjudge-0.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: segjudge\\nVersion: 0.0\\nRequires-Dist: base-thing\\n")
+        wheel.writestr("segjudge-0.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("segjudge-0.0.dist-info/RECORD", "")
+    return name
+"""
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "segjudge"
+version = "0.0"
+dependencies = ["base-thing"]
+[project.optional-dependencies]
+more = ["extra-thing"]
+all = ["segjudge[more]"]
+"""
+MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
+
+
+def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
+    module, info = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{module}-{version}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{module}/__init__.py", f"VERSION = '{version}'\n")
+        file.writestr(f"{module}/late.py", "HERE = __file__\n")
+        needed = f"Requires-Dist: {needs}\n" if needs else ""
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", "")
+
+
+def real_uv() -> str:
+    path = shutil.which("uv") or str(ROOT / ".environments/uv/bin/uv")
+    if not os.access(path, os.X_OK):
+        pytest.skip("UV ABSENT: ./run.sh fetches it")
+    return path
+
+
+def uv_wheel(folder: Path) -> None:
+    """As the package index has it: a wheel with a program."""
+    with zipfile.ZipFile(folder / "uv-1.0-py3-none-any.whl", "w") as file:
+        program = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
+        program.external_attr = 0o100755 << 16
+        file.writestr(program, f'#!/bin/sh\nexec "{real_uv()}" "$@"\n')
+        file.writestr("uv-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n")
+        file.writestr("uv-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("uv-1.0.dist-info/RECORD", "")
+
+
+class Checkout:
+    """A small checkout with the real run.sh."""
+
+    def __init__(self, folder: Path, *, has_uv: bool = True) -> None:
+        self.folder, self.wheels, self.programs = folder / "a chéckout", folder / "wheels", folder / "programs"
+        self.wheels.mkdir(parents=True)
+        self.programs.mkdir()
+        if has_uv:
+            (self.programs / "uv").symlink_to(real_uv())
+        else:
+            uv_wheel(self.wheels)
+        (self.folder / "segjudge").mkdir(parents=True)
+        (self.folder / "segjudge/__init__.py").touch()
+        (self.folder / "segjudge/__main__.py").write_text(MAIN)
+        (self.folder / "backend.py").write_text(BACKEND)
+        (self.folder / "pyproject.toml").write_text(PROJECT)
+        shutil.copy(ROOT / "run.sh", self.folder)
+        shutil.copytree(
+            ROOT / "segjudge/set_up", self.folder / "segjudge/set_up", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        wheel(self.wheels, "base-thing", "1.0")
+        wheel(self.wheels, "extra-thing", "1.0")
+        pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
+        shutil.copy(pip, self.wheels)
+
+    def start(self, *arguments: str, **settings: str) -> Any:
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_"))},
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.wheels),
+            "PATH": os.pathsep.join([str(self.programs), os.environ["PATH"]]),
+            **settings,
+        }
+        return subprocess.Popen(
+            [str(self.folder / "run.sh"), *(arguments or ("--version",))],
+            env={key: value for key, value in environment.items() if value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str, expected: int = 0, **settings: str) -> str:
+        process = self.start(*arguments, **settings)
+        output: str = process.communicate(timeout=300)[0]
+        assert process.returncode == expected, output
+        return output
+
+    def change(self) -> None:
+        """As after `git pull` with other dependencies."""
+        with open(self.folder / "pyproject.toml", "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+
+    def environments(self) -> list[Path]:
+        return sorted(path for path in (self.folder / ".environments").glob("*-*") if path.is_dir())
+
+    def current(self) -> Path:
+        assert (self.folder / ".venv").is_symlink()
+        return (self.folder / ".venv").resolve()
+
+    def user(self) -> Any:
+        """A program in the environment, started as a service starts it; it imports something on request."""
+        code = (
+            "import base_thing, sys; print('ready', flush=True); sys.stdin.readline(); "
+            "import base_thing.late; print(base_thing.late.HERE, sys.executable)"
+        )
+        process = subprocess.Popen(
+            [str(self.folder / ".venv/bin/python"), "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    def age(self) -> None:
+        for path in self.environments():
+            if (path / "in-use").exists():
+                os.utime(path / "in-use", (0, 0))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """Return a checkout with an environment; its tests leave it working."""
+    checkout = Checkout(tmp_path_factory.mktemp("made"), has_uv=False)
+    output = checkout.run()
+    assert "Fetching uv" in output
+    assert "Setting up the toolkit in .venv" in output
+    assert "Set up in" in output
+    return checkout
+
+
+def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
+    output = made.run().splitlines()
+    assert output[0] == str(made.current())
+    assert len(output) == 2
+
+
+@pytest.mark.long
+def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> None:
+    both = [fresh.start(), fresh.start()]
+    output = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], output
+    assert sum("Setting up the toolkit" in text for text in output) == 1
+    assert len(fresh.environments()) == 1
+
+
+def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -> None:
+    (fresh.folder / "segjudge/cli.py").write_text("def main(arguments): print('usage of', *arguments)\n")
+    output = fresh.run("rehearse", "--agents", "a.toml", "--help")
+    assert output == "usage of rehearse --agents a.toml --help\n"
+    assert not (fresh.folder / ".environments").exists()
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    assert fresh.run("-h") == "usage of -h\n"
+    (fresh.folder / "slow").unlink()
+    process.communicate()
+    assert process.returncode == 0
+    (fresh.folder / "segjudge/cli.py").write_text("import base_thing\ndef main(arguments): print(base_thing.VERSION)\n")
+    assert fresh.run("score", "--help") == "1.0\n"
+
+
+def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    user = fresh.user()
+    assert "base 1.0" in fresh.run("interactive")
+    after = fresh.current()
+    assert after != before
+    assert fresh.run().splitlines() == [str(after), "base 1.0"], "one with more packages serves all"
+    assert fresh.run("arena").splitlines() == [str(after), "base 1.0"]
+    assert user.communicate("\n")[0].startswith(str(before))
+    fresh.age()
+    fresh.run()
+    assert fresh.environments() == [after]
+
+
+@pytest.mark.long
+def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    user = fresh.user()
+    fresh.change()
+    assert "Setting up" in fresh.run()
+    assert fresh.current() != before
+    fresh.age()
+    fresh.run()
+    assert before in fresh.environments(), "it is in use"
+    output = user.communicate("\n")[0].split(str(before))
+    assert len(output) == 3, "its packages and its interpreter are those it started with"
+    assert user.returncode == 0
+    fresh.run()
+    assert fresh.environments() == [fresh.current()], "nothing uses it any more"
+
+
+@pytest.mark.long
+def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    process.kill()
+    process.communicate()
+    again = fresh.start()
+    line = again.stdout.readline()
+    assert "Waiting for process" in line, "uv outlives who started it, and is not disturbed"
+    (fresh.folder / "slow").unlink()
+    output = again.communicate(timeout=300)[0]
+    assert again.returncode == 0, output
+    assert "Setting up" in output
+    assert "base 1.0" in output
+    assert fresh.environments() == [fresh.current()]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: int, code: int) -> None:
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    process.send_signal(number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == code, output
+    assert "Traceback" not in output
+    assert fresh.environments() == []
+    assert not os.path.lexists(fresh.folder / ".venv")
+
+
+@pytest.mark.long
+def test_a_home_that_cannot_be_written_is_no_hindrance(fresh: Checkout) -> None:
+    assert "base 1.0" in fresh.run(HOME=os.devnull, XDG_CACHE_HOME="", UV_CACHE_DIR="")
+
+
+@pytest.mark.parametrize("by", ["variables", "file"])
+def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path) -> None:
+    (fresh.programs / "uv").unlink()
+    (fresh.programs / "uv").write_text(
+        f"#!/bin/sh\n[ $1 = --version ] && echo uv 1.0 && exit\nenv > '{tmp_path}/told'\nexit 1\n"
+    )
+    (fresh.programs / "uv").chmod(0o755)
+    settings = {
+        "index-url": "https://index.test/simple",
+        "extra-index-url": "https://more.test/simple\nhttps://most.test/simple",
+        "find-links": "/some/wheels\n/other/wheels",
+        "trusted-host": "index.test\nmore.test",
+        "cert": "/some/cert.pem",
+        "timeout": "77",
+    }
+    variables = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "SSL_CERT_FILE": ""}
+    if by == "file":
+        lines = [f"{key} =\n  " + value.replace("\n", "\n  ") for key, value in settings.items()]
+        (tmp_path / "pip.conf").write_text("\n".join(["[global]", *lines, "[install]", "timeout = 78"]))
+        variables["PIP_CONFIG_FILE"] = str(tmp_path / "pip.conf")
+    else:
+        variables |= {f"PIP_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
+    fresh.run(expected=3, **variables)
+    environment = dict(line.partition("=")[::2] for line in (tmp_path / "told").read_text().splitlines())
+    assert environment["UV_DEFAULT_INDEX"] == "https://index.test/simple"
+    assert environment["UV_INDEX"] == "https://more.test/simple https://most.test/simple"
+    assert environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    assert environment["UV_FIND_LINKS"] == "/some/wheels,/other/wheels"
+    assert environment["UV_INSECURE_HOST"] == "index.test more.test"
+    assert environment["SSL_CERT_FILE"] == "/some/cert.pem"
+    assert environment["UV_HTTP_TIMEOUT"] == ("78" if by == "file" else "77")
+
+
+@pytest.mark.long
+def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
+    before = made.current()
+    text = (made.folder / "pyproject.toml").read_text()
+    offline = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1"}
+    try:
+        made.change()
+        output = made.run(expected=3, **offline)
+        assert "the package index cannot be reached" in output
+        assert "Traceback" not in output
+        assert made.environments() == [before]
+    finally:
+        (made.folder / "pyproject.toml").write_text(text)
+    assert "Setting up" not in made.run()
+
+
+@pytest.mark.long
+def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> None:
+    fresh.run()
+    for link in (fresh.current() / "bin").glob("python*"):
+        link.unlink()
+        link.symlink_to("/nowhere/python")
+    assert "Setting up" in fresh.run()
+    assert "Setting up" not in fresh.run()
+
+
+@pytest.mark.long
+def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checkout) -> None:
+    old = fresh.folder / ".environments/toolkit-0123456789ab"
+    subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)
+    (old / "stamp").write_text('{"extra": "", "python": "cpython-311"}')
+    (old / "in-use").touch()
+    (fresh.folder / ".venv").symlink_to(".environments/toolkit-0123456789ab")
+    with open(old / "in-use", "rb") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        assert "Setting up" in fresh.run()
+        fresh.age()
+        fresh.run()
+        assert old in fresh.environments()
+    fresh.run()
+    assert fresh.environments() == [fresh.current()]
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
+    own = fresh.folder / ".venv"
+    own.mkdir()
+    (own / "thesis.tex").touch()
+    assert ".venv is no link made by ./run.sh and stays" in fresh.run()
+    assert (own / "thesis.tex").exists()
+
+
+@pytest.mark.long
+def test_an_environment_without_its_record_was_never_finished(made: Checkout) -> None:
+    (made.current() / "stamp").unlink()
+    assert "Setting up" in made.run()
+    assert "Setting up" not in made.run()
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="BWRAP ABSENT")
+def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
+    seal = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if subprocess.run([*seal, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("BWRAP DOES NOT WORK HERE")
+    done = subprocess.run([*seal, made.folder / "run.sh", "--version"], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"{made.current()}\nbase "), done.stderr
+    assert done.stderr == ""
+    done = subprocess.run([*seal, made.folder / "run.sh", "arena"], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert re.fullmatch(r"run.sh: .*toolkit-all.lock: Read-only file system\n", done.stderr)
+
+
+def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from segjudge.set_up.main import compile_bytecode
+
+    package, mounted = tmp_path / "package", tmp_path / "mounted"
+    for folder in (package, mounted):
+        folder.mkdir()
+        (folder / "module.py").write_text("NUMBER = 1\n")
+    (mounted / "broken.py").write_text("NUMBER =\n")
+    (package / "mounted").symlink_to(mounted)
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    compile_bytecode(package)
+    assert not list(tmp_path.rglob("*.pyc"))
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    compile_bytecode(package)
+    assert len(list(package.glob("__pycache__/*.pyc"))) == len(list(mounted.glob("__pycache__/*.pyc"))) == 1

@@ -1,0 +1,160 @@
+"""What README and docs show is run as it stands there: commands by a shell, Python by Python, files by their readers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from segjudge.cli import COMMANDS
+from tests.builders import ROOT
+from tests.house.test_python_pages import PAGES as PYTHON_PAGES
+from tests.snippets.preludes import PARSED_PYTHON, PRELUDES
+from tests.snippets.reading import FILE, Snippet, script_of, snippets
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+#: Commands that a test cannot run; the shell reads their lines.
+ABSENT = ("pip", "uvx", "pipx", "docker", "systemctl", "evalai", "dask", "sqlite3", "aws", "sbatch", "sudo")
+#: Programs of Python's that go on for ever, or that test themselves.
+NOT_RUN = ("-m segjudge.code_upload", "-m http.server", "-m pip", "main.py", "-m tests", "-m benchmarks.interactive")
+#: Where the tables of hosts stand, which import from beside them.
+PACKAGE = "import segjudge.evaluation_script\n__package__ = 'segjudge.evaluation_script'\n"
+#: Where a reader's files are, and where they are here.
+PLACES = {" /data/": " data/", " /path/to/": " path/to/", "&& cd segjudge": ""}
+SEGJUDGE = f'exec "{sys.executable}" -P -m tests.snippets "$@"\n'
+
+
+def found(kind: str) -> list[tuple[Path, Snippet]]:
+    return [(page, one) for page in PAGES for one in snippets(page) if one.kind == kind]
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what belongs to the project, in which commands are run."""
+    folder = tmp_path_factory.mktemp("pages") / "checkout"
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not names:
+        pytest.skip("NO GIT CHECKOUT: what belongs to the project is not known")
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).exists() and not name.startswith(("tests/", "docs/")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    git = shutil.which("git")
+    program(folder / ".bin/git", f'case "$1" in clone|tag|push) exit 0;; esac\nexec {git} "$@"')
+    for command in ABSENT:
+        program(folder / ".bin" / command, "exit 0")
+    skipped = "\n".join(f'case "$*" in "{one}"*) exit 0;; esac' for one in NOT_RUN)
+    program(folder / ".bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
+    program(folder / ".venv/bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
+    program(folder / ".bin/segjudge", SEGJUDGE)
+    program(folder / "run.sh", f'case "$1" in test|site) exit 0;; esac\n[ $# -gt 0 ] || set -- run\n{SEGJUDGE}')
+    (folder / "path/to/starter/remote_challenge_evaluation").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def stage(checkout: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "stage"
+    shutil.copytree(checkout, folder, symlinks=True)
+    return folder
+
+
+def environment(stage: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PATH": f"{stage / '.bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT}:{stage}",
+        "HOME": str(stage),
+        "SEGJUDGE_BUNDLE": str(stage),
+        "K": "1",  # the number of a task, as Slurm gives it
+    }
+
+
+@pytest.mark.long  # `tests/families/test_benchmark_pages.py` runs those of benchmarks
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name != "benchmarks"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path) -> None:
+    every = snippets(page)
+    for one in every:
+        if one.kind == "file":
+            (stage / FILE.match(one.text)[1]).write_text(one.text, encoding="utf-8")  # type: ignore[index]
+    for name, text in PRELUDES.get(page.name, {}).items():
+        (stage / name).write_text(text, encoding="utf-8")
+    folder = str(stage)
+    for one in every:
+        if one.kind == "shell":
+            script = script_of(one.text)
+            if "--starter" in script:  # it looks at all that is in the checkout
+                folder = str(shutil.copytree(checkout, stage / "fork", symlinks=True))
+            for shown, here in PLACES.items():
+                script = script.replace(shown, here)
+
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", f"{script}pwd > {stage}/.folder"],
+                cwd=folder,
+                env=environment(stage),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, (
+                f"{page.name}, line {one.line}:\n{one.text}\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
+            )
+            folder = (stage / ".folder").read_text().strip()  # where the reader would be now
+    if page.stem not in (*PYTHON_PAGES, "adding-a-family"):  # whose tests compare their numbers too
+        run_python(page, [one for one in every if one.kind == "python"], stage)
+
+
+def run_python(page: Path, every: list[Snippet], stage: Path) -> None:
+    """Run the Python of a page as one program, in the order of the page."""
+    run = [one for one in every if not any(words in one.text for words in PARSED_PYTHON)]
+    if not run:
+        return
+    lines = [f"# line {one.line}\n{one.text}" for one in run]
+    program = "from prelude import *\n" * (stage / "prelude.py").exists() + PACKAGE + "\n".join(lines)
+    (stage / "page.py").write_text(program.replace("…", "...").replace('"/data/', '"data/'), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "page.py"],
+        cwd=stage,
+        env=environment(stage),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page.name}:\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_snippet_is_of_a_kind_that_is_tested(page: Path) -> None:
+    for one in snippets(page):
+        if one.kind == "text":
+            assert not any(
+                f" {line}".startswith((" segjudge ", " ./run.sh", " import ", " from "))
+                for line in one.text.splitlines()
+            ), one
+        elif one.kind == "file":
+            tomllib.loads(one.text)
+
+
+def test_every_command_is_shown_somewhere() -> None:
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in COMMANDS if f"./run.sh {name}" not in shown and f"segjudge {name}" not in shown] == []
+    assert len(found("python")) >= 10

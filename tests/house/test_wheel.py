@@ -1,0 +1,173 @@
+"""The wheel installs one package, beside whatever a host has of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from segjudge import cli
+from segjudge.kernel import compiling
+from tests.builders import ANNOTATIONS, ROOT, STRONG
+
+assert cli  # what is installed here is not the wheel, but its dependencies are
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("NO GIT CHECKOUT: what belongs to the project is not known")
+    for name in tracked.stdout.split("\0"):
+        source, target = ROOT / name, folder / "source" / name
+        if name and source.exists() and not name.startswith(("tests/", "examples/", "docs/")):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(folder / "source")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return next(folder.glob("*.whl"))
+
+
+def test_one_package_holds_everything(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"segjudge"}
+    for name in (
+        "evaluation_script/main.py", "evaluation_script/requirements.txt", "remote_challenge_evaluation/worker.py",
+        "remote_challenge_evaluation/Dockerfile", "remote_challenge_evaluation/compose.yaml",
+        "remote_challenge_evaluation/segjudge-worker.service",
+        "code_upload_challenge_evaluation/environment/service.py", "bundle/worker-3.9.txt",
+        "codabench/page-wheels.txt", "report/published.json",
+        "rehearsal/pages/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
+        "starting/logo.png", "starting/CHANGELOG.md", "starting/files/challenge_config.yaml.jinja",
+    ):  # fmt: skip
+        assert f"segjudge/{name}" in names
+
+
+def test_it_holds_the_licence_of_all_that_is_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        texts = [archive.read(name) for name in archive.namelist() if ".dist-info/licenses/" in name]
+        assert texts == [(ROOT / "LICENSE").read_bytes()]
+        others = [
+            name
+            for name in archive.namelist()
+            if name.endswith((".py", ".c", ".h", ".js", ".css"))
+            and re.search(rb"(?i)copyright|licen[cs]ed under", archive.read(name))
+        ]
+    assert others == [], "whose licence text is missing"
+
+
+def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
+    if not any(map(shutil.which, compiling.COMPILERS)):
+        pytest.skip("NO C COMPILER: the wheel is without a kernel")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    library = f"segjudge/evaluation_script/masks/segjudge_kernel.{compiling.this_system()}.so"
+    assert {library, f"{library}.sha256", "segjudge/kernel/frames.c", "segjudge/kernel/kernel.h"} <= set(names)
+    assert re.fullmatch(r"segjudge-[^-]+-py3-none-(linux|macosx)_\w+\.whl", wheel.name)
+
+
+def linked(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel; its dependencies are those of the environment that runs the tests."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder, with_pip=False)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    # No symbolic links: the sandbox of scoring scripts shows the environment and nothing beside it.
+    for path in {
+        Path(path).resolve() for path in sys.path if path.endswith("site-packages")
+    }:  # some test may add it again
+        for entry in path.iterdir():
+            if not entry.name.startswith(("segjudge", "__editable__", "_in_use", "__pycache__")):
+                target = packages / entry.name
+                shutil.copytree(entry, target, copy_function=linked) if entry.is_dir() else linked(entry, target)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), str(wheel)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+def run_in(fresh: Path, folder: Path, *words: str) -> str:
+    """The output of `segjudge` in a folder, with nothing of this machine but the environment."""
+    done = subprocess.run(
+        [str(fresh / "bin/python"), "-m", "segjudge", *words],
+        cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path, tmp_path: Path) -> None:
+    run_in(fresh, tmp_path, "new", "mine", "--demo")
+    mine = tmp_path / "mine"
+    (carried,) = (mine / "wheels").iterdir()
+    assert (mine / "requirements.txt").read_text().startswith(f"file:./wheels/{carried.name}#sha256=")
+    with zipfile.ZipFile(carried) as ours, zipfile.ZipFile(wheel) as built:
+        for name in [name for name in built.namelist() if not name.endswith(("/WHEEL", "/RECORD", "/top_level.txt"))]:
+            assert ours.read(name) == built.read(name), name
+
+    out = run_in(fresh, mine, "run")
+    assert re.search(r"^1\. good\.zip +0\.\d{4}", out, re.MULTILINE)
+    assert "EvalAI would accept this bundle, by push and by its web form." in run_in(fresh, mine, "check", "--quick")
+
+
+def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Path) -> None:
+    packages = next(fresh.glob("lib/python*/site-packages"))
+    foreign = packages / "evaluation_script"
+    foreign.mkdir()
+    (foreign / "__init__.py").write_text("MINE = 'a host has one too'\n")
+    code = "import evaluation_script, segjudge.evaluation_script as s; print(evaluation_script.MINE, s.__file__)"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    python = str(fresh / "bin/python")
+    output = subprocess.run(
+        [python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert output.stdout.strip() == f"a host has one too {packages}/segjudge/evaluation_script/__init__.py"
+    assert "J&F" in run_in(
+        fresh, tmp_path, "score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"
+    )
+
+
+def test_commands_of_a_plain_installation_need_no_extra() -> None:
+    extras = (
+        "boto3",
+        "cv2",
+        "dask",
+        "fsspec",
+        "google",
+        "grpc",
+        "gymnasium",
+        "matplotlib",
+        "pandas",
+        "psycopg",
+        "skimage",
+    )
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({extras!r}))\n"  # None: an import fails
+        "import segjudge.server.code_uploads, segjudge.server.server\n"
+        "from segjudge.cli import COMMANDS, main\n"
+        "for command in COMMANDS:\n"
+        "    try:\n"
+        "        main([command, '--help'])\n"
+        "    except SystemExit as done:\n"
+        "        assert done.code == 0, command\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)

@@ -1,0 +1,525 @@
+"""The interactive session, against sessions of the framework that programs know, and against misuse."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from scipy.ndimage import binary_erosion
+
+from segjudge.interactive import DavisInteractiveSession
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.evaluation import EvaluationService
+from segjudge.interactive.summary import COLUMNS, SummaryTerms, summary
+from tests.data import INTERACTIVE as HERE
+from tests.shared import needs_shared
+
+SESSIONS = sorted((HERE / "sessions").glob("*.json")) if HERE.exists() else []
+KEY = bytes(range(32)).hex()
+
+
+class Clock:
+    """Time that passes when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def predicted(model: str, truth: Any, interaction: int) -> Any:
+    """What the toy models of the golden sessions answer."""
+    truth = np.where(truth == 255, 0, truth)
+    if model == "shift":
+        found = np.zeros_like(truth)
+        for frame, labels in enumerate(truth):
+            by = 2 + 3 * (frame % 7)
+            found[frame, :, by:] = labels[:, :-by]
+        return found
+    if model == "erode":
+        found = np.zeros_like(truth)
+        for frame, labels in enumerate(truth):
+            times = max(0, 9 - 2 * (interaction - 1) + frame % 3)
+            for one in range(1, truth.max() + 1):
+                found[frame][binary_erosion(labels == one, iterations=times) if times else labels == one] = one
+        return found
+    made = {
+        "perfect": truth,
+        "zeros": np.zeros_like(truth),
+        "ones": np.ones_like(truth),
+        "swap": np.where(truth > 0, truth % truth.max() + 1, 0),
+    }
+    return made[model]
+
+
+def seconds(tag: str, interaction: int, number: int) -> float:
+    if "slow" in tag:
+        return 40.0 + 8 * number
+    return (
+        0.25 if "fast" in tag else 0.0 if tag.endswith("_zero") else 9.5 + 2.25 * (interaction - 1) + 1.5 * (number - 1)
+    )
+
+
+@pytest.mark.long
+@needs_shared
+@pytest.mark.filterwarnings("ignore:Candidates that are not frames", "ignore:The time for")
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
+def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
+    golden, clock = json.loads(path.read_text()), Clock()
+    session = DavisInteractiveSession(
+        davis_root=str(HERE / "data/SYN"),
+        max_time=golden["max_time"],
+        max_nb_interactions=golden["max_nb_interactions"],
+        metric_to_optimize=golden["metric_to_optimize"],
+        report_save_dir=tmp_path,
+        clock=clock,
+    )
+    session.session_key = KEY
+    with session:
+        service = session.connector.service
+        log = iter(golden["log"])
+        while session.next():
+            output, (sequence, scribbles, new) = next(log), session.get_scribbles()
+            number = session.samples[session.sample_idx or 0][1]
+            now = (sequence, number, (session.interaction_nb or 0) + 1, new)
+            assert now == tuple(output[key] for key in ("sequence", "scribble_idx", "interaction", "new_sequence"))
+            drawn = [frame for frame, lines in enumerate(scribbles["scribbles"]) if lines]
+            assert drawn == output["given_frames"]
+            clock.now += seconds(golden["tag"], output["interaction"], number)
+            masks = predicted(golden["model"], service.davis.load_annotations(sequence), output["interaction"])
+            session.submit_masks(masks, output["candidates"])
+            if output["evaluated"]:
+                _, _, _, frame, override = service.storage._annotated[-1]
+                assert frame in output["tie_frames"]
+                assert override == output["override"]
+                if frame != output["next_frame"]:  # a tie: go on as the original did
+                    service.storage._annotated[-1] = (KEY, sequence, number, output["next_frame"], override)
+                    _move(session, frame, output["next_frame"])
+            clock.now += 3.0 if "_gap" in golden["tag"] else 0.0
+        assert next(log, None) is None
+    _compare(session, golden, path, tmp_path)
+
+
+def _move(session: DavisInteractiveSession, frame: int, wanted: int) -> None:
+    """The robot's last lines into the frame that the original chose."""
+    last, whole = session.sample_last_scribble, session.sample_scribbles
+    assert last is not None
+    assert whole is not None
+    lines = last["scribbles"][frame]
+    last["scribbles"][frame], last["scribbles"][wanted] = [], lines
+    kept = whole["scribbles"][frame]
+    whole["scribbles"][frame] = kept[: len(kept) - len(lines)]
+    # Whether there is anything to draw may differ between two frames that score alike: only places are compared.
+    whole["scribbles"][wanted] = whole["scribbles"][wanted] + lines
+
+
+def _compare(session: DavisInteractiveSession, golden: dict[str, Any], path: Path, folder: Path) -> None:
+    summary, wanted, metric = session.get_global_summary(), golden["summary"], golden["metric_to_optimize"]
+    assert summary.keys() == wanted.keys()
+    assert summary["auc"] == pytest.approx(wanted["auc"], abs=1e-9)
+    assert summary["metric_at_threshold"] == pytest.approx(wanted["metric_at_threshold"], abs=1e-9)
+    for key in ("time", metric):
+        assert summary["curve"][key] == pytest.approx(wanted["curve"][key], abs=1e-9)
+    assert [name.name for name in folder.iterdir()] == [f"{session.report_name}.csv"]
+    report = pd.read_csv(folder / f"{session.report_name}.csv", index_col=0)
+    assert len(report) == golden["nrows"]
+    stored = path.with_suffix("").with_suffix(".report.csv.gz")
+    if stored.exists():
+        with gzip.open(stored) as file:
+            original = pd.read_csv(file, index_col=0)
+        assert list(report.columns) == list(original.columns) == COLUMNS
+        pd.testing.assert_frame_equal(report, original, check_exact=False, rtol=0, atol=1e-9)
+
+
+# ── a small root of our own ─────────────────────────────────────────────────
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """One sequence of four frames with one object, and one set of scribbles."""
+    made = tmp_path / "davis"
+    for name in ("ImageSets/2017", "Annotations/480p/box", "Scribbles/box"):
+        (made / name).mkdir(parents=True)
+    for name, lines in (("val", "box\n"), ("train", ""), ("mine", "box\n")):
+        (made / f"ImageSets/2017/{name}.txt").write_text(lines)
+    for frame in range(4):
+        mask = np.zeros((40, 60), np.uint8)
+        mask[8:32, 5 + 4 * frame : 35 + 4 * frame] = 1
+        Image.fromarray(mask).save(made / f"Annotations/480p/box/{frame:05d}.png")
+    line = {"path": [[0.2, 0.5], [0.4, 0.5]], "object_id": 1, "start_time": 0, "end_time": 1}
+    scribbles = {"scribbles": [[line], [], [], []], "sequence": "box", "annotated_frame": 0}
+    (made / "Scribbles/box/001.json").write_text(json.dumps(scribbles))
+    return made
+
+
+def begun(root: Path, **more: Any) -> DavisInteractiveSession:
+    return DavisInteractiveSession(
+        davis_root=str(root), report_save_dir=root.parent / "out",
+        **{"max_nb_interactions": 2, "clock": Clock(), **more},
+    )  # fmt: skip
+
+
+EMPTY = np.zeros((4, 40, 60), int)
+
+
+def test_a_session_from_its_readme(root: Path) -> None:
+    with begun(root) as session:
+        seen = []
+        for sequence, scribbles, new in session.scribbles_iterator():
+            seen.append((sequence, len(scribbles["scribbles"]), new))
+            session.submit_masks(EMPTY)
+        report, summary = session.get_report(), session.get_global_summary(root.parent / "summary.json")
+    assert seen == [("box", 4, True), ("box", 4, False)]
+    assert len(report) == 2 * 4
+    assert json.loads((root.parent / "summary.json").read_text()) == summary
+    assert summary["auc"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("masks", "error", "words"),
+    [
+        pytest.param(
+            np.zeros((3, 40, 60)), ValueError, r"must have the same shape. \(4, 40, 60\) != \(3, 40, 60\)", id="frames"
+        ),
+        pytest.param(np.zeros((40, 60)), ValueError, "y_pred array must have 3 dimensions.", id="2-d"),
+        pytest.param(None, TypeError, "not 'NoneType'", id="none"),
+        pytest.param(np.full((4, 40, 60), np.nan), ValueError, "not finite numbers", id="nan"),
+        pytest.param(np.full((4, 40, 60), np.inf), ValueError, "not finite numbers", id="infinity"),
+        pytest.param(np.full((4, 40, 60), "a"), ValueError, "invalid literal for int", id="texts"),
+    ],
+)
+def test_a_refused_submission_changes_nothing_and_may_be_repeated(
+    root: Path, masks: Any, error: Any, words: str
+) -> None:
+    with begun(root) as session:
+        session.next()
+        session.get_scribbles()
+        with pytest.raises(error, match=words):
+            session.submit_masks(masks)
+        assert len(session.get_report()) == 0
+        session.submit_masks(EMPTY)
+        assert len(session.get_report()) == 4
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [EMPTY == 1, EMPTY + 1.9, list(EMPTY), EMPTY - 3, EMPTY + 9],
+    ids=["bool", "float", "list", "negative", "beyond"],
+)
+def test_what_was_accepted_is_accepted(root: Path, masks: Any) -> None:
+    with begun(root) as session:
+        session.next()
+        session.get_scribbles()
+        session.submit_masks(masks)
+        assert len(session.get_report()) == 4
+
+
+@pytest.mark.filterwarnings("ignore:Candidates that are not frames")
+@pytest.mark.parametrize(
+    ("candidates", "frame"),
+    [([2], 2), ((2, 3), 2), (np.array([1, 3]), 1), ([], 0), ([100], 0), ([-1, 3], 3), ([1.0], 1)],
+    ids=str,
+)
+def test_candidates_say_where_the_robot_may_draw(root: Path, candidates: Any, frame: int) -> None:
+    with begun(root) as session:
+        session.next()
+        session.get_scribbles()
+        session.submit_masks(EMPTY, candidates)
+        (row,) = session.connector.service.storage.annotated_frames.drop(columns="session_id").to_numpy().tolist()
+        assert row == ["box", 1, frame, True]
+
+
+def test_calls_out_of_order_are_answered_with_a_sentence(root: Path) -> None:
+    session = begun(root)
+    for call in (session.next, session.get_scribbles, session.get_report):
+        with pytest.raises(RuntimeError, match="has not begun"):
+            call()
+    with session:
+        with pytest.raises(RuntimeError, match="call next"):
+            session.get_scribbles()
+        session.next()
+        with pytest.raises(RuntimeError, match="You must have called .get_scribbles before submiting"):
+            session.submit_masks(EMPTY)
+        session.get_scribbles()
+        with pytest.raises(RuntimeError, match="can not call get_scribbles twice"):
+            session.get_scribbles()
+        with pytest.warns(UserWarning, match="no summary before"):
+            assert session.get_global_summary() == {}
+        session.submit_masks(EMPTY)
+        with pytest.raises(RuntimeError, match="You must have called"):
+            session.submit_masks(EMPTY)
+        session.next()
+        session.get_scribbles()
+        session.submit_masks(EMPTY)
+        assert session.next() is False
+        assert session.next() is False, "and again"
+        with pytest.raises(RuntimeError, match="call next"):
+            session.get_scribbles()
+
+
+def test_two_sessions_of_one_second_keep_their_reports_apart(root: Path) -> None:
+    names = set()
+    for _ in range(3):
+        with begun(root) as session:
+            session.next()
+            names.add(session.report_name)
+    assert len(names) == 3
+
+
+def test_another_thread_is_refused(root: Path) -> None:
+    seen: list[Exception] = []
+    with begun(root) as session:
+
+        def other() -> None:
+            try:
+                session.next()
+            except RuntimeError as error:
+                seen.append(error)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert "belongs to the thread" in str(seen[0])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({"max_nb_interactions": None}, "Both max_time and max_nb_interactions can not be None", id="none"),
+        pytest.param({"max_nb_interactions": 0}, "Both max_time and max_nb_interactions can not be None", id="zero"),
+        pytest.param(
+            {"metric_to_optimize": "J&F"}, r"not between available metrics: \('J', 'F', 'J_AND_F'\)", id="metric"
+        ),
+        pytest.param(
+            {"subset": "test"}, r"must be a valid subset: \['train', 'val', 'trainval', 'mine'\]", id="subset"
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_said_at_the_start(root: Path, more: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words), begun(root, **more):
+        pass
+
+
+def test_limits_are_capped(root: Path) -> None:
+    session = begun(root, max_time=99_999, max_nb_interactions=99)
+    assert (session.max_time, session.max_nb_interactions) == (600, 16)
+
+
+def test_a_program_may_set_published_attributes(root: Path) -> None:
+    session = begun(root)
+    session.max_nb_interactions, session.session_key, session.report_name = 1, KEY, "mine"
+    with session:
+        for _ in session.scribbles_iterator():
+            session.submit_masks(EMPTY)
+    assert set(session.get_report()["session_id"]) == {KEY}
+    assert session.get_report()["interaction"].max() == 1
+    assert [path.name for path in session.report_save_dir.iterdir()] == ["mine.csv"]
+
+
+def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
+    clock = Clock()
+    with begun(root, max_time=10, clock=clock) as session:
+        while session.next():
+            session.get_scribbles()
+            clock.now += 11
+            with pytest.warns(UserWarning, match="these masks do not count"):
+                session.submit_masks(EMPTY)
+    summary = session.get_global_summary()
+    assert summary["auc"] == 0.0
+    assert set(summary["curve"]["J_AND_F"]) == {0.0}
+
+
+def two_objects(root: Path) -> None:
+    """A second object in the corner of each frame, with a line of its own."""
+    for path in (root / "Annotations/480p/box").iterdir():
+        mask = np.array(Image.open(path))
+        mask[:6, :6] = 2
+        Image.fromarray(mask).save(path)
+    path = root / "Scribbles/box/001.json"
+    scribbles = json.loads(path.read_text())
+    scribbles["scribbles"][0].append({"path": [[0.02, 0.02], [0.05, 0.05]], "object_id": 2})
+    path.write_text(json.dumps(scribbles))
+
+
+@pytest.mark.parametrize("objects", [1, 2])
+def test_the_time_is_for_each_object_of_the_sequence(root: Path, objects: int) -> None:
+    if objects == 2:
+        two_objects(root)
+    for past_the_end in (0.0, 0.5):
+        clock = Clock()
+        with begun(root, max_time=10, max_nb_interactions=None, clock=clock) as session:
+            assert session.next()
+            session.get_scribbles()
+            clock.now += 10 * objects + past_the_end
+            if past_the_end:
+                with pytest.warns(UserWarning, match="The time for box is over"):
+                    session.submit_masks(EMPTY)
+            else:
+                session.submit_masks(EMPTY)
+            clock.now += 1
+            assert not session.next(), "the sequence is over either way"
+            assert len(session.get_report()) == (0 if past_the_end else 4 * objects)
+
+
+def second_set(root: Path) -> None:
+    (root / "Scribbles/box/002.json").write_text((root / "Scribbles/box/001.json").read_text())
+
+
+def test_a_sample_whose_masks_all_came_late_counts_as_zero(root: Path) -> None:
+    second_set(root)
+    clock = Clock()
+    with begun(root, max_time=20, clock=clock) as session:
+        for sequence, _, _ in session.scribbles_iterator():
+            late = session.samples[session.sample_idx or 0][1] == 2
+            clock.now += 21 if late else 4
+            masks = session.connector.service.davis.load_annotations(sequence)
+            if late:
+                with pytest.warns(UserWarning, match="these masks do not count"):
+                    session.submit_masks(masks)
+            else:
+                session.submit_masks(masks)
+    found = session.get_global_summary()
+    # Half of the samples have 1 and 4 seconds for each interaction, the other half 0 and none; the end is 20 s.
+    assert found["curve"] == {"time": [0.0, 2.0, 4.0, 20.0], "J_AND_F": [0.0, 0.5, 0.5, 0.5]}
+    assert found["auc"] == pytest.approx((0.5 * 2 / 2 + 0.5 * 18) / 20)
+
+
+def rows(*output: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
+    names = ["sequence", "scribble_idx", "interaction", "object_id", "contour", "timing"]
+    return pd.DataFrame(output, columns=names).assign(session_id="s", jaccard=0.0, j_and_f=0.0, frame=0)
+
+
+def test_every_object_of_a_sample_without_a_row_counts() -> None:
+    report = rows(("a", 1, 1, 1, 0.4, 3.0), ("a", 1, 1, 2, 0.8, 3.0))
+    some = summary(report, SummaryTerms("F"))
+    assert some["curve"] == {"time": [0.0, 3.0, 3.0], "F": [0.0, pytest.approx(0.6), pytest.approx(0.6)]}
+    whole = summary(report, SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
+    assert whole["curve"] == {"time": [0.0, 0.75, 3.0], "F": [0.0, pytest.approx(0.2), pytest.approx(0.2)]}
+
+
+def test_a_session_without_a_row_still_has_its_time() -> None:
+    found = summary(rows(), SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
+    assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
+    assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
+
+
+def test_what_is_missing_is_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATASET_DAVIS", raising=False)
+    with pytest.raises(ValueError, match="set the variable DATASET_DAVIS"):
+        Davis()
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        Davis.existing(tmp_path / "nowhere")
+    os.unlink(root / "Scribbles/box/001.json")
+    with pytest.raises(FileNotFoundError, match="box: has no scribbles"), begun(root):
+        pass
+
+
+def test_the_dataset_tells_what_is_on_the_disk(root: Path) -> None:
+    davis = Davis(root)
+    assert dict(davis.sets) == {"mine": ["box"], "train": [], "val": ["box"], "trainval": ["box"]}
+    record = Davis.dataset["box"]
+    assert (record["num_frames"], record["num_objects"], record["num_scribbles"], record["image_size"]) == (
+        4,
+        1,
+        1,
+        [60, 40],
+    )
+
+
+@pytest.mark.parametrize(
+    ("interaction", "error", "words"),
+    [
+        (0, ValueError, "Should be higher than 0"),
+        (2, RuntimeError, "For box and scribble 1 does not exist a result for previous interaction 1"),
+        (3, ValueError, "Interaction 3 is higher than the maximum number of interactions 2"),
+    ],
+)
+def test_the_service_takes_interactions_in_their_order(root: Path, interaction: int, error: Any, words: str) -> None:
+    service = EvaluationService("val", davis_root=str(root), max_i=2)
+    with pytest.raises(error, match=words):
+        service.post_predicted_masks("box", 1, EMPTY, 1.0, interaction)
+    service.post_predicted_masks("box", 1, EMPTY, 1.0, 1)
+    with pytest.raises(RuntimeError, match="already exist a result for interaction 1"):
+        service.post_predicted_masks("box", 1, EMPTY, 1.0, 1)
+
+
+def test_a_program_that_dies_leaves_what_it_had(root: Path) -> None:
+    code = (
+        "import sys, os, numpy as np\n"
+        "from segjudge.interactive import DavisInteractiveSession\n"
+        "with DavisInteractiveSession(davis_root=sys.argv[1], report_save_dir=sys.argv[2]) as session:\n"
+        "    for number, _ in enumerate(session.scribbles_iterator()):\n"
+        "        if number == 2: os._exit(9)\n"
+        "        session.submit_masks(np.zeros((4, 40, 60)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(root), str(root.parent / "out")], check=False)
+    assert done.returncode == 9
+    (left,) = (root.parent / "out").glob("*.tmp.csv")
+    assert len(pd.read_csv(left)) == 2 * 4
+
+
+DYING = """
+import os, sys, numpy as np
+from segjudge.interactive import DavisInteractiveSession
+root, out, die_at, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1"
+now = [0.0]
+with DavisInteractiveSession(
+    davis_root=root, report_save_dir=out, max_nb_interactions=3, max_time=600, resume=resume, clock=lambda: now[0]
+) as session:
+    session.session_key = session.session_key if resume else "00" * 32
+    for sequence, scribbles, new in session.scribbles_iterator():
+        now[0] += 2.0
+        masks = np.zeros((4, 40, 60), int)
+        masks[:, 10:30, 10 : 20 + 5 * session.interaction_nb] = 1
+        if len(session.get_report()) // 4 == die_at:
+            os._exit(9)
+        session.submit_masks(masks)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("die_at", [1, 2, 3, 5])
+def test_a_session_goes_on_after_its_program_died(root: Path, die_at: int) -> None:
+    second = json.loads((root / "Scribbles/box/001.json").read_text())
+    (root / "Scribbles/box/002.json").write_text(json.dumps(second))
+
+    def run(out: Path, die: int, resume: str) -> int:
+        command = [sys.executable, "-c", DYING, str(root), str(out), str(die), resume]
+        return subprocess.run(command, check=False).returncode
+
+    whole, parts = root.parent / "whole", root.parent / "parts"
+    assert run(whole, 99, "0") == 0
+    assert run(parts, die_at, "0") == 9
+    assert len(list(parts.glob("*.state.json"))) == 1
+    assert run(parts, 99, "1") == 0
+    (wanted,), (found,) = (list(folder.iterdir()) for folder in (whole, parts))
+    pd.testing.assert_frame_equal(pd.read_csv(found, index_col=0), pd.read_csv(wanted, index_col=0))
+
+
+def test_nothing_to_go_on_with_is_said(root: Path) -> None:
+    with pytest.raises(ValueError, match="has no unfinished session of this subset"), begun(root, resume=True):
+        pass
+    with begun(root) as session:
+        session.next()
+        session.get_scribbles()
+        session.submit_masks(EMPTY)
+    with (
+        pytest.raises(ValueError, match="with these samples and limits"),
+        begun(root, resume=True, max_nb_interactions=3),
+    ):
+        pass
+    with begun(root, resume=True) as again:
+        assert again.report_name == session.report_name
+        assert again.next()
+        assert again.get_scribbles()[2] is True

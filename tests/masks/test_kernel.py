@@ -1,0 +1,781 @@
+"""The kernel and numpy say the same: of frames, of boundaries, of run lengths, of records, and of what is wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.families.instances import tubes as instance_tubes
+from segjudge.evaluation_script.families.instances.columns import KnownImages, columns_of, columns_of_plain
+from segjudge.evaluation_script.families.instances.counts import DETECTION, IMAGE, TRUTH, InstanceCounts
+from segjudge.evaluation_script.families.instances.matching import Detections, Instances, match, rank_in_group
+from segjudge.evaluation_script.families.instances.precision import MatchedDetections
+from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
+from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.files.problems import Flaw, Problems
+from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_runs
+from segjudge.evaluation_script.masks import png as png_reader
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
+from segjudge.evaluation_script.masks.label_maps import LabelMap, overlaps_of
+from segjudge.evaluation_script.masks.overlaps import Masks, mask_overlaps
+from segjudge.evaluation_script.masks.similarity import Region, disk
+from segjudge.evaluation_script.masks.texts import of_texts
+from tests.builders import chunk, png, raw_png, stack_of
+from tests.shared import IN_CI
+
+COMPILED = Path(kernel.__file__).parent / kernel.NAME
+if not COMPILED.exists() and not IN_CI:
+    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+LOADED = kernel._load(str(COMPILED))
+
+
+def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
+    """What the kernel gives, and what numpy does."""
+    results = []
+    for library in (LOADED, None):
+        monkeypatch.setattr(kernel, "library", lambda library=library: library)
+        results.append(work())
+    return results[0], results[1]
+
+
+@pytest.fixture
+def switch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Tuple[Any, Any]]:
+    return lambda work: by_both(monkeypatch, work)
+
+
+# ── frames ──────────────────────────────────────────────────────────────────
+
+
+class Memory:
+    """Files in memory, as an archive gives them."""
+
+    def __init__(self, files: Dict[str, bytes]) -> None:
+        self.files = files
+        self.sizes = {name: len(data) for name, data in files.items()}
+
+    def read(self, name: str) -> bytes:
+        return self.files[name]
+
+
+def residual(kind: int, pixel: int, left: int, up: int, corner: int) -> int:
+    """What PNG writes for a pixel under a filter."""
+    if kind == 4:
+        guess = left + up - corner
+        distances = [abs(guess - left), abs(guess - up), abs(guess - corner)]
+        return (pixel - (left, up, corner)[distances.index(min(distances))]) % 256
+    return (pixel - (0, left, up, (left + up) // 2)[kind]) % 256
+
+
+def encoded(labels: Any, depth: int, generator: random.Random) -> bytes:
+    """A grey PNG of these labels, each row under any of the five filters."""
+    height, width = labels.shape
+    above: List[int] = []
+    rows = bytearray()
+    for row in labels:
+        bits = np.unpackbits(row.astype(np.uint8)[:, None], axis=1)[:, 8 - depth :].reshape(-1)
+        pixels = np.packbits(bits).tolist()
+        above = above or [0] * len(pixels)
+        kind = generator.randrange(5)
+        rows.append(kind)
+        for x, pixel in enumerate(pixels):
+            left, corner = (pixels[x - 1], above[x - 1]) if x else (0, 0)
+            rows.append(residual(kind, pixel, left, above[x], corner))
+        above = pixels
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([depth, 0, 0, 0, 0])
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows), 1)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def blobs(generator: random.Random, size: Tuple[int, int], most: int) -> Any:
+    """Labels as masks have them: rectangles over each other, and here and there a pixel."""
+    labels = np.zeros(size, np.uint8)
+    for _ in range(generator.randrange(6)):
+        top, left = generator.randrange(size[0]), generator.randrange(size[1])
+        label = generator.randrange(most + 1)
+        labels[top : top + generator.randrange(1, 20), left : left + generator.randrange(1, 90)] = label
+    for _ in range(generator.randrange(4)):
+        labels[generator.randrange(size[0]), generator.randrange(size[1])] = generator.randrange(most + 1)
+    return labels
+
+
+def plain(stacks: Any) -> Any:
+    """Stacks as lists, to be compared."""
+    if stacks is None:
+        return None
+    return {
+        label: (stack.words.tolist(), stack.top, stack.left, stack.size) if stack.words.size else None
+        for label, stack in stacks.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_frames_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 40), generator.choice([1, 2, 7, 8, 63, 64, 65, 100, 127, 128, 129, 200]))
+    depth = generator.choice([1, 2, 4, 8, 8, 8])
+    frames = [f"{k:05d}" for k in range(generator.randrange(1, 5))]
+    files = {name: encoded(blobs(generator, size, 2**depth - 1), depth, generator) for name in frames}
+
+    def stacks() -> Any:
+        problems = Problems()
+        images = LabelImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
+        first = plain(images.stacks(frames, size))
+        return first, plain(images.stacks(frames[:1], size)), problems.count  # its memory is used again
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 30), generator.randrange(1, 150))
+    frames = [f"{k:05d}" for k in range(3)]
+    files, members = {}, {}  # type: Dict[str, bytes], Dict[str, Dict[str, str]]
+    for label in ("1", "2"):
+        for frame in frames[generator.randrange(2) :]:
+            name = f"{label}/{frame}"
+            value, other = generator.choice([(255, 255), (1, 1), (255, 255), (7, 9)])
+            labels = blobs(generator, size, 1) * value
+            if generator.random() < 0.2:
+                labels[-1, -1] = other
+            files[name] = encoded(labels, 8, generator)
+            members.setdefault(label, {})[frame] = name
+
+    def stacks() -> Any:
+        problems = Problems()
+        folders = ObjectFolders(Memory(files), members, problems)  # type: ignore[arg-type]
+        return plain(folders.stacks(frames, size)), problems.text()
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("values", [(0, 255), (0, 1), (0, 0), (255, 255), (1, 255), (0, 7), (0, 90, 127), (0, 1, 255)])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], depth: int, switch: Any) -> None:
+    generator, size, frames = random.Random(1), (20, 70), ["0", "1", "2"]
+    plain_masks = {frame: encoded(blobs(generator, size, 1) * 255, 8, generator) for frame in frames}
+    odd = np.resize(np.repeat(np.array(values, np.uint8), 33), size)
+    files = {**plain_masks, "1": encoded(odd, 8, generator) if depth == 8 else png(odd.astype(np.uint16))}
+
+    def stacks() -> Any:
+        problems = Problems()
+        images = SalientImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
+        return plain(images.stacks(frames, size)), problems.text()
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+    assert (by_numpy[0] is None) == (values in ((1, 255), (0, 7)))
+
+
+def test_salient_masks_of_two_values_are_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "library", lambda: LOADED)
+    monkeypatch.setattr(SalientImages, "_read", None)
+    files = {
+        name: encoded(np.eye(9, dtype=np.uint8) * value, 8, random.Random(1)) for name, value in (("0", 1), ("1", 255))
+    }
+    images = SalientImages(Memory(files), {name: name for name in files}, Problems())  # type: ignore[arg-type]
+    stacks = images.stacks(list(files), (9, 9))
+    assert stacks is not None
+    assert stacks[SalientImages.NAME].area.tolist() == [9, 9]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_file_is_refused_in_the_same_words(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (20, 70)
+    good = encoded(blobs(generator, size, 255), 8, generator)
+    start = good.index(b"IDAT") + 4
+    stream = zlib.compress(zlib.decompress(good[start:]), 6)
+    damage = {
+        "flipped": stream[:9] + bytes([stream[9] ^ 255]) + stream[10:],
+        "cut": stream[: generator.randrange(len(stream))],
+        "longer": zlib.compress(zlib.decompress(stream) + b"\0" * generator.randrange(1, 99)),
+        "shorter": zlib.compress(zlib.decompress(stream)[: -generator.randrange(1, 99)]),
+        "trailed": stream + b"rest",
+        "sum": stream[:-1] + bytes([stream[-1] ^ 1]),
+        "filter": zlib.compress(bytes([generator.randrange(5, 256)]) + zlib.decompress(stream)[1:]),
+        "empty": b"",
+    }
+    for pixels in damage.values():
+        data = good[: start - 8] + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+        def stacks(data: bytes = data) -> Any:
+            problems = Problems()
+            images = LabelImages(Memory({"a.png": data}), {"a": "a.png"}, problems)  # type: ignore[arg-type]
+            return plain(images.stacks(["a"], size)), problems.text()
+
+        by_kernel, by_numpy = switch(stacks)
+        assert by_kernel == by_numpy
+
+
+def test_more_labels_than_a_phase_allows_are_counted_alike(switch: Any) -> None:
+    size = (16, 16)
+    labels = np.arange(256, dtype=np.uint8).reshape(size)
+    data = encoded(labels, 8, random.Random(1))
+    few = encoded(labels // 128 * 20, 8, random.Random(1))
+
+    def stacks() -> Any:
+        found = []
+        for most, content in ((255, data), (254, data), (3, data), (3, few)):
+            problems = Problems()
+            images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, problems, most)  # type: ignore[arg-type]
+            found.append((plain(images.stacks(["a"], size)), problems.text()))
+        return found
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+    assert "has 255 objects; this phase allows 254" in by_numpy[1][1]
+    assert by_numpy[3][0] is not None, "one object, whatever its number"
+
+
+# ── boundaries ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 90), generator.choice([1, 5, 63, 64, 65, 128, 130, 300]))
+    truth, prediction = (np.stack([blobs(generator, size, 1) > 0 for _ in range(3)]) for _ in range(2))
+    if generator.random() < 0.2:
+        prediction[:] = True
+    radius = generator.choice([0, 1, 2, 3, 8, 9, 40, 66, 130])
+    match = generator.choice([disk(radius), fractional_disk(radius + generator.random())])
+
+    def counts() -> Any:
+        result = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), match)
+        return [getattr(result, name).tolist() for name in result.__dataclass_fields__]
+
+    by_kernel, by_numpy = switch(counts)
+    assert by_kernel == by_numpy
+
+
+def test_a_disk_with_a_gap_is_left_to_numpy(switch: Any) -> None:
+    mask = np.zeros((9, 9), bool)
+    mask[4, 4] = True
+    gap = ((-2, 0, 0), (2, 0, 0))
+
+    def counts() -> Any:
+        result = Region(stack_of(mask)).compared(Region(stack_of(mask)), gap)
+        return result.truth_matched.tolist()
+
+    by_kernel, by_numpy = switch(counts)
+    assert by_kernel == by_numpy
+
+
+# ── run lengths ─────────────────────────────────────────────────────────────
+
+CHARACTERS = "".join(map(chr, range(48, 112)))
+
+
+def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
+    """Masks of which most are sound, and how many pixels each should have."""
+    for _ in range(60):
+        runs = [generator.choice([0, 1, 5, 40, 3000]) for _ in range(generator.randrange(1, 12))]
+        pixels = sum(runs)
+        text = rle.compressed(runs)
+        kind = generator.randrange(8)
+        at = generator.randrange(len(text) + 1)
+        if kind == 0:
+            text = text[:at]
+        elif kind == 1:
+            text = text[:at] + generator.choice([*CHARACTERS, "\x00", "~", "Ā", "ÿ", "\ud800"]) + text[at:]
+        elif kind == 2:
+            pixels += generator.choice([-1, 1])
+        elif kind == 3:
+            text = "".join(generator.choice(CHARACTERS) for _ in range(generator.randrange(30)))
+        yield text, max(0, pixels)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_run_lengths_are_checked_as_numpy_checks_them(seed: int, switch: Any) -> None:
+    texts, pixels = map(list, zip(*some_texts(random.Random(seed))))
+
+    def checked() -> Any:
+        result = rle.check_many(texts, np.array(pixels))
+        return result.fault.tolist(), np.where(result.fault == 0, result.area, 0).tolist()
+
+    by_kernel, by_numpy = switch(checked)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+
+    def masks(count: int) -> Masks:
+        texts = []
+        for _ in range(count):
+            runs, left = [generator.randrange(9)], 13 * 17
+            left -= runs[0]
+            while left:
+                runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
+                left -= runs[-1]
+            texts.append(rle.compressed(runs))
+        area = rle.check_many(texts, np.full(count, 13 * 17)).area
+        return Masks(of_texts(texts), area, np.full((count, 2), [13, 17]))
+
+    sent, real = masks(20), masks(15)
+    groups = [
+        sorted({(generator.randrange(20), first + generator.randrange(3)) for _ in range(generator.randrange(9))})
+        for first in range(0, 15, 3)
+    ]
+    bounds = np.cumsum([0, *map(len, groups)])
+    table = np.array([pair for group in groups for pair in group], np.int64).reshape(-1, 2)
+    crowd = np.array([generator.random() < 0.3 for _ in range(15)])
+    pairs = kernel_runs.Pairs(table[:, 0], table[:, 1], bounds)
+
+    by_kernel, by_numpy = switch(lambda: mask_overlaps(pairs, sent, real, crowd).tolist())
+    assert by_kernel == by_numpy
+    assert len(by_kernel) == bounds[-1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) -> None:
+    """With few and many instances to choose from, ties, crowds, sizes at the borders and instances that never match."""
+    lot = np.random.default_rng(seed)
+    real, sent = int(lot.integers(0, 40)), int(lot.integers(0, 120))
+    areas = np.array([0, 1, 900, 1024, 1025, 5000, 9216, 9217, 20000])
+
+    def places(count: int) -> Any:
+        table = lot.integers(0, (1 + seed % 4, 3), (count, 2))
+        return table[np.lexsort((table[:, 1], table[:, 0]))]
+
+    instances, detections = places(real), places(sent)
+    truth = Instances(
+        instances[:, 0], instances[:, 1], lot.choice(areas, real).astype(float), lot.choice(areas, real),
+        lot.random(real) < 0.2 * (seed % 2), lot.random(real) < 0.1,
+    )  # fmt: skip
+    rank = rank_in_group(detections[:, 0], detections[:, 1])
+    area = lot.choice(areas, sent)
+    found = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
+    drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
+
+    by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.sent)]))
+
+    for one, other in zip(by_kernel, by_numpy):
+        assert one.tolist() == other.tolist()
+    assert sent == 0 or by_kernel[0].dtype == by_numpy[0].dtype == np.uint64
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    count, categories = int(lot.choice([0, 1, 5, 400])), 3
+    counts = InstanceCounts(np.zeros(9, IMAGE), np.zeros(categories, TRUTH), np.zeros(count, DETECTION))
+    counts.truth["category"] = np.arange(categories)
+    counts.truth["counted"] = lot.integers(0, 1 + count, (categories, 4))
+    found = counts.detections
+    found["image"] = np.sort(lot.integers(0, 9, count))
+    found["category"], found["rank"] = lot.integers(0, categories, count), lot.integers(0, 12, count)
+    found["score"] = np.round(lot.random(count), 1)
+    words = lot.integers(0, 1 << 40, (2, count), dtype=np.uint64)
+    found["matched"], found["ignored"] = words[0] & words[1] if seed % 3 else words[0], words[seed % 2]
+    pairs = [(area, cap) for area in range(4) for cap in range(3)]
+
+    matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
+    by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *matching.without_each(pairs, group, 4)])
+
+    for one, other in zip(by_kernel, by_numpy):
+        assert np.array_equal(one.precision, other.precision)
+        assert np.array_equal(one.recall, other.recall)
+
+
+# ── records ─────────────────────────────────────────────────────────────────
+
+IMAGES = KnownImages(np.array([-5, 3, 70]), np.array([[4, 6], [5, 5], [1000, 900]]), np.array([1, 4]))
+
+
+def record(generator: random.Random) -> Dict[str, Any]:
+    index = generator.randrange(3)
+    height, width = IMAGES.sizes[index].tolist()
+    first = generator.randrange(height * width + 1)
+    return {
+        "image_id": IMAGES.ids[index].item(),
+        "category_id": generator.choice([1, 4, 9]),
+        "segmentation": {"size": [height, width], "counts": rle.compressed([first, height * width - first])},
+        "score": generator.choice([0, 1, 0.5, generator.random(), 1e-7, 1.5e300, 0.1 + 0.2, -0.0, -3.25, 12345678901]),
+    }
+
+
+#: Of 1, 3 and 2 frames.
+VIDEOS = KnownImages(IMAGES.ids, IMAGES.sizes * [[1, 1], [1, 3], [1, 2]], IMAGES.categories, np.array([1, 3, 2]))
+
+
+def video_record(generator: random.Random) -> Dict[str, Any]:
+    """A record of a video, under the key of images."""
+    one = record(generator)
+    mask, index = one.pop("segmentation"), IMAGES.ids.tolist().index(one["image_id"])
+    count = int(VIDEOS.frames[index]) if VIDEOS.frames is not None else 0
+    return {**one, "segmentations": [mask if generator.random() < 0.7 else None for _ in range(count)]}
+
+
+#: How a text of records is changed by hand.
+CHANGES: List[Callable[[str], str]] = [
+    lambda text: text,
+    lambda text: text.replace(" ", ""),
+    lambda text: text.replace(":", " \n:\t "),
+    lambda text: text.replace('"score"', '"\\u0073core"', 1),
+    lambda text: text.replace("[", "[ ", 1).replace("]", "\r\n]", 1),
+    lambda text: text.replace('"score": ', '"score": 0', 1),
+    lambda text: text.replace('"score": ', '"score": -', 1),
+    lambda text: text.replace('"score": ', '"bbox": [1, 2, 3, 4], "score": ', 1),
+    lambda text: text.replace('"score": ', '"score": 2, "score": ', 1),
+    lambda text: text.replace('"counts": "', '"counts": "\\\\', 1),
+    lambda text: text.replace('"counts": "', '"counts": "\\"', 1),
+    lambda text: text.replace('"counts": "', '"counts": "é', 1),
+    lambda text: text.replace('"image_id": ', '"image_id": 1', 1),
+    lambda text: text.replace('"image_id": ', '"image_id": 9999999999999999999', 1),
+    lambda text: text.replace('"size": [', '"size": [-', 1),
+    lambda text: text.replace('"size": [', '"size": [0', 1),
+    lambda text: text.replace('"category_id": ', '"category_id": 1.0e0, "x": ', 1),
+    lambda text: text[:-1],
+    lambda text: text + ",",
+    lambda text: text + " ",
+    lambda text: text + "]",
+    lambda text: text.replace("}", "},", 1),
+    lambda text: text.replace('"score": ', '"score": 1e400, "x": ', 1),
+    lambda text: text.replace('"score": ', '"score": 1.', 1),
+    lambda text: text.replace('"score": ', '"score": 0.1234567890123456789012345', 1),
+    lambda text: text.replace('"score": ', '"score": 1e-5, "y": ', 1),
+    lambda text: text.replace('"counts": "', '"counts": "' + "0" * 70000, 1),
+    lambda text: text.replace("[{", "[null, {", 1),
+    lambda text: text.replace("[", "[ null ,", 1),
+    lambda text: text.replace("null", "nul", 1),
+    lambda text: text.replace("null", "[]", 1),
+    lambda text: text.replace('"segmentations": [', '"segmentations": [], "x": [', 1),
+    lambda text: text.replace("segmentations", "segmentation"),
+]
+
+
+@pytest.mark.parametrize("change", range(len(CHANGES)))
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("video", [False, True])
+def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bool) -> None:
+    generator, images = random.Random(seed), VIDEOS if video else IMAGES
+    some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
+    text = CHANGES[change](json.dumps(some)[1:-1])
+    text = text.replace("image_id", "video_id") if video else text
+    table = kernel_runs.records(text, LOADED)
+    if table is None:
+        assert change, "the usual form is read by the kernel"
+        return
+    loaded = instance_json.loaded(text)  # it is JSON, whatever was changed
+    read = columns_of_plain(instance_json.PlainRecords(text, table), images)
+    if read is None:
+        assert change, "the usual form is read by the kernel"
+        return
+    usual = columns_of(loaded, images, boxes=False)
+    for name in ("image", "category", "score"):
+        assert getattr(read, name).tolist() == getattr(usual, name).tolist()
+    assert read.texts is not None
+    assert list(read.texts) == list(usual.texts or usual.masks)
+    assert read.checked is not None
+    if video:
+        np.testing.assert_array_equal(read.mean_area, usual.mean_area)
+    checked = usual.checked or rle.check_many(usual.masks, images.pixels(usual.image))
+    assert read.checked.fault.tolist() == checked.fault.tolist()
+    assert read.checked.area[checked.fault == 0].tolist() == checked.area[checked.fault == 0].tolist()
+
+
+def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
+    for video, images in ((True, IMAGES), (False, VIDEOS)):
+        text = json.dumps((video_record if video else record)(random.Random(1)))
+        text = text.replace("image_id", "video_id") if video else text
+        table = kernel_runs.records(text, LOADED)
+        assert table is not None
+        assert (table.frames is not None) == video
+        assert columns_of_plain(instance_json.PlainRecords(text, table), images) is None
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(max_examples=400)
+def test_a_score_is_the_number_that_python_reads(score: float) -> None:
+    one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
+    text = json.dumps(one)
+    table = kernel_runs.records(text, LOADED)
+    assert table is not None
+    read = columns_of_plain(instance_json.PlainRecords(text, table), IMAGES)
+    assert read is not None
+    assert read.score[0].hex() == float(score).hex()
+
+
+# ── the library ─────────────────────────────────────────────────────────────
+
+
+def state_in(folder: Path, **environment: str) -> str:
+    """What a process says that finds its kernel elsewhere."""
+    code = "from segjudge.evaluation_script.masks import kernel; print(kernel.state())"
+    variables = {**os.environ, kernel.SETTING: str(folder / kernel.NAME), **environment}
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=variables, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for path in (COMPILED, Path(f"{COMPILED}{kernel.CHECKSUM}")):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def test_the_library_is_used_where_all_is_well(copied: Path) -> None:
+    assert state_in(copied) == f"kernel for {kernel.SYSTEM} (numpy: SEGJUDGE_KERNEL=off)"
+
+
+def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
+    library = copied / kernel.NAME
+    data = bytearray(library.read_bytes())
+    data[len(data) // 2] ^= 1
+    library.write_bytes(data)
+    assert "is not the file that was built" in state_in(copied)
+
+
+def test_no_file_of_any_kind_raises(copied: Path) -> None:
+    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
+    checksum.write_bytes(b"\xff\xfe")
+    assert state_in(copied).startswith("numpy (no kernel")
+    checksum.write_text("")
+    assert state_in(copied).startswith("numpy (no kernel")
+    checksum.unlink()
+    assert "cannot be read" in state_in(copied)
+    library.unlink()
+    library.mkdir()
+    assert "cannot be read" in state_in(copied)
+    assert state_in(copied, **{kernel.SETTING: "off"}) == "numpy (no kernel: SEGJUDGE_KERNEL is off)"
+
+
+def test_what_is_no_library_is_left_alone(copied: Path) -> None:
+    import hashlib
+
+    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
+    library.write_bytes(b"\x7fELF" + bytes(100))
+    checksum.write_text(hashlib.sha256(library.read_bytes()).hexdigest())
+    assert "it cannot be loaded" in state_in(copied)
+
+
+def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong:
+        """The kernel, but for one function."""
+
+        def __init__(self, name: str, result: int) -> None:
+            self._name, self._result = name, result
+
+        def __getattr__(self, name: str) -> Any:
+            return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
+
+    for name in (
+        "sj_pack_frame", "sj_codes", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
+        "sj_match", "sj_curve", "sj_curves_without", "sj_label_pairs", "sj_boundaries",
+    ):  # fmt: skip
+        for result in (0, -1, 1):
+            with pytest.raises(kernel._Unusable, match="self-test"):
+                monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
+                kernel._load("anywhere")
+
+
+def test_a_call_that_makes_no_sense_is_refused() -> None:
+    assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
+    assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, 1, None, None, None, None, 0) == -1
+    assert LOADED.sj_codes(None, 1, 1, 1, 3, None) == -1
+    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
+    assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
+    assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
+    assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
+    assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
+    assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
+    assert LOADED.sj_curves_without(None, None, None, 1, 0, 1, 1, None, 1, None, None) == -1
+    assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None) == -1
+    assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize("height", [2, 1, 3, 1 << 20])
+@pytest.mark.parametrize("frames", [1, 2, 1 << 24])
+@pytest.mark.parametrize(("slots", "room"), [(1, 2), (1, 1), (1, 3), (2, 2), (0, 0), (255, 2), (1, HUGE), (1, -2)])
+def test_a_frame_is_packed_into_as_many_words_as_its_sides_make(
+    height: int, frames: int, slots: int, room: int
+) -> None:
+    words, seen, used = np.zeros(512, np.uint64), np.zeros(256, np.uint8), ctypes.c_int64(0)
+    slot_of, boxes, rows = np.full(256, -1, np.int32), np.zeros((256, 4), np.int32), np.zeros(height * 9, np.uint8)
+    status = LOADED.sj_pack_frame(
+        rows.ctypes.data, len(rows), 8, height, 8, 0, frames, words.ctypes.data, room, slots, slot_of.ctypes.data,
+        boxes.ctypes.data, ctypes.byref(used), seen.ctypes.data, 0,
+    )  # fmt: skip
+    assert status == (0 if room > 0 and slots * frames * height == room else -1)
+
+
+def overlaps_with(bounds: list[int], count: int) -> int:
+    texts = [np.frombuffer(b"2332", np.uint8), 4, np.array([0]), np.array([4]), 1]
+    texts[0] = texts[0].ctypes.data
+    pairs = np.zeros(2, np.int64)
+    return int(
+        LOADED.sj_overlaps(
+            *texts, *texts, pairs, pairs, count, np.array(bounds), len(bounds) - 1, np.zeros(2, np.int64)
+        )
+    )
+
+
+def test_bounds_of_pairs_lie_within_the_pairs() -> None:
+    assert overlaps_with([0, 2], 2) == overlaps_with([0, 1], 2) == 0
+    for bounds, count in (([0, 3], 2), ([0, 2], 1), ([0, HUGE], 2), ([0, HUGE, 2], 2), ([1, 2], 2), ([0, 2], -1)):
+        assert overlaps_with(bounds, count) == -1
+
+
+def test_bounds_of_texts_lie_within_the_text() -> None:
+    text, none = np.frombuffer(b"2332", np.uint8), np.zeros(2, np.int64)
+    for bounds, status in (([0, 4], 0), ([0, 5], -1), ([0, HUGE], -1), ([0, -1], -1), ([-1, 4], -1)):
+        given = (text.ctypes.data, 4, np.array(bounds), 1, none, np.zeros(2, np.int8), none)
+        assert LOADED.sj_check_runs(*given) == status
+
+
+def joined_with(**changes: Any) -> int:
+    """What the kernel says of two frames of 8 pixels, of which the second is not shown, with these changes."""
+    text = np.frombuffer(b"233", np.uint8)
+    given = {
+        "length": 3, "bounds": [0, 3], "texts": 1, "shown": [1, 0], "pixels": [8, 8], "count": 2, "frames": [0, 2],
+        **changes,
+    }  # fmt: skip
+    columns = {name: np.array(given[name]) for name in ("bounds", "pixels", "frames")}
+    return int(
+        LOADED.sj_join_frames(
+            text.ctypes.data, given["length"], columns["bounds"], given["texts"], np.array(given["shown"], np.uint8),
+            columns["pixels"], given["count"], columns["frames"], len(columns["frames"]) - 1, np.zeros(99, np.uint8), 99,
+            np.zeros(9, np.int64), np.zeros(9, np.int64),
+        )
+    )  # fmt: skip
+
+
+def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
+    assert joined_with() == 0
+    for changes in (
+        {"frames": [0, 3]}, {"frames": [0, HUGE]}, {"frames": [0, HUGE, 2]}, {"frames": [1, 2]}, {"count": 1},
+        {"bounds": [0, 4]}, {"bounds": [0, HUGE]}, {"bounds": [1, 3]}, {"length": 2}, {"length": -1}, {"texts": 0},
+        {"texts": -1}, {"shown": [1, 1]}, {"pixels": [-8, 8]}, {"pixels": [8, HUGE]},
+    ):  # fmt: skip
+        assert joined_with(**changes) == -1
+
+
+def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
+    from segjudge.evaluation_script.masks.run_lengths import compressed
+
+    longer = compressed([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
+    bounds, pixels = np.array([0, len(longer)]), np.array([8])
+    text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)
+    assert LOADED.sj_check_runs(text.ctypes.data, len(text), bounds, 1, pixels, fault, area) == 0
+    assert (fault[0], area[0]) == (4, 0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    frames = lot.integers(1, 9, int(lot.integers(1, 6)))
+    tube = np.repeat(np.arange(len(frames)), frames)
+    pixels = (lot.integers(1, 200, len(frames)) * 7)[tube]
+    shown = lot.random(len(tube)) < 0.8
+    texts = []
+    for count in pixels[shown].tolist():
+        inner = int(lot.integers(0, min(count, 60)))
+        borders = np.sort(lot.choice(count + 1, inner, replace=bool(seed % 2)))
+        texts.append(rle.compressed(np.diff(borders, prepend=0, append=count).tolist()))
+    joined, other = switch(lambda: instance_tubes.joined(of_texts(texts), shown, tube, pixels, len(frames)))
+    assert list(joined.masks) == list(other.masks)
+    assert joined.pixels.tolist() == other.pixels.tolist()
+    assert joined.mean_area.tolist() == other.mean_area.tolist()
+    for broken in ("", "2P", "\x7f", "2N"):
+        if texts:
+            with pytest.raises(ValueError):
+                instance_tubes.joined(of_texts([*texts[:-1], broken]), shown, tube, pixels, len(frames))
+
+
+def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
+    """Each frame begins with runs that are no differences in its own mask, and large ones in the wide mask."""
+    texts, pixels = [rle.compressed([0, 1, 29_999_999]), rle.compressed([29_999_999, 1])] * 400, 30_000_000
+    shown = np.ones(len(texts), bool)
+    joined = instance_tubes.joined(of_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
+    assert joined.pixels.tolist() == [len(texts)]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("seed", range(20))
+def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch: Any) -> None:
+    """Rows by each of the filters, and now and then one that there is not, or too few."""
+    lot = random.Random(seed)
+    height, width = lot.randrange(1, 12), lot.randrange(1, 40)
+    filters = 6 if seed % 5 == 4 else 5
+    noise = lot.choice([0.03, 0.3, 1])  # what repeats the pixels around it takes a short cut
+    rows = [
+        bytes([lot.randrange(filters), *(lot.randrange(256) * (lot.random() < noise) for _ in range(width * channels))])
+        for _ in range(height)
+    ]
+    data = raw_png(width, height, 8, {1: 0, 3: 2, 4: 6}[channels], b"".join(rows)[: None if seed % 7 else -1])
+
+    def codes() -> Any:
+        try:
+            read = png_reader.read_labels if channels == 1 else png_reader.read_codes
+            return read(data, (height, width)).tolist()
+        except Flaw as flaw:
+            return str(flaw.at("x"))
+
+    by_kernel, by_pillow = switch(codes)
+    assert by_kernel == by_pillow
+    if filters == 5 and seed % 7:
+        assert isinstance(by_kernel, list)
+
+
+def coarse_map(lot: np.random.Generator, size: Tuple[int, int], kind: Any) -> Any:
+    """A map of squares of a few labels, and some single pixels of others."""
+    side, labels = int(lot.integers(1, 40)), lot.integers(0, 200, 5)
+    squares = lot.choice(labels, (-(-size[0] // side), -(-size[1] // side)))
+    numbers = np.kron(squares, np.ones((side, side), int))[: size[0], : size[1]]
+    for _ in range(int(lot.integers(3))):
+        numbers[lot.integers(size[0]), lot.integers(size[1])] = lot.integers(200)
+    return numbers.astype(kind)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    size = int(lot.integers(1, 150)), int(lot.integers(1, 150))
+    kinds = [np.uint8, np.uint16, np.uint32]
+    labels = np.sort(lot.choice(1 << 24, 200, replace=False))
+    truth = LabelMap(coarse_map(lot, size, kinds[seed % 3]), labels if seed % 2 else None)
+    prediction = LabelMap(coarse_map(lot, size, kinds[seed // 3 % 3]))
+    assert kernel_frames.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
+
+    def compared() -> Any:
+        alike = overlaps_of(truth, prediction)
+        edges = overlaps_of(only_boundaries(truth), only_boundaries(prediction))
+        return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
+
+    by_kernel, by_numpy = switch(compared)
+    assert by_kernel == by_numpy
+    assert sum(by_kernel[2]) == size[0] * size[1]
+
+
+def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
+    numbers = np.arange(kernel_frames.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
+    assert kernel_frames.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
+    assert kernel_frames.label_pairs(numbers, numbers, LOADED) is None
+    for pairs in switch(lambda: overlaps_of(LabelMap(numbers), LabelMap(numbers))):
+        assert pairs.pixels.tolist() == [1] * numbers.size

@@ -1,0 +1,189 @@
+"""The kernel on its way to EvalAI's worker: compiled alike everywhere, uploaded when it is there, used when it is sound."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from segjudge.kernel import compiling
+from segjudge.platforms.evalai.bundle.build import build
+from tests.builders import ANNOTATIONS, ROOT, STRONG
+from tests.fuzz_kernel import sanitized
+from tests.shared import IN_CI
+
+LIBRARY = f"masks/segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
+WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
+HAS_COMPILER = any(map(shutil.which, compiling.COMPILERS))
+needs_compiler = pytest.mark.skipif(not HAS_COMPILER and not IN_CI, reason="NO C COMPILER")
+
+
+def script_of(bundle: str, folder: Path) -> list[str]:
+    """Extract a bundle's script as EvalAI's worker does; return the names of its files."""
+    with zipfile.ZipFile(bundle) as outer, zipfile.ZipFile(io.BytesIO(outer.read("evaluation_script.zip"))) as inner:
+        inner.extractall(folder / "evaluation_script")
+        return inner.namelist()
+
+
+# ── on this machine ─────────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+@needs_compiler
+def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = tmp_path / "sources"
+    shutil.copytree(compiling.SOURCES, sources)
+    monkeypatch.setattr(compiling, "SOURCES", sources)
+    folder = tmp_path / "out"
+    assert compiling.compile_local(folder)
+    assert not compiling.compile_local(folder)
+    (sources / "kernel.h").write_text((sources / "kernel.h").read_text() + "/* more */\n")
+    assert compiling.compile_local(folder)
+    library = compiling.Library(folder / compiling.PLACE, compiling.this_system())
+    library.path.write_bytes(library.path.read_bytes() + b"\0")
+    assert compiling.compile_local(folder), "a library that was changed is compiled again"
+    assert {path.name for path in library.folder.iterdir()} == {library.path.name, library.checksum.name}
+
+
+@needs_compiler
+def test_sources_that_do_not_compile_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.c").write_text("int sj_abi(void) { return }\n")
+    monkeypatch.setattr(compiling, "SOURCES", tmp_path)
+    with pytest.raises(compiling.CompileError, match="failed"):
+        compiling.compile_local(tmp_path / "out")
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
+    """`./run.sh` says nothing and goes on: numpy does the work, and `--version` says why."""
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); from segjudge.kernel.compiling import *; from pathlib import Path\n"
+        "try: compile_local(Path(sys.argv[2]))\nexcept CompileError as error: print(error)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, str(ROOT), str(tmp_path)]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout == "no C compiler was found\n"
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(compiling.CompileError):
+        compiling.compile_local(tmp_path / "file" / "folder")
+
+
+# ── in the bundle ───────────────────────────────────────────────────────────
+
+
+def test_a_build_fetches_nothing_and_says_that_it_is_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built = build(str(ROOT), str(tmp_path / "bundle.zip"))
+    assert "without kernel" in str(built)
+    names = script_of(built.path, tmp_path)
+    assert "masks/kernel.py" in names
+    assert not [name for name in names if ".so" in name], "what was compiled for this machine is not for the worker"
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the kernel for EvalAI's worker; its compiler comes from the package index."""
+    folder = tmp_path_factory.mktemp("cache")
+    command = [sys.executable, "-m", "segjudge", "build", "--kernel", "--out", str(folder / "first.zip")]
+    variables = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("with kernel\n")
+    return folder
+
+
+@pytest.mark.long
+def test_the_workers_kernel_is_the_same_wherever_it_is_compiled(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    first = compiling.cached_for_worker()
+    assert first is not None
+    packages = compiling.ZIG.replace("==", "-")
+    (tmp_path / "segjudge").mkdir()
+    (tmp_path / "segjudge" / packages).symlink_to(cache / "segjudge" / packages)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert compiling.cached_for_worker() is None
+    second = compiling.compile_for_worker()
+    assert second.path.read_bytes() == first.path.read_bytes()
+    assert str(cache).encode() not in first.path.read_bytes()
+
+
+@pytest.mark.long
+def test_a_built_kernel_goes_along_until_it_is_left_out(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    built = build(str(ROOT), str(tmp_path / "with.zip"))
+    assert str(built).endswith("with kernel")
+    assert {LIBRARY, f"{LIBRARY}.sha256"} <= set(script_of(built.path, tmp_path))
+    again = build(str(ROOT), str(tmp_path / "again.zip"))
+    assert Path(built.path).read_bytes() == Path(again.path).read_bytes() == (cache / "first.zip").read_bytes()
+    without = build(str(ROOT), str(tmp_path / "without.zip"), kernel=False)
+    assert LIBRARY not in script_of(without.path, tmp_path / "without")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not WORKER and not IN_CI, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
+def test_the_worker_scores_alike_with_a_kernel_and_with_a_damaged_one(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    built = build(str(ROOT), str(tmp_path / "bundle.zip"))
+    script_of(built.path, tmp_path)
+    code = (
+        "import sys; from evaluation_script import evaluate; from evaluation_script.masks import kernel; print(kernel.state())\n"
+        "print(evaluate(sys.argv[1], sys.argv[2], 'sequences-dev')['result'])"
+    )
+
+    def scored() -> list[str]:
+        command = [WORKER, "-c", code, str(ANNOTATIONS), str(STRONG)]
+        variables = {key: value for key, value in os.environ.items() if key != "SEGJUDGE_KERNEL"}
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+        lines = done.stdout.splitlines()
+        return [lines[0], lines[-1]]
+
+    state, result = scored()
+    assert state.startswith(f"kernel for {compiling.WORKER_SYSTEM} ")
+    library = tmp_path / "evaluation_script" / LIBRARY
+    data = bytearray(library.read_bytes())
+    data[len(data) // 2] ^= 1
+    library.write_bytes(data)
+    damaged_state, damaged_result = scored()
+    assert "is not the file that was built" in damaged_state
+    assert damaged_result == result
+
+
+@pytest.mark.long
+@needs_compiler
+def test_the_sanitizers_find_nothing() -> None:
+    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "4000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "no finding" in done.stdout
+
+
+@pytest.mark.long
+@needs_compiler
+def test_the_sanitizers_find_a_bound_that_is_not_checked(tmp_path: Path) -> None:
+    sources = shutil.copytree(compiling.SOURCES, tmp_path / "kernel")
+    frames = sources / "frames.c"
+    text = frames.read_text()
+    assert text.count("if (length != height * step)") == 1
+    frames.write_text(text.replace("if (length != height * step)", "if (length == -1)"))
+    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "500"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=sanitized(tmp_path, sources), capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "AddressSanitizer" in done.stderr

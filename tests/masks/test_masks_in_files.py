@@ -1,0 +1,171 @@
+"""PNG and run lengths are read exactly as they are."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from PIL import Image
+
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.png import davis_palette, read_labels
+from tests.builders import png, raw_png
+
+LABELS = np.random.default_rng(5).integers(0, 2, (13, 21)).astype(np.uint8)
+
+
+def packed_rows(labels: Any, depth: int) -> bytes:
+    """Rows of less than 8 bits a pixel, unfiltered."""
+    out = b""
+    for row in labels:
+        bits = "".join(f"{value:0{depth}b}" for value in row)
+        bits += "0" * (-len(bits) % 8)
+        out += b"\0" + bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8))
+    return out
+
+
+@pytest.mark.parametrize("colour", [0, 3], ids=["grey", "palette"])
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+def test_every_depth_gives_the_raw_value(depth: int, colour: int) -> None:
+    labels = np.random.default_rng(depth).integers(0, 1 << depth, (13, 21))
+    palette = (
+        []
+        if colour == 0
+        else [struct.pack(">I", 3) + b"PLTE" + bytes(3) + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(3)))]
+    )
+    data = raw_png(21, 13, depth, colour, packed_rows(labels, depth), *palette)
+    assert (read_labels(data, (13, 21)) == labels).all()
+
+
+def test_sixteen_bits_are_kept() -> None:
+    labels = np.arange(13 * 21, dtype=np.uint16).reshape(13, 21) * 200
+    assert (read_labels(png(labels), (13, 21)) == labels).all()
+
+
+@pytest.mark.parametrize("kind", range(5), ids=["none", "sub", "up", "average", "paeth"])
+def test_every_row_filter_is_undone(kind: int) -> None:
+    labels = np.random.default_rng(kind).integers(0, 256, (13, 21)).astype(int)
+    rows = b""
+    for y, row in enumerate(labels):
+        left, up = np.append([0], row[:-1]), labels[y - 1] if y else np.zeros(21, int)
+        corner = np.append([0], up[:-1])
+        guess = left + up - corner
+        distances = [abs(guess - left), abs(guess - up), abs(guess - corner)]
+        paeth = np.where(
+            (distances[0] <= distances[1]) & (distances[0] <= distances[2]),
+            left,
+            np.where(distances[1] <= distances[2], up, corner),
+        )
+        predicted = [0, left, up, (left + up) // 2, paeth][kind]
+        rows += bytes([kind]) + ((row - predicted) % 256).astype(np.uint8).tobytes()
+    assert (read_labels(raw_png(21, 13, 8, 0, rows), (13, 21)) == labels).all()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+def test_interlaced_files_are_read(depth: int) -> None:
+    labels = np.random.default_rng(depth).integers(0, 1 << depth, (13, 21))
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    pixels = b"".join(packed_rows(labels[y::dy, x::dx], depth) for y, x, dy, dx in passes)
+    assert (read_labels(raw_png(21, 13, depth, 3, pixels, interlaced=1), (13, 21)) == labels).all()
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_colours_of_the_davis_palette_are_mapped_back(mode: str) -> None:
+    labels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    image = Image.fromarray(labels)
+    image.putpalette(davis_palette().tobytes())
+    out = io.BytesIO()
+    image.convert(mode).save(out, "PNG")
+    assert (read_labels(out.getvalue(), (16, 16)) == labels).all()
+
+
+def test_the_other_tools_colours_and_white_are_known() -> None:
+    colours = np.array([[[0, 0, 0], [191, 0, 0], [192, 0, 0], [255, 255, 255]]], np.uint8)
+    assert read_labels(png(colours), (1, 4)).tolist() == [[0, 9, 9, 255]]
+
+
+def test_the_palette_of_a_file_means_nothing() -> None:
+    image = Image.fromarray(LABELS)
+    image.putpalette([255 - i // 3 for i in range(768)])
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    assert (read_labels(out.getvalue(), LABELS.shape) == LABELS).all()
+
+
+def test_text_and_transparency_chunks_are_left_out() -> None:
+    bomb = zlib.compress(bytes(50_000_000), 9)
+    chunk = b"zTXtname\0\0" + bomb
+    extra = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    data = raw_png(21, 13, 8, 0, b"".join(b"\0" + row.tobytes() for row in LABELS), extra)
+    assert (read_labels(data, LABELS.shape) == LABELS).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
+    good = png(LABELS)
+    damaged = bytearray(good)
+    for place in data.draw(st.lists(st.integers(0, len(good) - 1), max_size=4)):
+        damaged[place] = data.draw(st.integers(0, 255))
+    damaged = damaged[: data.draw(st.integers(0, len(good)))]
+    try:
+        assert read_labels(bytes(damaged), LABELS.shape).shape == LABELS.shape
+    except Flaw as flaw:
+        assert flaw.found
+
+
+def encoded(runs: list[int]) -> str:
+    """COCO's text form, written from its definition."""
+    text = ""
+    for place, run in enumerate(runs):
+        value = run - (runs[place - 2] if place > 2 else 0)
+        more = True
+        while more:
+            bits = value & 31
+            value >>= 5
+            more = value != (-1 if bits & 16 else 0)
+            text += chr((bits | 32 if more else bits) + 48)
+    return text
+
+
+def runs_of(mask: Any) -> list[int]:
+    down = mask.T.reshape(-1)
+    edges = np.flatnonzero(np.diff(down)) + 1
+    runs = np.diff(np.concatenate(([0], edges, [len(down)]))).tolist()
+    return [0, *runs] if down[0] else runs
+
+
+@settings(max_examples=200, deadline=None)
+@given(hnp.arrays(bool, st.tuples(st.integers(1, 40), st.integers(1, 90))))
+def test_run_lengths_give_the_mask_back(mask: Any) -> None:
+    runs = runs_of(mask)
+    for counts in (runs, encoded(runs)):
+        flags = rle.flags({"size": list(mask.shape), "counts": counts}, mask.shape)
+        assert (flags[0, :, : mask.shape[1]] == mask).all()
+        assert not flags[0, :, mask.shape[1] :].any()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=[chr(c) for c in range(48, 112)], max_size=60))
+def test_no_text_does_more_than_a_flaw(text: str) -> None:
+    try:
+        rle.flags({"size": [7, 9], "counts": text}, (7, 9))
+    except Flaw as flaw:
+        assert flaw.found
+
+
+def test_pycocotools_reads_the_same() -> None:
+    coco = pytest.importorskip("pycocotools.mask")
+    for seed in range(40):
+        mask = np.random.default_rng(seed).random((31, 47)) < seed / 40
+        theirs = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
+        ours = rle.flags({"size": [31, 47], "counts": theirs["counts"].decode()}, (31, 47))
+        assert (ours[0, :, :47] == mask).all()

@@ -1,0 +1,167 @@
+"""J and F: cases done in the head, laws, and a plain implementation as witness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from benchmarks import reference
+from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.masks.similarity import (
+    Counts,
+    Region,
+    boundary_similarity,
+    disk,
+    joined,
+    reach,
+    region_similarity,
+)
+from segjudge.evaluation_script.masks.stack import nothing, unpack
+from tests.builders import drawn, stack_of
+
+EXACT = 1e-12
+
+
+def compared(truth: Any, prediction: Any, match: Any = None) -> Counts:
+    one, other = Region(stack_of(truth)), Region(stack_of(prediction))
+    return one.compared(other, match or disk(reach(truth.shape)))
+
+
+def j(truth: Any, prediction: Any) -> float:
+    return float(region_similarity(compared(truth, prediction))[0])
+
+
+def f(truth: Any, prediction: Any) -> float:
+    return float(boundary_similarity(compared(truth, prediction))[0])
+
+
+def test_half_of_a_larger_mask_scores_one_half() -> None:
+    assert j(drawn("##..", "##.."), drawn("####", "####")) == 0.5
+
+
+def test_two_empty_masks_agree() -> None:
+    empty = drawn("....", "....")
+    assert (j(empty, empty), f(empty, empty)) == (1.0, 1.0)
+
+
+def test_one_empty_mask_agrees_with_nothing() -> None:
+    assert (j(drawn("....", "...."), drawn(".#..", "....")), f(drawn("....", "...."), drawn(".#..", "...."))) == (0, 0)
+
+
+def test_a_full_frame_has_no_boundary_inherited_from_davis() -> None:
+    full, empty = drawn("####", "####"), drawn("....", "....")
+    assert f(full, empty) == 1.0
+    assert j(full, empty) == 0.0
+
+
+def test_mirroring_may_change_f_inherited_from_davis() -> None:
+    truth, prediction = drawn(".....", "....#", "....."), drawn("..#..", ".....", ".....")
+    assert f(truth, prediction) != f(truth[:, ::-1], prediction[:, ::-1])
+
+
+def test_the_corner_pixel_has_three_boundary_pixels_inherited_from_davis() -> None:
+    mask = drawn("....", "....", "...#")
+    assert Region(stack_of(mask)).boundary_size.tolist() == [3]
+
+
+shapes = st.tuples(st.integers(1, 40), st.integers(1, 150))
+
+
+def masks(shape: Any) -> Any:
+    """Noise, or a box: real masks are smooth, edge cases are not."""
+
+    @st.composite
+    def box(draw: Any) -> Any:
+        mask = np.zeros(shape, bool)
+        y, x = draw(st.integers(0, shape[0])), draw(st.integers(0, shape[1]))
+        mask[y : y + draw(st.integers(0, shape[0])), x : x + draw(st.integers(0, shape[1]))] = True
+        return mask
+
+    return st.one_of(box(), hnp.arrays(bool, shape))
+
+
+pairs = shapes.flatmap(lambda shape: st.tuples(masks(shape), masks(shape)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(pairs)
+def test_it_equals_the_plain_formulas(pair: Any) -> None:
+    truth, prediction = pair
+    assert j(truth, prediction) == pytest.approx(reference.region_similarity(truth, prediction), abs=EXACT)
+    assert f(truth, prediction) == pytest.approx(reference.boundary_similarity(truth, prediction), abs=EXACT)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pairs)
+def test_swapping_truth_and_prediction_changes_nothing(pair: Any) -> None:
+    truth, prediction = pair
+    assert j(truth, prediction) == j(prediction, truth)
+    assert f(truth, prediction) == pytest.approx(f(prediction, truth), abs=EXACT)
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes.flatmap(masks))
+def test_a_mask_agrees_with_itself(mask: Any) -> None:
+    assert (j(mask, mask), f(mask, mask)) == (1.0, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes.flatmap(lambda shape: st.lists(masks(shape), min_size=2, max_size=9)))
+def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
+    truth, prediction = frames, frames[1:] + frames[:1]
+    together = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), disk(reach(frames[0].shape)))
+    apart = joined([compared(*pair) for pair in zip(truth, prediction)])
+    for name in ("shared", "union", "truth_matched", "prediction_matched", "truth_boundary"):
+        assert getattr(together, name).tolist() == getattr(apart, name).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes.flatmap(lambda shape: st.tuples(masks(shape), masks(shape))), st.integers(0, 90))
+def test_any_radius_matches_by_distance(pair: Any, radius: int) -> None:
+    truth, prediction = pair
+    counts = compared(truth, prediction, disk(radius))
+    edges = [np.argwhere(reference.boundary(mask)) for mask in pair]
+    if len(edges[0]) and len(edges[1]):
+        square = ((edges[0][:, None] - edges[1][None]) ** 2).sum(axis=2)
+        assert counts.truth_matched[0] == (square.min(axis=1) <= radius * radius).sum()
+        assert counts.prediction_matched[0] == (square.min(axis=0) <= radius * radius).sum()
+
+
+@settings(max_examples=40, deadline=None)
+@given(pairs, st.floats(0.3, 12).filter(lambda radius: radius != int(radius)))
+def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float) -> None:
+    offsets = {(dy, dx) for dx, low, high in fractional_disk(radius) for dy in range(low, high + 1)}
+    truth, prediction = (reference.boundary(mask) for mask in pair)
+    counts = compared(*pair, fractional_disk(radius))
+    targets = set(map(tuple, np.argwhere(truth)))
+    expected = sum(any((y + dy, x + dx) in targets for dy, dx in offsets) for y, x in np.argwhere(prediction))
+    if truth.any() and prediction.any():
+        assert counts.prediction_matched[0] == expected
+
+
+@given(shapes.flatmap(masks))
+def test_packing_loses_nothing(mask: Any) -> None:
+    stack = stack_of(mask)
+    whole = np.zeros((1, mask.shape[0], -(-mask.shape[1] // 64)), np.uint64)
+    whole[:, stack.top : stack.top + stack.words.shape[1], stack.left : stack.left + stack.words.shape[2]] = stack.words
+    assert (unpack(whole, mask.shape[1])[0] == mask).all()
+    assert stack.area[0] == mask.sum()
+
+
+def test_large_frames_reach_further_than_a_word() -> None:
+    truth, prediction = np.zeros((4320, 7680), bool), np.zeros((4320, 7680), bool)
+    truth[100, 100] = prediction[100, 171] = True
+    assert reach(truth.shape) == 71
+    assert f(truth, prediction) == 1.0
+    prediction[100, 171] = False
+    prediction[100, 173] = True
+    assert f(truth, prediction) < 1.0
+
+
+def test_an_object_that_is_nowhere_has_no_area() -> None:
+    assert nothing(3, (5, 5)).area.tolist() == [0, 0, 0]

@@ -1,0 +1,364 @@
+"""What Codabench's own unpacker answered, and what `check` says about the same bundles."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from segjudge.cli import main
+from segjudge.platforms.codabench.check import check
+from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from tests.data import CODABENCH
+
+ANSWERS = CODABENCH / "answers.jsonl"
+Config = dict[str, Any]
+
+
+def recorded() -> list[dict[str, Any]]:
+    if not ANSWERS.exists():
+        return []
+    return [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+
+
+def refusals(path: Path) -> list[BundleProblem]:
+    return [problem for problem in check(str(path)) if problem.severity == ERROR]
+
+
+@pytest.mark.skipif(not ANSWERS.exists(), reason="the recorded answers are not here")
+def test_all_recorded_bundles_are_there() -> None:
+    assert len(recorded()) == 48
+
+
+@pytest.mark.parametrize("answer", recorded(), ids=lambda answer: answer["change"])
+def test_check_refuses_what_codabench_refuses_in_its_words(answer: dict[str, Any]) -> None:
+    found = refusals(CODABENCH / answer["bundle"])
+    assert bool(found) != answer["accepted"], [str(problem) for problem in found]
+    if found:
+        assert found[0].quote.strip() == answer["answer"].strip()
+        assert found[0].location.startswith(("competition.yaml", str(CODABENCH)))
+
+
+CONFIG: Config = {
+    "version": 2,
+    "title": "Small",
+    "image": "logo.png",
+    "terms": "terms.md",
+    "docker_image": "codalab/codalab-legacy:py312",
+    "registration_auto_approve": True,
+    "pages": [{"title": "Overview", "file": "page.md"}],
+    "tasks": [{"index": 0, "name": "T", "scoring_program": "program.zip", "reference_data": "ref.zip"}],
+    "phases": [
+        {
+            "name": "P",
+            "start": "2026-01-01",
+            "end": "2036-01-01",
+            "tasks": [0],
+            "max_submissions_per_day": None,
+            "max_submissions": None,
+        }
+    ],
+    "leaderboards": [
+        {
+            "title": "Results",
+            "key": "main",
+            "submission_rule": "Force_Best",
+            "columns": [{"title": "A", "key": "a", "index": 0}, {"title": "B", "key": "b", "index": 1}],
+        }
+    ],
+}
+LOGO = Path(__file__).resolve().parents[3] / "logo.png"
+
+
+def zipped(path: Path, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A folder that Codabench takes and that nothing is wrong with."""
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    shutil.copy(LOGO, folder / "logo.png")
+    for name in ("terms.md", "page.md"):
+        (folder / name).write_text("text")
+    zipped(folder / "program.zip", {"metadata.yaml": "command: python3 s.py", "s.py": "import numpy\n"})
+    zipped(folder / "ref.zip", {"truth.txt": "1"})
+    (folder / "competition.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False))
+    return folder
+
+
+def change(folder: Path, edit: Callable[[Config], object]) -> None:
+    config = yaml.safe_load((folder / "competition.yaml").read_text())
+    edit(config)
+    (folder / "competition.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_nothing_is_wrong_with_a_good_bundle(bundle: Path) -> None:
+    assert check(str(bundle)) == []
+
+
+def phase(config: Config) -> Config:
+    found: Config = config["phases"][0]
+    return found
+
+
+def board(config: Config) -> Config:
+    found: Config = config["leaderboards"][0]
+    return found
+
+
+HARMFUL = {
+    "paths-outside": (5, lambda c: c.update(terms="/etc/hostname")),
+    "unknown-keys": (8, lambda c: c.update(leaderbords=[])),
+    "unread-keys": (8, lambda c: phase(c).update(max_submissions_per_person=3)),
+    "long-title": (9, lambda c: c.update(title="x" * 200)),
+    "default-image": (14, lambda c: c.pop("docker_image")),
+    "unknown-image": (14, lambda c: c.update(docker_image="somebody/image:1")),
+    "approval": (19, lambda c: c.pop("registration_auto_approve")),
+    "unused-task": (27, lambda c: c["tasks"].append({**c["tasks"][0], "index": 1})),
+    "empty-tasks": (32, lambda c: phase(c).update(tasks=[])),
+    "zone": (34, lambda c: phase(c).update(start="2026-01-01T12:00+05:00")),
+    "month-first": (35, lambda c: phase(c).update(start="01/02/2026")),
+    "end-before-start": (39, lambda c: phase(c).update(end="2025-01-01")),
+    "absent-limit": (40, lambda c: phase(c).pop("max_submissions")),
+    "over-the-cap": (41, lambda c: phase(c).update(execution_time_limit=3600)),
+    "several-tasks": (43, lambda c: (c["tasks"].append({**c["tasks"][0], "index": 1}), phase(c).update(tasks=[0, 1]))),
+    "second-board": (45, lambda c: c["leaderboards"].append({**board(c), "key": "other"})),
+    "add": (47, lambda c: board(c).pop("submission_rule")),
+    "precision": (51, lambda c: board(c)["columns"][0].update(precision=12)),
+    "primary-index": (53, lambda c: board(c).update(primary_index=7)),
+    "primary-hidden": (53, lambda c: board(c)["columns"][0].update(hidden=True)),
+    "all-hidden": (54, lambda c: [column.update(hidden=True) for column in board(c)["columns"]]),
+    "hidden": (58, lambda c: board(c)["columns"][1].update(hidden=True)),
+}
+
+
+@pytest.mark.parametrize(("rule", "edit"), HARMFUL.values(), ids=HARMFUL)
+def test_what_codabench_takes_and_is_harmful_is_a_warning(bundle: Path, rule: int, edit: Any) -> None:
+    change(bundle, edit)
+    found = check(str(bundle))
+    assert rule in [problem.rule for problem in found]
+    assert not refusals(bundle)
+    assert all(problem.location for problem in found)
+
+
+def test_an_unquoted_date_with_a_time_is_told(bundle: Path) -> None:
+    text = (bundle / "competition.yaml").read_text().replace("'2026-01-01'", "2026-01-01 12:30:00")
+    (bundle / "competition.yaml").write_text(text)
+    (problem,) = check(str(bundle))
+    assert problem.rule == 33
+    assert problem.location.startswith("competition.yaml:17:")
+
+
+PROGRAMS = {
+    "no-metadata": (25, {"s.py": ""}),
+    "no-command": (25, {"metadata.yaml": "name: x", "s.py": ""}),
+    "shell": (26, {"metadata.yaml": "command: python3 s.py && true", "s.py": ""}),
+    "no-script": (26, {"metadata.yaml": "command: python3 s.py"}),
+    "imports": (28, {"metadata.yaml": "command: python3 s.py", "s.py": "import torch\n"}),
+    "syntax": (28, {"metadata.yaml": "command: python3 s.py", "s.py": "def f(:\n"}),
+    "nested": (29, {"in/metadata.yaml": "command: python3 s.py", "in/s.py": ""}),
+}
+
+
+@pytest.mark.parametrize(("rule", "files"), PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program_that_cannot_run_is_told(bundle: Path, rule: int, files: dict[str, str]) -> None:
+    zipped(bundle / "program.zip", files)
+    assert rule in [problem.rule for problem in check(str(bundle))]
+    assert not refusals(bundle)
+
+
+def test_data_that_is_no_zip_is_told(bundle: Path) -> None:
+    (bundle / "ref.zip").write_text("no zip")
+    assert [problem.rule for problem in check(str(bundle))] == [6]
+
+
+COLUMNS = {
+    "never-written": (55, [("a",)]),
+    "without-a-column": (56, [("a", "b", "c")]),
+    "not-in-each-phase": (53, [("a", "b"), ("b",)]),
+}
+
+
+@pytest.mark.parametrize(("rule", "tasks"), COLUMNS.values(), ids=COLUMNS)
+def test_columns_are_compared_with_what_tasks_write(bundle: Path, rule: int, tasks: list[tuple[str, ...]]) -> None:
+    for index, keys in enumerate(tasks):
+        document = {"columns": [{"key": key} for key in keys]}
+        zipped(bundle / f"ref{index}.zip", {"task.json": json.dumps(document)})
+
+    def edit(config: Config) -> None:
+        first = config["tasks"][0]
+        config["tasks"] = [
+            {**first, "index": index, "reference_data": f"ref{index}.zip"} for index in range(len(tasks))
+        ]
+        phase(config)["tasks"] = list(range(len(tasks)))
+
+    change(bundle, edit)
+    assert rule in [problem.rule for problem in check(str(bundle))]
+
+
+def test_a_limit_below_that_of_the_task_is_told(bundle: Path) -> None:
+    document = {"columns": [{"key": "a"}, {"key": "b"}], "seconds": 480}
+    zipped(bundle / "ref.zip", {"task.json": json.dumps(document)})
+    change(bundle, lambda c: phase(c).update(execution_time_limit=300))
+    assert [problem.rule for problem in check(str(bundle))] == [41]
+
+
+def test_submissions_that_migrate_to_other_columns_are_told(bundle: Path) -> None:
+    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}]})})
+    zipped(bundle / "other.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
+
+    def edit(config: Config) -> None:
+        config["tasks"].append({**config["tasks"][0], "index": 1, "reference_data": "other.zip"})
+        later = {"start": "2036-01-02", "end": None, "tasks": [1], "auto_migrate_to_this_phase": True}
+        config["phases"].append({**phase(config), **later})
+
+    change(bundle, edit)
+    assert [problem.rule for problem in check(str(bundle))] == [42]
+
+
+def test_a_column_that_is_computed_and_written_is_told(bundle: Path) -> None:
+    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
+    change(bundle, lambda c: board(c)["columns"][1].update(computation="avg", computation_indexes=[0]))
+    assert [problem.rule for problem in check(str(bundle))] == [57]
+
+
+REFUSED = {
+    "a-list": (3, "[]", "'list' object has no attribute 'get'"),
+    "version": (4, "version: 3\n", "A suitable version could not be found"),
+    "no-version": (4, "title: x\n", "HTML pages could not be found in the yaml file"),
+}
+
+
+@pytest.mark.parametrize(("rule", "text", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str, words: str) -> None:
+    (bundle / "competition.yaml").write_text(text)
+    first = refusals(bundle)[0]
+    assert first.rule == rule
+    assert words in first.quote
+
+
+def question(selection: object, name: str = "q") -> Config:
+    """A fact sheet of one question."""
+    kind = {"key": name, "type": "select", "title": "Q", "is_required": "true", "is_on_leaderboard": "false"}
+    return {name: {**kind, "selection": selection}}
+
+
+ODD: dict[str, tuple[int, Any]] = {
+    "a-list-as-a-task": (32, lambda c: phase(c).update(tasks=[[0]])),
+    "a-list-as-a-key": (48, lambda c: board(c)["columns"][0].update(key=["a"])),
+    "a-path-that-none-can-be": (10, lambda c: c.update(image="a\0b")),
+    "a-path-of-half-a-character": (10, lambda c: c.update(image="\ud800")),
+    "data-of-half-a-character": (24, lambda c: c["tasks"][0].update(reference_data="\ud800")),
+    "a-number-of-columns": (48, lambda c: board(c).update(columns=2)),
+    "the-whole-machine": (24, lambda c: c["tasks"][0].update(reference_data="/")),
+    "the-whole-machine-by-dots": (24, lambda c: c["tasks"][0].update(reference_data="../" * 40)),
+    "data-that-none-can-be": (24, lambda c: c["tasks"][0].update(reference_data="a\0b")),
+    **{
+        f"fact-sheet-{name}": (18, lambda c, value=value: c.update(fact_sheet=question(value)))
+        for name, value in {
+            "inf": float("inf"), "nan": float("nan"), "in-a-list": [1, [float("-inf")]], "in-a-key": {"\0": 1},
+            "nul": "a\0b", "surrogate": "\ud800",
+        }.items()
+    },
+    "nul-in-the-name-of-a-question": (18, lambda c: c.update(fact_sheet=question("", "q\0"))),
+    "a-half-character": (9, lambda c: c.update(title="a\udc00")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "edit"), ODD.values(), ids=ODD)
+def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: int, edit: Any) -> None:
+    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
+    change(bundle, edit)
+    assert rule in [problem.rule for problem in refusals(bundle)]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("page.md", "pages: content: Null characters are not allowed.\n\n"),
+        ("terms.md", "terms: Null characters are not allowed.\n"),
+    ],
+)
+def test_a_text_with_a_nul_character_is_refused(bundle: Path, name: str, words: str) -> None:
+    (bundle / name).write_text("one\ntwo\0")
+    (problem,) = refusals(bundle)
+    assert (problem.quote, "in line 2" in problem.found) == (words, True)
+
+
+ADDRESSES = {
+    "taken": ["a@b.de", "a@bücher.de", "a@例え.jp", "A.b+c@localhost", "a@[127.0.0.1]", "a@[::1]", '"a+b"@c.de', ""],
+    "refused": [
+        "a",
+        "a@",
+        "@b.de",
+        "a@b",
+        "ä@b.de",
+        "a@b..de",
+        "a@-b.de",
+        "a@[b]",
+        "a b@c.de",
+        "a@b.de@",
+        "a@ü.",
+        "a@ü",
+    ],
+}
+
+
+@pytest.mark.parametrize(("answer", "address"), [(key, one) for key, many in ADDRESSES.items() for one in many])
+def test_addresses_are_taken_as_django_takes_them(bundle: Path, answer: str, address: str) -> None:
+    change(bundle, lambda c: c.update(contact_email=address))
+    assert [problem.quote for problem in refusals(bundle)] == (
+        ["contact_email: Enter a valid email address.\n"] if answer == "refused" else []
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_config_that_is_a_folder_is_refused(bundle: Path, tmp_path: Path, packed: bool) -> None:
+    (bundle / "competition.yaml").unlink()
+    (bundle / "competition.yaml").mkdir()
+    path = tmp_path / "bundle.zip"
+    zipped(path, {"competition.yaml/": ""})
+    (problem,) = refusals(path if packed else bundle)
+    assert (problem.rule, problem.found) == (1, "is a folder")
+    assert "[Errno 21] Is a directory" in problem.quote
+
+
+CODALAB: dict[str, Callable[[Config], object]] = {
+    "whole": lambda c: None,
+    "no phases": lambda c: c.pop("phases"),
+    "no leaderboard": lambda c: c.pop("leaderboard"),
+    "version 1": lambda c: c.update(version=1),
+    "no version": lambda c: c.pop("version"),
+    "pages that are not there": lambda c: c["html"].update(overview="lost.html"),
+}
+
+
+@pytest.mark.parametrize("edit", CODALAB.values(), ids=CODALAB)
+def test_a_bundle_of_codalabs_is_not_judged(bundle: Path, edit: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    html, board = {"overview": "page.md", "terms": "terms.md"}, {"leaderboards": {}, "columns": {}}
+    config: Config = {"version": 1.5, "title": "T", "html": html, "phases": {}, "leaderboard": board}
+    edit(config)
+    (bundle / "competition.yaml").write_text(yaml.safe_dump(config))
+    for command in ("check", "push", "run"):
+        assert (
+            main([command, "--platform", "codabench", "--bundle", str(bundle), *["--dry-run"] * (command == "push")])
+            == 2
+        )
+        said = capsys.readouterr()
+        assert "is a bundle of CodaLab's" in said.err
+        assert "accept" not in said.out
+
+
+def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bundle.zip").write_text("no zip")
+    assert [problem.quote for problem in refusals(tmp_path / "bundle.zip")] == ["Bad zip file uploaded."]

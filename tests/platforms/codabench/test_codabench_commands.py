@@ -1,0 +1,142 @@
+"""`run`, `build` and `check` with `--platform codabench`, as a host types them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from segjudge.cli import main
+from tests.data import CODABENCH
+
+ROOT = Path(__file__).resolve().parents[3]
+PLATFORM = ["--platform", "codabench"]
+SHARED = pytest.mark.skipif(not CODABENCH.exists(), reason="the recorded bundles are not here")
+
+
+def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", *PLATFORM, "--bundle", str(ROOT), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "instances-dev.zip", "sequences-dev.zip", "sequences-test.zip",
+    ]  # fmt: skip
+    assert "sequences-dev, sequences-test, instances-dev: max_submissions_per_month is left out" in said.err
+    assert "(" in said.out
+    assert "kB): sequences-dev" in said.out
+
+
+def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *PLATFORM, "--bundle", str(ROOT)]) == 0
+    out = capsys.readouterr().out
+    assert "Codabench would accept sequences-test.zip" in out
+    assert "test-hard: J&F-Mean" in out
+    assert "1. sharp.json" in out
+    assert out.count(": Finished in") == 9
+
+
+@pytest.mark.long
+def test_check_scores_the_samples_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *PLATFORM, "--strict", "--bundle", str(ROOT)]) == 0
+    assert capsys.readouterr().out.count("Codabench would accept this bundle.") == 3
+
+
+@SHARED
+def test_check_of_a_foreign_bundle_says_line_remedy_and_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *PLATFORM, str(CODABENCH / "overlap.zip")]) == 3
+    out = capsys.readouterr().out
+    assert "competition.yaml:22:3: error: phases[1].start: starts at" in out
+    assert "Codabench: Phases must be sequential. Phase: Qstarts before Phase: P has ended" in out
+    assert "Codabench would refuse this bundle." in out
+
+
+@SHARED
+def test_a_folder_is_checked_as_the_zip_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile(CODABENCH / "baseline.zip") as archive:
+        archive.extractall(tmp_path)
+    assert main(["check", *PLATFORM, "--bundle", str(tmp_path)]) == 0
+    folder = capsys.readouterr().out.replace(tmp_path.name, "baseline.zip")
+    assert main(["check", *PLATFORM, str(CODABENCH / "baseline.zip")]) == 0
+    assert folder == capsys.readouterr().out
+    assert main(["check", *PLATFORM, str(tmp_path / "competition.yaml")]) == 0
+
+
+@SHARED
+def test_check_answers_programs_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *PLATFORM, "--json", str(CODABENCH / "no_tasks.zip")]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["accepted"], document["refused"]) == (False, True)
+    row = next(row for row in document["findings"] if row["refused"])
+    assert (row["bundle"], row["rule"], row["codabench"]) == ("no_tasks.zip", 20, "No tasks listed in this competition")
+    assert "evalai" not in row
+
+
+def competition(folder: Path, program: str) -> Path:
+    """A foreign bundle with a solution, whose program is given."""
+    (folder / "page.md").write_text("text")
+    (folder / "logo.png").write_bytes((ROOT / "logo.png").read_bytes())
+    for name, files in {
+        "program.zip": {"metadata.yaml": "command: python3 s.py $output", "s.py": program},
+        "ref.zip": {"truth.txt": "1"},
+        "solution.zip": {"answer.txt": "1"},
+    }.items():
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            for member, text in files.items():
+                archive.writestr(member, text)
+    config = {
+        "version": 2, "title": "T", "image": "logo.png", "terms": "page.md", "pages": [],
+        "docker_image": "codalab/codalab-legacy:py312", "registration_auto_approve": True,
+        "tasks": [{"index": 0, "name": "T", "scoring_program": "program.zip", "reference_data": "ref.zip"}],
+        "solutions": [{"index": 0, "tasks": [0], "path": "solution.zip"}],
+        "phases": [{"name": "P", "start": "2026-01-01", "tasks": [0], "max_submissions_per_day": 5, "max_submissions": 9}],
+        "leaderboards": [{
+            "title": "R", "key": "r", "submission_rule": "Force_Best",
+            "columns": [{"title": "A", "key": "a", "index": 0}, {"title": "B", "key": "b", "index": 1}],
+        }],
+    }  # fmt: skip
+    (folder / "competition.yaml").write_text(yaml.safe_dump(config))
+    return folder
+
+
+WRITE = "import sys, json\njson.dump({}, open(sys.argv[1] + '/scores.json', 'w'))\n"
+TRIALS = {
+    "right": ("{'a': 0.5, 'b': 1}", "1. solution.zip"),
+    "a-column-is-missing": ("{'a': 0.5}", "b is not written, and an empty column may rank first"),
+    "no-number": ("{'a': 'x', 'b': 1}", "a is 'x', which is lost with all after it"),
+    "no-column": ("{'a': 1, 'b': 1, 'c': 1}", "c is written, and no column has that key"),
+}
+
+
+@pytest.mark.parametrize(("scores", "words"), TRIALS.values(), ids=TRIALS)
+def test_run_scores_a_foreign_bundles_solutions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scores: str, words: str
+) -> None:
+    folder = competition(tmp_path, WRITE.format(scores))
+    assert main(["run", *PLATFORM, "--bundle", str(folder)]) == 0
+    assert words in capsys.readouterr().out
+
+
+def test_run_says_that_stderr_is_read_by_participants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = WRITE.format("{'a': 0.5, 'b': 1}") + "print('noise', file=sys.stderr)\n"
+    assert main(["run", *PLATFORM, "--bundle", str(competition(tmp_path, program))]) == 0
+    assert "stderr, which participants read, says 'noise'" in capsys.readouterr().out
+
+
+def test_a_bundle_whose_scorers_are_not_ours_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "evaluation_script").mkdir()
+    (tmp_path / "evaluation_script" / "main.py").write_text("def evaluate(): pass\n")
+    (tmp_path / "challenge_config.yaml").write_text("title: x\n")
+    assert main(["build", *PLATFORM, "--bundle", str(tmp_path)]) == 3
+    assert "has scorers of its own" in capsys.readouterr().err
+
+
+def test_a_platform_that_is_not_known_is_a_mistake_of_usage() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--platform", "elsewhere"])
+    assert ended.value.code == 2

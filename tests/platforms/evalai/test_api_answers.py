@@ -1,0 +1,162 @@
+"""Whatever an API answers where a worker expects a row, it is a sound row or one kind of error."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from segjudge.platforms.evalai.client import ApiError, Client
+from segjudge.platforms.evalai.jobs import Jobs, QueueMessage
+from segjudge.platforms.evalai.result_shapes import labels_of, number_of, submission_of
+from tests.hostile_network import GARBAGE, WEIRD
+from tests.platforms.evalai.test_client import TOKEN, Odd
+
+SUBMISSION = {
+    "id": 7, "challenge_phase": 3, "status": "submitted", "rerun_resumed_at": None, "started_at": None,
+    "submitted_at": "2026-01-01T00:00:00.000000Z", "input_file": "https://files.example/x", "submission_input_file": None,
+    "method_name": "m", "submission_metadata": [], "job_name": [],
+}  # fmt: skip
+PHASE = {"id": 3, "codename": "dev", "disable_logs": False, "config_id": 1}
+SPLIT = {"id": 1, "challenge_phase": 3, "dataset_split": 1, "leaderboard_schema": {"labels": ["J"]}}
+CHALLENGE = {"id": 1, "title": "T", "remote_evaluation": True, "is_docker_based": False}
+MESSAGE = {"body": {"submission_pk": "7", "phase_pk": "3", "challenge_pk": "1"}, "receipt_handle": "h"}
+SAID = {"success": "yes"}
+
+#: A call, its true answer, and what has to hold for whatever it returns.
+CALLS: dict[str, tuple[Callable[[Jobs], Any], Any, Callable[[Any], bool]]] = {
+    "receive": (
+        lambda jobs: jobs.receive(),
+        MESSAGE,
+        lambda found: found is None or (isinstance(found.handle, str) and 0 <= found.submission < 1 << 62),
+    ),
+    "submission": (lambda jobs: jobs.submission(7), SUBMISSION, lambda row: is_sound(row) and row["id"] == 7),
+    "begin": (lambda jobs: jobs.begin(7, "name"), SUBMISSION, lambda _none: True),
+    "finish": (lambda jobs: jobs.finish(7, 3, []), SAID, lambda _none: True),
+    "fail": (lambda jobs: jobs.fail(7, 3, stderr="x"), SAID, lambda _none: True),
+    "delete": (lambda jobs: jobs.delete(QueueMessage(None, "h")), SAID, lambda _none: True),
+    "all": (lambda jobs: jobs.all_submissions(), [SUBMISSION, SUBMISSION], lambda rows: all(map(is_sound, rows))),
+    "phases": (
+        lambda jobs: jobs.phases(),
+        [PHASE, PHASE],
+        lambda rows: all(0 < row["id"] < 1 << 62 and isinstance(row["codename"], str) for row in rows),
+    ),
+    "splits": (
+        lambda jobs: jobs.splits(),
+        [SPLIT, SPLIT],
+        lambda rows: all(isinstance(labels_of(row), (list, type(None))) for row in rows),
+    ),
+    "challenge": (lambda jobs: jobs.challenge(), CHALLENGE, lambda row: 0 < row["id"] < 1 << 62),
+}
+
+
+def is_sound(row: dict[str, Any]) -> bool:
+    numbers = all(isinstance(row[key], int) and 0 < row[key] < 1 << 62 for key in ("id", "challenge_phase"))
+    return numbers and isinstance(row["status"], str) and isinstance(row.get("rerun_resumed_at"), (str, type(None)))
+
+
+def mutations(answer: Any) -> Iterator[bytes]:
+    """The answer with each of its values missing or of another kind, and whole answers that are none."""
+    yield from GARBAGE
+    for value in WEIRD:
+        yield json.dumps(value).encode()
+        yield json.dumps([value]).encode()
+    row = answer[0] if isinstance(answer, list) else answer
+    for path in paths(row):
+        for value in (*WEIRD, KeyError):
+            changed = copy.deepcopy(answer)
+            inner = changed[0] if isinstance(changed, list) else changed
+            for key in path[:-1]:
+                inner = inner[key]
+            if value is KeyError:
+                del inner[path[-1]]
+            else:
+                inner[path[-1]] = value
+            yield json.dumps(changed).encode()
+
+
+def paths(row: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(row, dict):
+        for key, value in row.items():
+            yield (*before, key)
+            yield from paths(value, (*before, key))
+
+
+@pytest.fixture(scope="module")
+def odd() -> Iterator[Odd]:
+    made = Odd()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CALLS)
+def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> None:
+    call, answer, holds = CALLS[name]
+    jobs = Jobs(Client(odd.address, TOKEN), 1, "queue", lambda _seconds: True)  # a sleep that is over: one try each
+    taken = refused = 0
+    for body in mutations(answer):
+        odd.says(body)
+        try:
+            found = call(jobs)
+        except ApiError as error:
+            assert error.transient, f"{error}: {body[:200]!r}"
+            refused += 1
+        else:
+            assert holds(found), body[:200]
+            taken += 1
+    assert refused > 10
+    odd.says(answer)
+    assert holds(call(jobs)), "and the true answer is taken"
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(7, 7), ("7", 7), (0, 0), (-1, 0), ("-1", 0), (True, 0), (7.0, 0), (10**30, 0), ("9" * 30, 0), ("1_0", 0), (" 7", 0), ("७", 0), (1 << 62, 0), ((1 << 62) - 1, (1 << 62) - 1), (None, 0), ({}, 0), ("", 0)],
+    ids=repr,
+)  # fmt: skip
+def test_a_key_is_a_number_that_a_database_has(value: Any, number: int) -> None:
+    assert number_of(value) == number
+
+
+@pytest.mark.parametrize("resumed", ["x", "", "2026", 5, {}, "9999-99-99T00:00:00Z", "2" * 10**6])
+def test_a_moment_that_is_none_is_not_the_beginning_of_new_work(resumed: Any) -> None:
+    assert submission_of({**SUBMISSION, "rerun_resumed_at": resumed}) is None
+
+
+def test_a_server_asks_for_no_more_patience_than_two_minutes(odd: Odd) -> None:
+    odd.says({"error": "x"}, 429)
+    odd.headers = {"Retry-After": "99999"}
+    try:
+        with pytest.raises(ApiError) as raised:
+            Client(odd.address, TOKEN).call("GET", "/x")
+    finally:
+        odd.headers = {}
+    assert raised.value.wait == 120
+
+
+def test_one_clock_that_lies_moves_nothing(odd: Odd) -> None:
+    client = Client(odd.address, TOKEN)
+    odd.says({})
+    for _ in range(3):
+        client.call("GET", "/x")
+    client._note_time("Sun, 01 Jan 2999 00:00:00 GMT")
+    assert abs(client.now() - time.time()) < 100
+
+
+def test_a_refusal_of_100_mb_costs_one(odd: Odd) -> None:
+    odd.says(b"x" * (100 << 20), 500, "text/plain")
+    with pytest.raises(ApiError, match="answers 500"):
+        Client(odd.address, TOKEN).call("GET", "/x")
+
+
+def test_an_answer_that_would_fill_the_memory_is_not_parsed(odd: Odd) -> None:
+    odd.says(b"[" + b"[]," * (1 << 20) + b"[]]")
+    with pytest.raises(ApiError) as raised:
+        Client(odd.address, TOKEN).call("GET", "/x")
+    assert raised.value.transient

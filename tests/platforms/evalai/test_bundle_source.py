@@ -1,0 +1,131 @@
+"""Where a bundle is, of which kind it is, and whose phases are read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.phases import PHASES
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
+from segjudge.system.errors import UsageError
+from tests.builders import ROOT, zipped
+
+ONE_PHASE = """
+from .scoring import Phase, PhaseSplit
+
+PHASES = (Phase("only", "annotations/only.zip", (PhaseSplit("val", "davis2017", ("J-Mean",)),)),)
+"""
+
+
+def bundle(folder: Path, script: dict[str, str], config: str = "challenge_config.yaml") -> Path:
+    (folder / "evaluation_script").mkdir(parents=True)
+    (folder / config).write_text("title: x\n")
+    for name, text in script.items():
+        (folder / "evaluation_script" / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return bundle(tmp_path / "small", {"phases.py": ONE_PHASE})
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    return bundle(tmp_path / "foreign", {"__init__.py": "", "main.py": "", "phases.py": ""}, "challenge_config.yml")
+
+
+def test_a_checkout_has_all_our_scorers() -> None:
+    found = find_bundle(str(ROOT))
+    assert (found.root, found.kind, found.phases()) == (str(ROOT), BundleKind.FORK, PHASES)
+
+
+def test_phases_are_those_of_the_bundle_itself(small: Path, tmp_path: Path) -> None:
+    assert find_bundle(str(small)).kind is BundleKind.SMALL
+    assert [phase.codename for phase in find_bundle(str(small)).phases()] == ["only"]
+    fork = tmp_path / "fork"
+    fork.mkdir()
+    shutil.copytree(ROOT / "evaluation_script", fork / "evaluation_script")
+    shutil.copy(ROOT / "challenge_config.yaml", fork)
+    (fork / "evaluation_script/phases.py").write_text(ONE_PHASE)
+    assert find_bundle(str(fork)).kind is BundleKind.FORK
+    built = find_bundle(build(str(fork), str(tmp_path / "b.zip"), lenient=True).path)
+    assert (built.kind, [phase.codename for phase in built.phases()]) == (BundleKind.FORK, ["only"])
+
+
+def test_any_other_bundle_is_foreign_and_has_no_phases_of_ours(foreign: Path) -> None:
+    for path in (foreign, foreign / "challenge_config.yml"):
+        found = find_bundle(str(path))
+        assert (found.root, found.kind, found.config_name) == (str(foreign), BundleKind.FOREIGN, "challenge_config.yml")
+        with pytest.raises(HostError, match="has scorers of its own"):
+            found.phases()
+
+
+@pytest.mark.parametrize("data", [b"", b"no zip", zipped({"evaluation_script.zip": b"PK"}), zipped({"a/b": b""})])
+def test_a_zip_that_cannot_be_read_is_left_to_check(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "b.zip").write_bytes(data)
+    found = find_bundle(str(tmp_path / "b.zip"))
+    assert (found.kind, found.archive) == (BundleKind.FOREIGN, str(tmp_path / "b.zip"))
+
+
+def test_the_folder_one_stands_in_comes_first(small: Path, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv(BUNDLE, str(ROOT))
+    monkeypatch.chdir(small)
+    assert find_bundle().root == str(small)
+    monkeypatch.chdir(tmp_path)
+    assert find_bundle().root == str(ROOT)
+    monkeypatch.setenv(BUNDLE, str(small))
+    assert find_bundle().root == str(small)
+
+
+def test_a_zip_belongs_to_the_bundle_in_which_it_lies(small: Path, tmp_path: Path) -> None:
+    (small / "dist").mkdir()
+    for folder, root in ((small / "dist", small), (small, small), (tmp_path, tmp_path)):
+        (folder / "built.zip").write_bytes(zipped({}))
+        assert find_bundle(str(folder / "built.zip")).root == str(root)
+
+
+def test_what_is_no_bundle_is_said_so(small: Path, tmp_path: Path) -> None:
+    (small / "config.yaml").write_text("")
+    (small / "challenge_config.yml").write_text("")
+    for path, words in (
+        (tmp_path / "none", "there is no such file or folder"),
+        (tmp_path, f"holds no challenge_config.yaml; there is one in {tmp_path / 'small'}"),
+        (small, "holds challenge_config.yaml and challenge_config.yml, and EvalAI takes one"),
+        (small / "config.yaml", "EvalAI reads challenge_config.yaml alone"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            find_bundle(str(path))
+
+
+def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsys: Any) -> None:
+    assert main(["check", str(small), "--bundle", str(foreign)]) == 2
+    assert "are two bundles; name one" in capsys.readouterr().err
+    assert main(["check", str(small), "--bundle", f"{small}/.", "--quick"]) == 3
+    assert "ERROR: There is no key for dataset splits." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("PHASES = (", "phases.py, line 1: SyntaxError"),
+        ("\n\nPHASES = 1 / 0", "phases.py, line 3: ZeroDivisionError"),
+        ("from .nothing import X", "phases.py, line 1: ModuleNotFoundError"),
+        ("x = 1", "PHASES is not a tuple of phases"),
+        ("PHASES = ()", "PHASES is not a tuple of phases"),
+        ("PHASES = 3", "PHASES is not a tuple of phases"),
+        ("raise SystemExit(0)", "phases.py, line 1: SystemExit"),
+        ("# coding: none-such\n", "phases.py, line 1: SyntaxError"),
+        ("PHASES = \0", "phases.py, line 1: "),
+    ],
+)
+def test_a_mistake_in_phases_is_a_sentence(text: str, words: str, small: Path) -> None:
+    (small / "evaluation_script/phases.py").write_text(text)
+    with pytest.raises(HostError, match=words):
+        find_bundle(str(small)).phases()

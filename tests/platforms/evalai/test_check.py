@@ -1,0 +1,766 @@
+"""Each rule by which EvalAI rejects a bundle has a bundle that breaks it."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import io
+import re
+import shutil
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring.phase import Notify
+from segjudge.platforms.evalai.bundle import agreement, script_rules
+from segjudge.platforms.evalai.bundle.build import build, files_named, read_config
+from segjudge.platforms.evalai.bundle.check import check, refusal
+from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.evalai.bundle.server_state import (
+    ServerState,
+    load_state,
+    save_state,
+    state_after_push,
+    state_path,
+)
+from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
+from tests.builders import ROOT, zipped
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(build(str(ROOT), str(tmp_path_factory.mktemp("dist") / "challenge_config.zip")).path)
+
+
+def changed(
+    bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: ServerState | None = None
+) -> list[BundleProblem]:
+    """The problems of a bundle with another config or other files."""
+    with zipfile.ZipFile(bundle) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    config = yaml.safe_load(content["challenge_config.yaml"])
+    if change is not None:
+        returned = change(config)
+        content["challenge_config.yaml"] = yaml.safe_dump(config if returned is None else returned).encode()
+    content.update(files or {})
+    path = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            if data is not None:
+                archive.writestr(name, data)
+    return check(str(path), state)
+
+
+def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:
+    assert [str(problem) for problem in check(str(bundle))] == []
+
+
+def test_the_same_files_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    assert Path(build(str(ROOT), str(tmp_path / "again.zip")).path).read_bytes() == bundle.read_bytes()
+
+
+def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        names = set(archive.namelist())
+        with zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as script:
+            shown = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
+            assert {name for name in script.namelist() if "/" not in name} == shown
+    assert names == {"challenge_config.yaml", "evaluation_script.zip", *files_named(read_config(str(ROOT)))}
+
+
+def test_config_and_phases_agree() -> None:
+    config = read_config(str(ROOT))
+    labels = {board["id"]: board["schema"]["labels"] for board in config["leaderboard"]}
+    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
+    for phase, configured in zip(PHASES, config["challenge_phases"]):
+        assert (phase.codename, phase.annotations) == (configured["codename"], configured["test_annotation_file"])
+        rows = [row for row in config["challenge_phase_splits"] if row["challenge_phase_id"] == configured["id"]]
+        assert [splits[row["dataset_split_id"]] for row in rows] == [shown.codename for shown in phase.splits]
+        for row, shown in zip(rows, phase.splits):
+            assert labels[row["leaderboard_id"]] == list(shown.metrics)
+
+
+def put(*path: Any, value: Any) -> Any:
+    """A change that sets (or with None removes) a value in the config."""
+
+    def change(config: Any) -> None:
+        for step in path[:-1]:
+            config = config[step]
+        if value is None:
+            del config[path[-1]]
+        else:
+            config[path[-1]] = None if value is NULL else value
+
+    return change
+
+
+def twice(block: str) -> Any:
+    return lambda config: config[block].append(copy.deepcopy(config[block][0]))
+
+
+def dated(value: Any) -> Any:
+    return lambda config: config.update(start_date=value, end_date=value)
+
+
+def attribute(kind: str) -> dict[str, str]:
+    return {"name": "x", "description": "x", "type": kind}
+
+
+def prize(rank: Any, amount: Any = "10EUR") -> dict[str, Any]:
+    return {"rank": rank, "amount": amount, "description": "x"}
+
+
+def without_limits(config: Any) -> None:
+    del config["challenge_phases"][0]["max_submissions"]
+    del config["challenge_phases"][0]["max_submissions_per_month"]
+
+
+def drop(config: Any, row: int) -> None:
+    del config["challenge_phase_splits"][row]
+
+
+def without(block: str, index: int) -> Any:
+    return lambda config: config.update({block: [item for k, item in enumerate(config[block]) if k != index]})
+
+
+NULL = object()
+EVALAI = "https://eval.ai"
+LATE = datetime.datetime(2037, 1, 1)
+PHASE, BOARD, SPLIT, ROW = (
+    ("challenge_phases", 0),
+    ("leaderboard", 0),
+    ("dataset_splits", 0),
+    ("challenge_phase_splits", 0),
+)
+SCHEMA = (*BOARD, "schema")
+
+ATTRIBUTES = (*PHASE, "submission_meta_attributes")
+TEXTS = ["description", "evaluation_details", "terms_and_conditions", "submission_guidelines"]
+CRASH = "error 500"
+
+#: The server's rules by their number: a change that breaks it, and words of what is said.
+BROKEN = [
+    pytest.param(8, put("title", value=None), "Please add the challenge title", id="8"),
+    pytest.param(8, put("title", value=2026), CRASH, id="8-number"),
+    pytest.param(8, put("description", value=7), CRASH, id="8-text-number"),
+    pytest.param(8, put("evaluation_script", value=7), CRASH, id="8-script-number"),
+    pytest.param(10, put("description", value=None), "Please add the challenge description", id="10"),
+    pytest.param(11, put("evaluation_details", value=None), "Please add the evaluation details", id="11"),
+    pytest.param(12, put("terms_and_conditions", value=None), "Please add the terms and conditions.", id="12"),
+    pytest.param(13, put("submission_guidelines", value=None), "Please add the submission guidelines.", id="13"),
+    *[pytest.param(14, put(key, value="../x.html"), f"Invalid file path for {key}.", id=f"14-{key}") for key in TEXTS],
+    *[
+        pytest.param(15, put(key, value="x.html"), f"File at path {key} not found. Please specify", id=f"15-{key}")
+        for key in TEXTS
+    ],
+    pytest.param(16, put("description", value="logo.png"), "File description is not a HTML file.", id="16"),
+    pytest.param(17, put("evaluation_script", value=None), "There is no key for the evaluation script", id="17"),
+    pytest.param(18, put("evaluation_script", value="evaluation_script"), "Please pass in a zip file", id="18"),
+    pytest.param(19, put("evaluation_script", value="other.zip"), "No evaluation script is present", id="19"),
+    pytest.param(20, put("start_date", value=None), "Please add the start_date and end_date.", id="20"),
+    pytest.param(21, put("start_date", value=LATE), "Start date cannot be greater than end date.", id="21"),
+    pytest.param(22, put("start_date", value="2026-01-01 00:00:00"), "of two kinds", id="22-one-quoted"),
+    pytest.param(22, put("start_date", value=datetime.date(2026, 1, 1)), "of two kinds", id="22-one-date"),
+    pytest.param(
+        24,
+        put("title", value="x" * 101),
+        "{'title': [ErrorDetail(string='Ensure this field has no more than 100 characters.', code='max_length')]}",
+        id="24-title",
+    ),
+    pytest.param(24, put("image", value="nowhere.png"), "The submitted data was not a file.", id="24-image"),
+    pytest.param(24, put("image", value="templates/description.html"), "was not a file", id="24-image-kind"),
+    pytest.param(24, put("worker_python_version", value="3.10"), '"3.10" is not a valid choice.', id="24-python"),
+    pytest.param(24, put("worker_python_version", value=3.1), '"3.1" is not a valid choice.', id="24-python-float"),
+    pytest.param(24, put("worker_image_url", value="me/image"), "worker_image_url must be", id="24-worker-image"),
+    pytest.param(24, put("published", value="perhaps"), "Must be a valid boolean.", id="24-flag"),
+    pytest.param(24, put("max_team_members", value="many"), "A valid integer is required.", id="24-number"),
+    pytest.param(24, put("max_team_members", value=-1), "greater than or equal to 0.", id="24-negative"),
+    pytest.param(24, put("published", value=NULL), "This field may not be null.", id="24-null"),
+    pytest.param(
+        24, put("allowed_email_domains", value="x.org"), 'Expected a list of items but got type "str".', id="24-list"
+    ),
+    pytest.param(24, put("max_team_members", value=2**31), "less than or equal to 2147483647.", id="24-large"),
+    pytest.param(24, put("title", value="a\0b"), "Null characters are not allowed.", id="24-null-character"),
+    pytest.param(24, put("forum_url", value="nowhere"), "Enter a valid URL.", id="24-url"),
+    pytest.param(24, dated(datetime.date(2026, 1, 1)), "Expected a datetime but got a date.", id="24-dates"),
+    pytest.param(24, dated("soon"), "Datetime has wrong format. Use one of these formats", id="24-no-dates"),
+    pytest.param(25, put("leaderboard", value=[]), "There is no key for the leaderboard", id="25"),
+    pytest.param(26, put(*BOARD, "id", value=None), "There is no leaderboard ID", id="26"),
+    pytest.param(27, put(*SCHEMA, value=None), "There is no leaderboard schema", id="27"),
+    pytest.param(28, put(*SCHEMA, "labels", value=None), "There is no 'labels' key", id="28"),
+    pytest.param(29, put(*SCHEMA, "default_order_by", value=None), "There is no 'default_order_by' key", id="29"),
+    pytest.param(30, put(*SCHEMA, "default_order_by", value="mAP"), "'mAP' in the schema for the leaderboard", id="30"),
+    pytest.param(31, put(*BOARD, "id", value="one"), "leaderboard with ID: one has the following schema", id="31"),
+    pytest.param(34, put("challenge_phases", value=[]), "No challenge phase key found", id="34"),
+    pytest.param(34, put("challenge_phases", value=["a"]), CRASH, id="34-no-mappings"),
+    pytest.param(35, put(*PHASE, "codename", value=None), "No codename found", id="35"),
+    pytest.param(36, twice("challenge_phases"), "Duplicate codename sequences-dev for phase Sequences", id="36"),
+    pytest.param(37, put(*PHASE, "description", value=None), "There is no key for description in phase", id="37"),
+    pytest.param(
+        37,
+        put(*PHASE, "description", value="x.html"),
+        "{'description': [ErrorDetail(string='This field may not be null.'",
+        id="37-file",
+    ),
+    pytest.param(38, put(*PHASE, "test_annotation_file", value="x.zip"), "No test annotation file found", id="38"),
+    pytest.param(39, put(*PHASE, "is_restricted_to_select_one_submission", value=True), "can't be 'True'", id="39"),
+    pytest.param(40, put(*PHASE, "end_date", value=None), "end_date in challenge phase 1", id="40"),
+    pytest.param(
+        40, put(*PHASE, "start_date", value=LATE), "greater than end date in challenge phase 1.", id="40-order"
+    ),
+    pytest.param(41, put(*ATTRIBUTES, value=[{"name": "x"}]), "phase 1: description, type", id="41"),
+    pytest.param(42, put(*ATTRIBUTES, value=[attribute("number")]), "for the attribute 'number' in", id="42"),
+    pytest.param(43, put(*ATTRIBUTES, value=[attribute("radio")]), "at least one option", id="43"),
+    pytest.param(44, put(*PHASE, "max_submissions_per_day", value="many"), "A valid integer is required.", id="44"),
+    pytest.param(44, put(*PHASE, "name", value=None), "This field is required.", id="44-name"),
+    pytest.param(
+        44,
+        without_limits,
+        "{'max_submissions_per_month': [ErrorDetail(string='This field may not be null.'",
+        id="44-limits",
+    ),
+    pytest.param(44, put(*PHASE, "codename", value="x" * 101), "more than 100 characters", id="44-codename"),
+    pytest.param(45, put(*PHASE, "id", value=None), CRASH, id="45"),
+    pytest.param(45, put(*PHASE, "test_annotation_file", value=7), CRASH, id="45-annotation"),
+    pytest.param(45, put(*PHASE, "end_date", value="2036-01-01 00:00:00"), "of two kinds", id="45-dates"),
+    pytest.param(47, put("dataset_splits", value=[]), "There is no key for dataset splits.", id="47"),
+    pytest.param(48, put(*SPLIT, "name", value=None), "There is no name for dataset split", id="48"),
+    pytest.param(49, put(*SPLIT, "codename", value=None), "There is no codename for dataset split", id="49"),
+    pytest.param(50, twice("dataset_splits"), "Duplicate codename dev for dataset split Development.", id="50"),
+    pytest.param(51, put(*SPLIT, "name", value="x" * 101), "Dataset split 1 has the following schema errors", id="51"),
+    pytest.param(52, put(*SPLIT, "id", value=None), CRASH, id="52"),
+    pytest.param(55, put("challenge_phase_splits", value=[]), "There is no key for challenge phase splits.", id="55"),
+    pytest.param(55, put("challenge_phase_splits", value=None), CRASH, id="55-missing"),
+    pytest.param(55, put(*ROW, "leaderboard_id", value=None), CRASH, id="55-item"),
+    pytest.param(
+        56,
+        twice("challenge_phase_splits"),
+        "Duplicate combinations of leaderboard_id 1, challenge_phase_id 1 and dataset_split_id 1",
+        id="56",
+    ),
+    pytest.param(57, put(*ROW, "visibility", value=None), "(phase_split: 1): visibility", id="57"),
+    pytest.param(58, put(*ROW, "leaderboard_id", value=9), "Invalid leaderboard id 9 found in", id="58-leaderboard"),
+    pytest.param(58, put(*ROW, "challenge_phase_id", value=9), "Invalid phased id 9 found in", id="58-phase"),
+    pytest.param(58, put(*ROW, "dataset_split_id", value="1"), "Invalid dataset split id 1 found in", id="58-split"),
+    pytest.param(59, put(*ROW, "visibility", value=4), '"4" is not a valid choice.', id="59"),
+    pytest.param(
+        59, put(*ROW, "leaderboard_decimal_precision", value=-1), "greater than or equal to 0", id="59-precision"
+    ),
+    pytest.param(64, put("tags", value=list("abcde")), "Tags are limited to 4.", id="64"),
+    pytest.param(65, put("domain", value="AL"), "Domain name is incorrect.", id="65"),
+    pytest.param(65, put("domain", value=NULL), "Domain name is incorrect.", id="65-null"),
+    pytest.param(66, put("prizes", value=[{"rank": 1}]), CRASH, id="66-amount"),
+    pytest.param(66, put("prizes", value=[prize(1), prize(1)]), "Duplicate rank 1 found", id="66-twice"),
+    pytest.param(66, put("prizes", value=[prize("first")]), "Invalid rank value first.", id="66-rank"),
+    pytest.param(66, put("prizes", value=[prize(1, "10 EUR")]), "Invalid amount value 10 EUR.", id="66-no-amount"),
+    pytest.param(66, put("prizes", value=[prize(1, 10)]), CRASH, id="66-number"),
+]
+
+#: No file at all (1), never reached after 2 (6), never an error by itself (9), configured by 24 (23), not tested at all (67).
+ELSEWHERE = {1, 6, 9, 23, 67}
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), BROKEN)
+def test_a_broken_rule_is_reported(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    problems = [problem for problem in changed(bundle, tmp_path, change) if problem.rule == rule]
+    assert any(words in str(problem) for problem in problems), changed(bundle, tmp_path, change)
+    assert all(problem.location.startswith("challenge_config.yaml") for problem in problems)
+
+
+def test_each_rule_of_the_server_has_a_bundle_that_breaks_it() -> None:
+    covered = {int(param.values[0]) for table in (BROKEN, BROKEN_FILES, UPDATES) for param in table}
+    assert covered - {0} | ELSEWHERE == set(range(1, 68))
+
+
+BEYOND = [
+    pytest.param(put(*SCHEMA, "metadata", "J-Mean", value={"description": "x"}), ERROR, "sorts upwards", id="sorts"),
+    pytest.param(
+        put(*SCHEMA, "metadata", "J", value={"sort_ascending": True}), WARNING, "J is not a label", id="no-label"
+    ),
+    pytest.param(
+        put(*SCHEMA, "metadata", "J&F-Mean", value={"sort_ascending": True}),
+        WARNING,
+        "contradict each other",
+        id="direction",
+    ),
+    pytest.param(put(*SCHEMA, "labels", value="J&F-Mean"), ERROR, "is not a list of names", id="labels-text"),
+    pytest.param(put(*PHASE, "test_annotation_file", value=None), ERROR, "worker then dies", id="no-annotation"),
+    pytest.param(put("remote_evaluation", value=True), WARNING, "which does not need it here", id="remote-annotation"),
+    pytest.param(put("remote_evaluation", value=True), WARNING, "should stay with you", id="remote-file"),
+    pytest.param(put("is_docker_based", value=True), ERROR, "no pod can start", id="no-image"),
+    pytest.param(put("is_static_dataset_code_upload", value=True), ERROR, "without is_docker_based", id="static"),
+    pytest.param(put("worker_python_version", value="3.8"), ERROR, "older than the scorers", id="old-python"),
+    pytest.param(put("worker_memory", value=4096), WARNING, "ignored by EvalAI: CPU and memory are set", id="ignored"),
+    pytest.param(put("publishd", value=True), WARNING, "Write published, if you mean that", id="misspelt"),
+    pytest.param(
+        put(*PHASE, "is_active", value=True), WARNING, "ignored by EvalAI: the dates tell", id="ignored-phase"
+    ),
+    pytest.param(put(*ROW, "show_execution_time", value=True), WARNING, "ignored by EvalAI", id="ignored-row"),
+    pytest.param(
+        put("sponsors", value=[{"name": "x", "website": "https://x.org"}]), WARNING, "every push", id="sponsors"
+    ),
+    pytest.param(put("published", value="yes"), WARNING, "which EvalAI takes for True", id="lenient-flag"),
+    pytest.param(put(*PHASE, "max_submissions_per_day", value=0), WARNING, "The phase is closed", id="closed"),
+    pytest.param(put("end_date", value=datetime.datetime(2026, 1, 2)), WARNING, "in the past", id="over"),
+    pytest.param(put("end_date", value=datetime.datetime(2099, 1, 2)), WARNING, "unless it is meant", id="far"),
+    pytest.param(
+        put("end_date", value=datetime.datetime(2030, 1, 2)), WARNING, "after the challenge ends", id="outside"
+    ),
+    pytest.param(dated("2026-01-01 00:00:00"), WARNING, "is in quotes", id="quoted-dates"),
+    pytest.param(lambda c: drop(c, 1), WARNING, "is not in challenge_phase_splits", id="split-unused"),
+    pytest.param(lambda c: drop(c, 0), ERROR, "every submission to it fails", id="phase-unused"),
+    pytest.param(
+        lambda c: c["challenge_phase_splits"].append({**c["challenge_phase_splits"][0], "leaderboard_id": 2}),
+        ERROR,
+        "shows split 1 of phase 1 twice",
+        id="split-twice",
+    ),
+    pytest.param(twice("leaderboard"), ERROR, "1 is there twice", id="same-id"),
+    pytest.param(
+        put("prizes", value=[{"rank": 1, "amount": "1EUR"}]), ERROR, "creation fails without", id="prize-description"
+    ),
+    pytest.param(put(*PHASE, "codename", value="other"), ERROR, "lacks the phase other", id="phases-py"),
+    pytest.param(put(*SCHEMA, "labels", value=["J&F-Mean"]), ERROR, "not the labels of its leaderboard", id="labels"),
+    pytest.param(
+        put(*PHASE, "test_annotation_file", value="annotations/sequences-test.zip"),
+        ERROR,
+        "not the file of the YAML",
+        id="annotations",
+    ),
+    *(
+        pytest.param(
+            put(*ROW, "visibility", value=value), ERROR, "shows the scores of dev, which", id=f"hidden-{value!r}"
+        )
+        for value in (1, 2, "1", "2")
+    ),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("change", "severity", "words"), BEYOND)
+def test_what_the_server_lets_pass_is_reported_too(
+    change: Any, severity: str, words: str, bundle: Path, tmp_path: Path
+) -> None:
+    problems = [problem for problem in changed(bundle, tmp_path, change) if words in str(problem)]
+    assert [problem.severity for problem in problems][:1] == [severity], changed(bundle, tmp_path, change)
+
+
+@pytest.mark.parametrize("visibility", [1, 2, 3])
+def test_a_split_that_phases_py_hides_may_have_any_visibility(
+    visibility: int, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tuple(
+        replace(phase, splits=tuple(replace(shown, hidden=True) for shown in phase.splits)) for phase in PHASES
+    )
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: hidden)
+    assert not changed(bundle, tmp_path, put(*ROW, "visibility", value=visibility))
+
+
+def test_a_notification_that_waits_for_a_hidden_split_is_reported(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would tell whoever reads the channel, and so it is never sent."""
+    first, *others = PHASES
+    (shown,) = first.splits
+    waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: (waiting, *others))
+    (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
+    assert "notify names J&F-Mean of dev, which no participant sees" in str(problem)
+
+
+def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = PHASES
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: (replace(first, report="all"), *others))  # type: ignore[arg-type]
+    (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=3))
+    assert "has report='all'. Write True or False" in str(problem)
+
+
+def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
+    other = (ROOT / "annotations/sequences-dev.zip").read_bytes()
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]
+    assert any("holds sequences, not instances" in problem for problem in problems), problems
+
+
+#: Rule → the files of a bundle that break it.
+BROKEN_FILES = [
+    pytest.param(2, {"../x": b""}, "The zip file contents cannot be extracted.", id="2-outside"),
+    pytest.param(2, {"/x": b""}, "The zip file contents cannot be extracted.", id="2-absolute"),
+    pytest.param(3, {"challenge_config.yaml": None}, "There is no YAML file", id="3"),
+    pytest.param(4, {"challenge_config.yml": b"title: x"}, "2 challenge config YAML files instead of 1", id="4"),
+    pytest.param(5, {"challenge_config.yaml": b"a: [b"}, "is not valid YAML", id="5"),
+    pytest.param(7, {"challenge_config.yaml": b""}, CRASH, id="7"),
+    pytest.param(7, {"challenge_config.yaml": b"- a"}, CRASH, id="7-list"),
+    pytest.param(24, {"logo.png": b"no picture"}, "not an image or a corrupted image", id="24-picture"),
+    pytest.param(24, {"templates/description.html": b"\0"}, "Null characters are not allowed.", id="24-nul"),
+    pytest.param(44, {"annotations/sequences-dev.zip": b""}, "The submitted file is empty.", id="44-empty"),
+    pytest.param(44, {"templates/phase_sequences_dev.html": b""}, "This field may not be blank.", id="44-blank"),
+    pytest.param(0, {"templates/description.html": b"\xff"}, "is not UTF-8", id="utf-8"),
+    pytest.param(0, {"evaluation_script.zip": b"PK"}, "is not a zip", id="script-no-zip"),
+    pytest.param(
+        0, {"evaluation_script.zip": zipped({"a/__init__.py": b""})}, "has no __init__.py at its top", id="script-deep"
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "files", "words"), BROKEN_FILES)
+def test_a_broken_file_is_reported(rule: int, files: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    problems = [problem for problem in changed(bundle, tmp_path, files=files) if problem.rule == rule]
+    assert any(words in str(problem) for problem in problems), changed(bundle, tmp_path, files=files)
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"), [(b"", 1), (b"PK\x03\x04", 2), (b"no zip", 2), (b"PK\x05\x06" + bytes(18), 3)], ids=repr
+)
+def test_what_is_no_zip_is_refused_in_a_sentence(data: bytes, rule: int, tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(data)
+    assert [problem.rule for problem in check(str(path))] == [rule]
+
+
+def test_a_long_path_is_reported(bundle: Path, tmp_path: Path) -> None:
+    path = f"annotations/{'x' * 60}.zip"
+    truth = {path: (ROOT / "annotations/sequences-dev.zip").read_bytes()}
+    problems = changed(bundle, tmp_path, put(*PHASE, "test_annotation_file", value=path), truth)
+    assert any(
+        "{'test_annotation': [ErrorDetail(string='Ensure this filename has at most 100 characters (it has 104)."
+        in str(problem)
+        for problem in problems
+    ), problems
+
+
+REMOVE = [
+    pytest.param(32, without("leaderboard", 1), "leaderboard with ID: 2 not found in config", id="32"),
+    pytest.param(46, without("challenge_phases", 2), "Challenge phase 3 not found in config.", id="46"),
+    pytest.param(53, without("dataset_splits", 2), "Dataset split 3 not found in config.", id="53"),
+    pytest.param(
+        62,
+        without("challenge_phase_splits", 3),
+        "challenge_phase_id: 3, dataset_split_id: 1) not found in config.",
+        id="62",
+    ),
+]
+FROZEN = [
+    pytest.param(33, put(*SCHEMA, "default_order_by", value="J-Mean"), "Leaderboard 1 cannot be changed", id="33"),
+    pytest.param(54, put(*SPLIT, "name", value="Other"), "Dataset split 1 cannot be changed after", id="54"),
+    pytest.param(63, put(*ROW, "visibility", value=1), "dataset_split_id: 1) cannot be changed after", id="63"),
+]
+
+
+def another_row(config: Any, **changes: int) -> None:
+    config["challenge_phase_splits"].append({**config["challenge_phase_splits"][0], **changes})
+
+
+ADD = [
+    pytest.param(
+        60, lambda c: another_row(c, dataset_split_id=2), "Cannot add a new leaderboard/dataset-split", id="60"
+    ),
+    pytest.param(
+        61,
+        lambda c: another_row(c, challenge_phase_id=9, leaderboard_id=9),
+        "Leaderboard id 9 is not part of",
+        id="61-board",
+    ),
+    pytest.param(
+        61,
+        lambda c: another_row(c, challenge_phase_id=9, dataset_split_id=9),
+        "Dataset split id 9 is not part of",
+        id="61-split",
+    ),
+]
+UPDATES = [*REMOVE, *FROZEN, *ADD]
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), UPDATES)
+def test_what_an_update_may_not_change_is_reported(
+    rule: int, change: Any, words: str, bundle: Path, tmp_path: Path
+) -> None:
+    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
+    problems = changed(bundle, tmp_path, change, state=state)
+    assert any(words in str(problem) for problem in problems if problem.rule == rule), problems
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), FROZEN)
+def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    state = state_after_push(read_config(str(ROOT)), source="a test")
+    assert rule not in {problem.rule for problem in changed(bundle, tmp_path, change, state=state)}, words
+
+
+def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
+    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
+    save_state(str(tmp_path), EVALAI, "me/x", state)
+    assert load_state(str(tmp_path), EVALAI, "me/x") == state
+    assert changed(bundle, tmp_path, state=load_state(str(tmp_path), EVALAI, "me/x")) == []
+
+
+def test_without_a_push_nothing_is_remembered(tmp_path: Path) -> None:
+    assert load_state(str(tmp_path), EVALAI, "me/x") is None
+
+
+def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
+    path = Path(save_state(str(tmp_path), EVALAI, "me/x", ServerState()))
+    path.write_text("[]")
+    with pytest.raises(HostError, match=re.escape(f"{path}: cannot be read")):
+        load_state(str(tmp_path), EVALAI, "me/x")
+
+
+def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
+    def change(config: Any) -> None:
+        config.update(published="perhaps", max_team_members="many", worker_memory=1, tags=list("abcde"))
+
+    def more(config: Any) -> None:
+        change(config)
+        del config["title"]
+
+    tags = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
+    early = refusal(changed(bundle, tmp_path, more))
+    assert early == f"Please add the challenge title\n{tags}", "the serializer comes only when all before was right"
+    answer = refusal(changed(bundle, tmp_path, change))
+    assert answer == (
+        "ERROR: Unable to serialize the challenge because of the following errors: "
+        "{'published': [ErrorDetail(string='Must be a valid boolean.', code='invalid')], "
+        "'max_team_members': [ErrorDetail(string='A valid integer is required.', code='invalid')]}.\n" + tags
+    )
+
+
+WEIRD = [None, [], {}, "", "x", 5, -1, 2.5, True, datetime.date(2026, 1, 1), [None], [[]], {"a": []}, [{"id": []}]]
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
+    if path:
+        yield path
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.long
+def test_whatever_stands_in_the_yaml_nothing_breaks(bundle: Path, tmp_path: Path) -> None:
+    config = read_config(str(ROOT))
+    state, script = state_after_push(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})
+    spots = [path for path in places(config) if not ({1, 2, 3, 4} & set(path))]
+    assert len(spots) > 60
+    for number, path in enumerate(spots):
+        for value in WEIRD[number % 3 :: 3]:
+            change = put(*path, value=NULL if value is None else value)
+            found = changed(bundle, tmp_path, change, {"evaluation_script.zip": script}, state=state)
+            assert all(str(problem) and problem.as_json() for problem in found)
+            refusal(found)
+
+
+TEXT = """\
+title: x
+leaderboard:
+  - id: 1
+    schema:
+      labels: ["J"]
+challenge_phases:
+  - id: 1
+  - name: second
+    max_submissions: many
+title: y
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        pytest.param("title", "10:1", id="last-of-two-keys"),
+        pytest.param("leaderboard", "2:1", id="block"),
+        pytest.param("leaderboard[0].schema.labels", "5:7", id="key"),
+        pytest.param("leaderboard[0].schema.default_order_by", "4:5", id="missing-key"),
+        pytest.param("challenge_phases[1].max_submissions", "9:5", id="second-item"),
+        pytest.param("challenge_phases[1]", "8:5", id="item"),
+        pytest.param("challenge_phases[7]", "6:1", id="no-such-item"),
+    ],
+)
+def test_a_problem_has_line_and_column(path: str, place: str) -> None:
+    _, lines = read_yaml("c.yaml", TEXT.encode())
+    assert lines.location(path) == f"c.yaml:{place}"
+
+
+@pytest.mark.parametrize("path", ["phases.py, sequences-dev", "annotations/a.zip"])
+def test_what_is_not_in_the_yaml_has_no_line(path: str) -> None:
+    assert read_yaml("c.yaml", TEXT.encode())[1].location(path) == ""
+
+
+def test_a_key_that_is_missing_has_its_file() -> None:
+    assert read_yaml("c.yaml", TEXT.encode())[1].location("description") == "c.yaml"
+
+
+def test_a_duplicate_key_is_reported() -> None:
+    assert list(read_yaml("c.yaml", TEXT.encode())[1].duplicate_keys) == ["title"]
+
+
+def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle: Path) -> None:
+    text = (ROOT / "challenge_config.yaml").read_text()
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith("image:"))
+    broken = text.replace("image: logo.png", "image: nowhere.png").encode()
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": broken})]
+    assert [problem.split(" names ")[0] for problem in problems] == [f"challenge_config.yaml:{line}:1: image:"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: c.yaml: is not valid YAML: expected ',' or ']'", id="unclosed"),
+        pytest.param(
+            b"a: 1\nb: 2026-13-45\n",
+            "c.yaml:2:4: c.yaml: holds a value that cannot be: month must be in 1..12",
+            id="date",
+        ),
+        pytest.param(b"a: \xff\n", "c.yaml: is not valid YAML", id="no-utf-8"),
+        pytest.param(b"\ta: 1\n", "c.yaml:1:1: c.yaml: is not valid YAML: found character '\\t'", id="tab"),
+    ],
+)
+def test_no_yaml_names_the_place(text: bytes, words: str) -> None:
+    with pytest.raises(yaml.YAMLError) as raised:
+        read_yaml("c.yaml", text)
+    assert str(yaml_problem("c.yaml", raised.value)).startswith(words)
+
+
+def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
+    with pytest.raises(yaml.YAMLError) as raised:
+        read_yaml("c.yaml", b"a: 1\nb: [c\n")
+    assert "Expected ',' or ']'" in yaml_problem("c.yaml", raised.value).quote
+    assert yaml_problem("c.yaml", raised.value).quote.endswith("in line 3, column 1")
+
+
+@pytest.mark.parametrize(
+    "path", ["./templates/description.html", "templates//description.html", "a/../templates/description.html"]
+)
+def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
+    fork = Path(
+        shutil.copytree(
+            ROOT,
+            tmp_path / "fork",
+            symlinks=True,
+            ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs", "__pycache__"),
+        )
+    )
+    config = (fork / "challenge_config.yaml").read_text()
+    (fork / "challenge_config.yaml").write_text(config.replace("templates/description.html", path))
+    assert check(build(str(fork)).path) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param("title: x\n".encode("utf-16"), "is not UTF-8", id="utf-16"),
+        pytest.param(b"a: " + b"[" * 5000, "nested too deeply", id="deep"),
+        pytest.param(
+            b"a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"
+            + b"".join(b"a%d: &a%d [%s]\n" % (k, k, b",".join([b"*a%d" % (k - 1)] * 10)) for k in range(1, 7)),
+            "aliases unfold to more than",
+            id="aliases",
+        ),
+        pytest.param(b"#" * (5 << 20), "unpacks to", id="large"),
+    ],
+)
+def test_a_hostile_config_is_refused_at_once(data: bytes, words: str, bundle: Path, tmp_path: Path) -> None:
+    started = time.process_time()
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
+    assert any(words in problem for problem in problems), problems
+    assert time.process_time() - started < 2 * 2, "seconds of work, twice the promise"
+
+
+def test_a_damaged_zip_is_reported(bundle: Path, tmp_path: Path) -> None:
+    data = bytearray(bundle.read_bytes())
+    for place in range(2000, len(data) - 4000, 997):
+        broken = bytearray(data)
+        broken[place : place + 10] = bytes(10)
+        (tmp_path / "broken.zip").write_bytes(broken)
+        assert all(str(problem) for problem in check(str(tmp_path / "broken.zip")))
+
+
+def test_merged_keys_are_not_there_twice() -> None:
+    text = b"base: &b {a: 1, b: 2}\nother:\n  <<: *b\n  a: 3\n"
+    assert list(read_yaml("c.yaml", text)[1].duplicate_keys) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(put("is_docker_based", value="False"), id="text-for-a-flag"),
+        pytest.param(put("banned_email_ids", value=NULL), id="null-list"),
+        pytest.param(put("job_memory", value=""), id="blank-text"),
+        pytest.param(put("worker_disk_size", value=-1), id="negative"),
+        pytest.param(put(*PHASE, "max_submissions_per_month", value=NULL), id="copied-limit"),
+        pytest.param(put(*ROW, "visibility", value="3"), id="text-for-a-number"),
+        pytest.param(put("forum_url", value="http://\u00e4.de"), id="address"),
+        pytest.param(put("image", value="./logo.png"), id="dotted-path"),
+    ],
+)
+def test_what_the_server_takes_is_no_error(change: Any, bundle: Path, tmp_path: Path) -> None:
+    problems = changed(bundle, tmp_path, change)
+    assert [str(problem) for problem in problems if problem.severity == ERROR] == []
+
+
+def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> None:
+    root, rehearsal = str(tmp_path), "http://127.0.0.1:8899"
+    save_state(root, rehearsal, "me/x", state_after_push(read_config(str(ROOT)), source="a rehearsal"))
+    save_state(root, EVALAI, "me/y", ServerState("EvalAI"))
+    assert load_state(root, EVALAI, "me/x") is None
+    assert load_state(root, rehearsal, "me/y") is None
+    assert [load_state(root, rehearsal, "me/x").source, load_state(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
+        "a rehearsal",
+        "EvalAI",
+    ]
+    names = {
+        state_path(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")
+    }
+    assert len(names) == 4, "nothing that looks alike in a file's name is mixed up"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "warned"),
+    [
+        ("2026-01-01 00:00:00", "2099-01-01 00:00:00Z", "end_date"),
+        ("2026-01-01T00:00:00+02:00", "2099-01-01 00:00:00", "start_date"),
+        ("2026-01-01 00:00:00 -5", "2099-01-01 00:00:00Z", ""),
+        ("2026-01-01 00:00:00", "2099-01-01 00:00:00", ""),
+    ],
+)
+@pytest.mark.parametrize("of_phase", [False, True])
+def test_a_time_zone_in_one_date_alone_is_a_warning(
+    start: str, end: str, warned: str, of_phase: bool, bundle: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        text = archive.read("challenge_config.yaml").decode()
+    indent = "    " if of_phase else ""
+    for key, date in (("start_date", start), ("end_date", end)):
+        text = re.sub(rf"^{indent}{key}: .*$", f"{indent}{key}: {date}", text, count=1, flags=re.MULTILINE)
+    problems = changed(bundle, tmp_path, files={"challenge_config.yaml": text.encode()})
+    zones = [problem for problem in problems if "has a time zone" in problem.found]
+    where = f"challenge_phases[0].{warned}" if of_phase else warned
+    assert [(problem.where, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
+
+
+def test_a_module_is_parsed_once_for_each_content(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    parsed = []
+    real = script_rules.parsed
+    monkeypatch.setattr(script_rules, "parsed", lambda text: parsed.append(text) or real(text))
+    assert changed(bundle, tmp_path) == []
+    with zipfile.ZipFile(bundle) as archive, zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as own:
+        modules = {name: own.read(name) for name in own.namelist()}
+    assert sorted(parsed) == sorted(text for name, text in modules.items() if name.endswith(".py"))
+    parsed.clear()
+    assert changed(bundle, tmp_path) == []
+    assert parsed == []
+    broken = b"from .nowhere import nothing\nfrom .masks import Array\n"
+    script = zipped({**modules, "phase_report.py": broken})
+    first = [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})]
+    assert parsed == [broken]
+    assert any("imports .nowhere, which is not in the zip" in problem for problem in first)
+    assert [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})] == first
+    for damage in ("[]", "{", '{"%s": 3}'):
+        (tmp_path / "cache/segjudge/modules.json").write_text(damage)
+        assert changed(bundle, tmp_path) == []

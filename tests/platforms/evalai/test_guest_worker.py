@@ -1,0 +1,261 @@
+"""EvalAI's worker with other hosts' scripts: their packages, what they do while they are imported, and how they fail."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.trial import try_samples
+from segjudge.platforms.evalai.hosted_worker import requirements
+from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+from tests import guests
+from tests.builders import zipped
+
+PIP = """
+import os, subprocess, sys
+from pathlib import Path
+
+
+def install(package):
+    subprocess.check_call([sys.executable, "-m", "pip", "install", package])
+
+
+install("colourtool==1.0")
+import colourtool
+from .main import evaluate
+"""
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one package, in place of the package index, and an empty cache."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    info = "colourtool-1.0.dist-info"
+    wheel = {
+        "colourtool.py": b"NAME = 'colourtool'\n",
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: colourtool\nVersion: 1.0\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": b"",
+    }
+    (folder / "colourtool-1.0-py3-none-any.whl").write_bytes(zipped(wheel))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+def scored(folder: Path, sample: str = "dev/half.json", seconds: float = 60.0) -> Any:
+    """The outcome of a sample; its phase comes first in the config."""
+    bundle = build(str(folder), str(folder / "b.zip"), lenient=True).path
+    with hosted_worker(bundle, sys.executable) as worker:
+        worker._seconds = seconds
+        return worker.evaluate(worker.config["challenge_phases"][0], str(folder / "examples" / sample), 1)
+
+
+def broken(tmp_path: Path, main_text: str) -> Path:
+    return guests.with_samples(guests.starter(tmp_path / "bundle", {"main.py": main_text}))
+
+
+def test_a_script_with_packages_data_and_relative_imports_scores(tmp_path: Path) -> None:
+    outcome = scored(guests.with_samples(guests.starter(tmp_path)))
+    assert (outcome.status, outcome.result) == ("finished", {"val": {"Accuracy": 0.5, "Coverage": 0.5}})
+    assert outcome.stdout == "Starting Evaluation.....\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param({"requirements.txt": "colourtool\n", "data/x.py": "", "__init__.py": "import colourtool\nfrom .main import evaluate\n"}, id="requirements"),
+        pytest.param({"__init__.py": PIP}, id="while-imported"),
+    ],
+)  # fmt: skip
+def test_packages_are_installed_once_for_each_content(
+    script: dict[str, str], tmp_path: Path, index: Path, capsys: Any
+) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle", script))
+    command = ["run", "--bundle", str(folder), "--python", sys.executable]
+    assert main(command) == 0
+    assert "asks for, once, with this machine's network and package index …" in capsys.readouterr().err
+    (index / "colourtool-1.0-py3-none-any.whl").unlink()
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert "Installing" not in err
+    assert out.count("finished in") == 3
+
+
+SHELL = """
+import os
+
+
+def evaluate(truth, submission, phase, **rest):
+    if os.system("{}"):
+        raise RuntimeError("not installed")
+    import colourtool
+    return {{"result": [{{"val": {{"Accuracy": 1, "Coverage": 1}}}}]}}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install -q 'colourtool>=1'"])
+def test_a_shell_finds_the_workers_python_and_pip(command: str, tmp_path: Path, index: Path) -> None:
+    init = "import os\nassert not os.system('pip install colourtool')\nfrom .main import evaluate\n"
+    script = {"__init__.py": init, "main.py": SHELL.format(command)}
+    outcome = scored(guests.with_samples(guests.starter(tmp_path / "bundle", script)))
+    assert (outcome.status, outcome.stderr) == ("finished", "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install colourtool==1.0"])
+def test_a_package_that_only_evaluate_installs_is_named(
+    command: str, tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle", {"main.py": SHELL.format(command)}))
+    main(["run", "--bundle", str(folder), "--python", sys.executable])
+    assert (
+        f"{command.rpartition(' ')[2]}: packages are installed here only while the script is imported"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.long
+def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) -> None:
+    scored(guests.with_samples(guests.starter(tmp_path / "bundle", {"requirements.txt": "colourtool\n"})))
+    with pytest.raises(ModuleNotFoundError):
+        __import__("colourtool")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ({"requirements.txt": "no-such-package-of-anybody\n"}, "requirements.txt cannot be installed: "),
+        ({"__init__.py": PIP.replace("colourtool==", "nothing==")}, "CalledProcessError"),
+        ({"main.py": "import nothing_there\nevaluate = 1\n"}, "No module named 'nothing_there' (main.py, line 1)"),
+        ({"helpers.py": "def read(:\n"}, "SyntaxError: invalid syntax (helpers.py, line 1)"),
+        ({"data/names.json": "["}, "JSONDecodeError"),
+        ({"main.py": "import sys\nsys.exit('no licence')\n"}, "SystemExit: no licence (main.py, line 2)"),
+    ],
+)
+def test_a_script_that_cannot_be_loaded_is_told_as_that(
+    script: dict[str, str], words: str, tmp_path: Path, index: Path
+) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle", script))
+    with pytest.raises(HostError) as caught:
+        scored(folder)
+    assert "evaluation_script cannot be loaded: " in str(caught.value)
+    assert words in str(caught.value)
+    assert "running" not in str(caught.value)
+    (problem,) = try_samples(str(folder), str(folder / "b.zip"))
+    assert words in str(problem)
+    assert not list((tmp_path / "cache/segjudge").glob("worker-*/complete")), "what failed is not kept"
+
+
+@pytest.mark.long
+def test_without_an_index_nothing_is_claimed_of_a_script(
+    tmp_path: Path, index: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "0")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    folder = guests.starter(tmp_path / "bundle", {"requirements.txt": "no-such-package-of-anybody\n"})
+    assert main(["check", str(folder), "--python", sys.executable]) == 0
+    assert "since the package index was not reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("return None", "failed", "TypeError"),
+        ("return {'stderr': 'bad file'}", "failed", ""),
+        ("return {'result': [{'nowhere': {'Accuracy': 1}}]}", "failed", "no split 'nowhere'"),
+        ("return {'result': [{'val': {'Accuracy': float('nan')}}]}", "failed", "ValueError"),
+        ("raise ValueError('line 3 is no colour')", "failed", "line 3 is no colour"),
+        ("print('x' * 10, flush=True)\nreturn {'result': [{'val': {'Accuracy': 1}}]}", "finished", ""),
+    ],
+)
+def test_whatever_evaluate_answers_is_taken_as_evalai_does(body: str, status: str, words: str, tmp_path: Path) -> None:
+    text = f"def evaluate(annotation, submission, phase, **kwargs):\n{textwrap.indent(body, '    ')}\n"
+    outcome = scored(broken(tmp_path, text))
+    assert outcome.status == status
+    assert words in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import os; os._exit(3)", "its process ended with exit code 3"),
+        ("import sys; sys.exit(0)", "its process ended with exit code 0"),
+        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
+        ("while True: pass", "it did not answer for 2 seconds"),
+    ],
+)
+def test_an_evaluate_that_never_answers_is_ended(body: str, words: str, tmp_path: Path) -> None:
+    text = f"def evaluate(annotation, submission, phase, **kwargs):\n    {body}\n"
+    with pytest.raises(HostError) as caught:
+        scored(broken(tmp_path, text), seconds=2.0)
+    assert words in str(caught.value)
+
+
+def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
+    config = guests.CONFIG.replace("    test_annotation_file: annotations/dev.json\n", "")
+    with pytest.raises(HostError, match="dev: has no annotation file, without which EvalAI's worker dies"):
+        scored(guests.with_samples(guests.starter(tmp_path, config=config)))
+
+
+def test_the_workers_own_packages_are_known_by_their_imports() -> None:
+    assert set(requirements.PREINSTALLED.values()) >= {"numpy", "pandas", "scikit-learn", "PyYAML"}
+
+
+RETURNS = "def evaluate(annotations, submission, phase, **_):\n    return {}\n"
+FULL = {"Accuracy": 1.0, "Coverage": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("returned", "words", "severity"),
+    [
+        ({"result": [{"val": {"Accuracy": "0.5", "Coverage": "high"}}]}, "", ""),
+        ({"result": [{"val": {"Accuracy": None, "Coverage": 1}}]}, "", ""),
+        ({"result": [{"val": {"Accuracy": 1.0}}]}, "val: its result lacks Coverage", "warning"),
+        ({"result": [{"val": {"Accuracy": "high", "Coverage": 1}}]}, "Accuracy is 'high', by which", "error"),
+        ({"result": [{"val": {"Accuracy": True, "Coverage": 1}}]}, "Accuracy is True, by which", "error"),
+        ({"result": [{"val": 5}]}, "by which EvalAI cannot order", "error"),
+        ({"result": [{}]}, "has nothing for the split val", "warning"),
+        ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1}}]}, "lacks an error_LABEL", "error"),
+        ({"result": [["val"]]}, "does not score: AttributeError", "error"),
+        ({"result": [{"other": FULL}]}, "does not score: ValueError: no split 'other'", "error"),
+    ],
+)
+def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
+    returned: dict[str, Any], words: str, severity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = broken(tmp_path, RETURNS.format(returned))
+    (folder / "examples/test/half.json").unlink()
+    bundle = build(str(folder)).path
+    problems = {(problem.severity, problem.found) for problem in try_samples(str(folder), bundle)}
+    assert all(kind == severity and words in found for kind, found in problems)
+    assert bool(problems) == bool(words)
+    assert main(["run", str(folder)]) == int("does not score" in words)
+    assert "defect" not in capsys.readouterr().err
+
+
+def test_of_an_entry_with_two_splits_the_first_is_read(tmp_path: Path) -> None:
+    folder = broken(tmp_path, RETURNS.format({"result": [{"val": FULL, "test_split": FULL}]}))
+    assert scored(folder).result == {"val": FULL}
+
+
+def test_run_ranks_upwards_where_the_config_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = guests.CONFIG.replace("descending: True", "descending: False")
+    assert main(["run", str(guests.with_samples(guests.starter(tmp_path / "b", config=config)))]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("1. half.json") < shown.index("2. all.json")

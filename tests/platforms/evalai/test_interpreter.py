@@ -1,0 +1,106 @@
+"""The interpreter that plays EvalAI's worker, and other things that people get wrong on the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.platforms.evalai.hosted_worker import interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
+from tests.builders import ROOT
+
+# ── the command line ────────────────────────────────────────────────────────
+
+
+def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
+    return subprocess.run(
+        [sys.executable, "-m", "segjudge", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ("x:0.5", "the seed 'x' is not a whole number"),
+        ("7", "the rate is missing"),
+        pytest.param("7:", "the rate '' is not a share from 0 to 1", marks=pytest.mark.long),
+        pytest.param("7:2", "the rate '2' is not a share from 0 to 1", marks=pytest.mark.long),
+        ("7:nan", "the rate 'nan' is not a share from 0 to 1"),
+        pytest.param("1.5:0.1", "the seed '1.5' is not a whole number", marks=pytest.mark.long),
+    ],
+)
+def test_faults_are_asked_for_in_words(faults: str, words: str) -> None:
+    done = segjudge("rehearse", "--faults", faults)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"--faults {faults}: {words}. Write SEED:RATE, for instance 7:0.05\n")
+
+
+def shim(folder: Path, text: str) -> Path:
+    path = folder / "python3.9"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "rehearse"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#!/bin/sh\necho 'pyenv: python3.9: command not found' >&2\necho 'more' >&2\nexit 127\n",
+         "does not run (pyenv: python3.9: command not found)"),
+        ("#!/nowhere/at/all\n", "does not run (No such file or directory)"),
+        ("not a program", "does not run ("),
+        ("#!/bin/sh\necho hello\n", "does not answer as Python does"),
+    ],
+    ids=["pyenv", "interpreter", "no-program", "other"],
+)  # fmt: skip
+def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str, text: str, words: str) -> None:
+    done = segjudge(command, "--python", str(shim(tmp_path, text)))
+    assert done.returncode == 3
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "EvalAI" not in done.stderr
+
+
+@pytest.mark.long
+def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path: Path) -> None:
+    (tmp_path / "here").symlink_to(sys.prefix)
+    good = shim(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    for named in ("here/bin/python", "./here/bin/python", "python3.9", str(good)):
+        done = segjudge("run", "--python", named, folder=tmp_path, PATH=path)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert "finished" in done.stdout
+
+
+def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
+    prepared = tmp_path / ".venv-worker/bin"
+    prepared.mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)
+    found = worker_interpreter(None, str(tmp_path))
+    assert found.path == str(prepared / "python")
+    assert str(tmp_path / ".venv-worker") in found.folders
+
+
+@pytest.mark.parametrize("numpy", [True, False])
+def test_the_paths_interpreter_of_the_workers_version_is_taken_where_it_has_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numpy: bool
+) -> None:
+    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
+    monkeypatch.setattr(interpreter, "IMPORT_ROOT", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    refused = "" if numpy else 'case "$*" in *"import numpy"*) exit 1;; esac\n'
+    shim(tmp_path / "bin", f'#!/bin/sh\n{refused}exec {sys.executable} "$@"\n')
+    opened: list[str] = []
+    real = interpreter.open_interpreter
+    monkeypatch.setattr(interpreter, "open_interpreter", lambda name: opened.append(name) or real(name))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    worker_interpreter(None, str(tmp_path))
+    assert opened == [str(tmp_path / "bin/python3.9") if numpy else sys.executable]

@@ -1,0 +1,370 @@
+"""`segjudge push` and EvalAI's API, played by the rehearsal: the real command over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.push import repository, without_sponsors
+from segjudge.platforms.evalai.bundle.server_sentences import located_sentences, sentences
+from segjudge.platforms.evalai.bundle.server_state import PUSHES
+from segjudge.platforms.evalai.settings import read_settings
+from tests.builders import ROOT
+from tests.hostile_network import Network
+from tests.rehearsals import Rehearsal, waited
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    options = ("--requests-per-minute", "10000", "--workers", "0", "--hosts", "aurora")
+    running = Rehearsal(tmp_path_factory.mktemp("push") / "data", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs")
+    return Path(shutil.copytree(ROOT, tmp_path / "fork", symlinks=True, ignore=ignored))
+
+
+def known_environment(fork: Path, server: Rehearsal) -> dict[str, str]:
+    """The environment of a host's shell."""
+    known = {
+        "EVALAI_TOKEN": server.people["host"]["token"],
+        "EVALAI_HOST_TEAM": str(server.people["host"]["team"]),
+        "EVALAI_HOST": server.address,
+        "HOME": str(fork.parent),
+    }
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
+    return {**kept, **known}
+
+
+def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    if arguments[0] == "push" and "--kernel" not in arguments:
+        arguments = (*arguments, "--no-kernel")  # each test has a home of its own, so its compiler would be fetched
+    return subprocess.run(
+        [sys.executable, "-m", "segjudge", *arguments, "--bundle", str(fork)],
+        cwd=ROOT,
+        env={**known_environment(fork, server), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("request_number", range(1, 6))
+def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
+    server: Rehearsal, fork: Path, tmp_path: Path, request_number: int
+) -> None:
+    """The server has done what it was asked when the client dies, which has not heard of it."""
+    name, temporary = f"me/killed-{request_number}", tmp_path / "temporary"
+    temporary.mkdir()
+    late = Network(server.address, rate=1.0, patience=60.0, kinds=("late",), spared=request_number - 1)
+    words = [sys.executable, "-m", "segjudge", "push", "--repository", name, "--no-kernel", "--bundle", str(fork)]
+    environment = {**known_environment(fork, server), "EVALAI_HOST": late.address, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        waited(lambda: late.struck["late"] > 0 or process.poll() is not None)
+        time.sleep(1)  # until the server has answered, and the network holds the answer back
+        assert process.poll() is None, process.stdout and process.stdout.read()
+    finally:
+        process.kill()
+        process.communicate()
+        late.close()
+    assert not [path.name for path in temporary.iterdir() if path.name.startswith("tmp")]
+    again = segjudge(fork, server, "push", "--repository", name)
+    assert again.returncode == 0, again.stdout + again.stderr
+    number = next(line.split()[1] for line in again.stdout.splitlines() if line.startswith("challenge "))
+    third = segjudge(fork, server, "push", "--repository", name)
+    assert f"challenge  {number}\n" in third.stdout, third.stdout + third.stderr
+    owned = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
+    assert len({one["id"] for one in owned["results"] if one["id"] >= int(number)}) == 1, "no second one"
+
+
+def edit(fork: Path, change: Any) -> None:
+    path = fork / "challenge_config.yaml"
+    config = yaml.safe_load(path.read_text())
+    change(config)
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, fork: Path) -> None:
+    first = segjudge(fork, server, "push", "--repository", "me/first")
+    assert first.returncode == 0, first.stdout + first.stderr
+    lines = first.stdout.splitlines()
+    assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
+    assert lines[1].startswith("challenge  ")
+    assert lines[2].startswith("queue      segjudge-demo-challenge-")
+    assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
+    assert len([*(fork / PUSHES).iterdir()]) == 1
+
+    second = segjudge(fork, server, "push", "--repository", "me/first")
+    assert second.stdout.splitlines()[0].endswith("has been updated successfully")
+    assert second.stdout.splitlines()[1] == lines[1]
+    words = "phases.py, sequences-dev: is scored otherwise than at the last push (dev by davis2017, revision"
+    assert words not in second.stdout + second.stderr
+
+    phases = fork / "evaluation_script/phases.py"
+    phases.write_text(
+        phases.read_text().replace('codename="sequences-dev",', 'codename="sequences-dev", percent=True,')
+    )
+    for said in (True, False):  # once it was pushed, the next one is compared with that
+        third = segjudge(fork, server, "push", "--repository", "me/first")
+        assert third.returncode == 0, third.stdout + third.stderr
+        assert (words in third.stdout + third.stderr) == said
+        assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == said
+
+
+def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
+    done = segjudge(fork, server, "push", "--repository", "me/quiet")
+    kept = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
+    token = server.people["host"]["token"]
+    assert all(token not in text for text in (done.stdout, done.stderr, kept))
+    assert token not in repr(read_settings({"EVALAI_TOKEN": token}))
+
+
+def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
+    done = segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
+    assert done.returncode == 0
+    assert done.stdout == "me/dry would become a new challenge.\n"
+    assert "validated successfully" in done.stderr
+    assert not (fork / ".segjudge").exists()
+    assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
+
+
+def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+    assert segjudge(fork, server, "push", "--repository", "me/grown").returncode == 0
+    shutil.rmtree(fork / ".segjudge")  # the server itself tells
+
+    def change(config: Any) -> None:
+        config["challenge_phases"].pop()
+        config["challenge_phase_splits"].pop()
+
+    edit(fork, change)
+    done = segjudge(fork, server, "push", "--repository", "me/grown")
+    assert done.returncode == 3
+    assert "challenge_phases: lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    checked = segjudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
+    assert "lacks id 3 (instances-dev)" in checked.stdout
+
+
+def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
+    for words in ("created", "updated"):
+        done = segjudge(fork, server, "push", "--repository", "me/sponsored")
+        assert f"has been {words} successfully" in done.stdout, done.stdout + done.stderr
+    assert "sponsors are left out" in done.stderr
+
+
+def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
+    text = (fork / "challenge_config.yaml").read_text()
+    new = text.replace("domain: CV\n", "sponsors:\n  - name: x\n    website: https://x.example\ndomain: CV\n")
+    (fork / "challenge_config.yaml").write_text(new)
+    bundle = build(str(fork)).path
+    assert without_sponsors(bundle, str(tmp_path / "out.zip"))
+    with Bundle(str(tmp_path / "out.zip")) as opened:
+        assert "sponsors" not in opened.config
+        assert len(opened.text.splitlines()) == len(new.splitlines())
+        assert opened.lines.location("leaderboard") == Bundle(bundle).lines.location("leaderboard")
+    assert not without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"title": "x", "sponsors": [{"name": "é"}], "domain": "CV"}', id="one-line"),
+        pytest.param("{sponsors: [{name: x}], title: x, domain: CV}\n", id="first"),
+        pytest.param("{title: x, domain: CV, sponsors: [{name: x}]} # end\n", id="last"),
+        pytest.param("{title: x, sponsors: [ # ours, for now\n  {name: x}],\n # the rest\ndomain: CV}\n", id="lines"),
+        pytest.param("  title: x\n  sponsors:\n    - name: x\n  domain: CV\n", id="indented"),
+        pytest.param("title: |\n  x\nsponsors:\n    - name: x\ndomain: CV", id="after-a-block-text"),
+        pytest.param("domain: CV\ntitle: x\nsponsors:\n- name: x", id="no-line-break-at-the-end"),
+    ],
+)
+def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: Path) -> None:
+    bundle, out = str(tmp_path / "in.zip"), str(tmp_path / "out.zip")
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("challenge_config.yaml", text)
+    assert without_sponsors(bundle, out)
+    with Bundle(bundle) as before, Bundle(out) as after:
+        assert after.config == {key: value for key, value in before.config.items() if key != "sponsors"}
+        assert {*after.config} == {"title", "domain"}
+        for key in after.config:
+            assert after.lines.location(key) == before.lines.location(key)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
+        pytest.param({"EVALAI_HOST_TEAM": "999"}, "EVALAI_HOST_TEAM is not the number of a host team", id="404"),
+        pytest.param(
+            {"EVALAI_HOST_TEAM": "2"}, "EVALAI_HOST_TEAM is not the number of a host team", id="participants-team"
+        ),
+        pytest.param({"EVALAI_HOST_TEAM": ""}, "EVALAI_HOST_TEAM is not set", id="no-team"),
+        pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
+        pytest.param({"EVALAI_TOKEN": ""}, "EVALAI_TOKEN is not set: copy it from your profile page", id="no-token"),
+        pytest.param({"EVALAI_TOKEN": "<evalai_user_auth_token>"}, "still a placeholder", id="placeholder"),
+        pytest.param({"EVALAI_HOST": "http://eval.example"}, "a token goes over https only", id="plain-http"),
+        pytest.param({"EVALAI_HOST": "http://127.0.0.1:9"}, "does not answer", id="nobody"),
+    ],
+)
+def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], words: str) -> None:
+    done = segjudge(fork, server, "push", "--repository", "me/refused", **environment)
+    assert done.returncode == 3
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_not_evalai_is_reported(server: Rehearsal, fork: Path) -> None:
+    done = segjudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
+    assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
+
+
+def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
+    made = server.call("POST", "/api/hosts/create_challenge_host_team", "aurora", json={"team_name": "Rivals"}).json()
+    assert segjudge(fork, server, "push", "--repository", "me/taken").returncode == 0
+    rival = {"EVALAI_TOKEN": server.people["aurora"]["token"], "EVALAI_HOST_TEAM": str(made["id"])}
+    done = segjudge(fork, server, "push", "--repository", "me/taken", **rival)
+    assert done.returncode == 3
+    assert "already has this repository" in done.stderr
+
+
+def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
+    bundle = build(str(fork)).path
+    answer = [
+        "ERROR: Challenge phase 2 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
+        "ERROR: Dataset split 3 has the following schema errors:",
+        "ERROR: There is no leaderboard schema for the leaderboard with ID: 2.",
+        "ERROR: Invalid leaderboard id 9 found in challenge phase split 4.",
+        "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
+        "Something new",
+    ]
+    found = list(located_sentences(bundle, answer))
+    with Bundle(bundle) as opened:
+        places = [
+            "challenge_phases[1].max_submissions",
+            "dataset_splits[2]",
+            "leaderboard[1]",
+            "challenge_phase_splits[3]",
+            "image",
+        ]
+        assert [problem.location for problem in found[:-1]] == [opened.lines.location(place) for place in places]
+    assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
+
+
+def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:
+    reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
+    body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
+    bundle = build(str(fork)).path
+    found = list(located_sentences(bundle, sentences(body)))
+    assert [problem.where for problem in found] == ["challenge_phases[1].codename"]
+    with Bundle(bundle) as opened:
+        assert found[0].location == opened.lines.location("challenge_phases[1].codename")
+    edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
+    assert [problem.where for problem in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
+
+
+def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config.update(title="J&F 2026"))
+    done = segjudge(fork, server, "push", "--repository", "me/slug")
+    assert done.returncode == 3
+    assert "title: begins with 'j&f'" in done.stdout
+
+
+def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
+    """A rehearsal's challenges are approved, so that everything an approval freezes is compared."""
+    assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
+    shutil.rmtree(fork / ".segjudge")
+    here = {"GITHUB_REPOSITORY": "me/frozen"}
+    same = segjudge(fork, server, "check", "--quick", **here)
+    assert same.returncode == 0, same.stdout + same.stderr
+
+    def change(config: Any) -> None:
+        config["leaderboard"][0]["schema"]["metadata"]["J-Mean"] = {"sort_ascending": False, "description": "new"}
+        config["dataset_splits"][0]["name"] = "Another name"
+        config["challenge_phase_splits"][0]["leaderboard_decimal_precision"] = 1
+
+    edit(fork, change)
+    done = segjudge(fork, server, "check", "--quick", **here)
+    for words in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
+        assert words in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path) -> None:
+    assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
+    edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
+    there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
+    assert "which is on EvalAI already" not in segjudge(fork, server, "check", "--quick", **there).stdout
+    here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
+    done = segjudge(fork, server, "check", "--quick", **here)
+    assert "lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    assert f"on {server.address}, the last push from here" in done.stderr
+
+
+def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config["challenge_phases"].reverse())
+    done = segjudge(fork, server, "push", "--repository", "me/order")
+    codenames = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
+    assert codenames == ["instances-dev", "sequences-test", "sequences-dev"]
+
+
+def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    with pytest.raises(HostError, match="no repository is known.*set GITHUB_REPOSITORY to OWNER/NAME"):
+        repository("", str(tmp_path))
+    for url in ("git@github.com:owner/name.git", "https://github.com/owner/name"):
+        subprocess.run(["git", "-C", str(tmp_path), "remote", "remove", "origin"], check=False, capture_output=True)
+        subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", url], check=True)
+        assert repository("", str(tmp_path)) == "owner/name"
+    monkeypatch.setenv("GITHUB_REPOSITORY", "from/actions")
+    assert repository("", str(tmp_path)) == "from/actions"
+    assert repository("given/here", str(tmp_path)) == "given/here"
+    with pytest.raises(HostError, match="is not OWNER/NAME"):
+        repository("nonsense", str(tmp_path))
+
+
+def test_without_git_no_repository_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="no repository is known"):
+        repository("", str(ROOT))
+
+
+def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
+    file = tmp_path / "evalai"
+    file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
+    file.chmod(0o644)
+    with pytest.raises(HostError, match="can be read by others"):
+        read_settings({}, str(file))
+    file.chmod(0o600)
+    found = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
+    assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
+
+
+def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/evalai.yml").read_text())
+    for name, job in workflow["jobs"].items():
+        if "secrets." in json.dumps(job):
+            assert job["if"] == "github.event_name == 'push'", name
+    assert "pull_request_target" not in workflow[True]
+    assert workflow[True]["push"]["branches"] == ["challenge"]

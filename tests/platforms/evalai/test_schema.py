@@ -1,0 +1,52 @@
+"""The published JSON Schema is what the table of fields says, and what the demo's YAML fulfils."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from segjudge.platforms.evalai.bundle.build import read_config
+from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
+from tests.builders import ROOT
+
+
+def as_an_editor_reads(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: as_an_editor_reads(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [as_an_editor_reads(value) for value in node]
+    return str(node) if isinstance(node, datetime.date) else node
+
+
+def test_the_published_schema_is_the_tables() -> None:
+    assert (ROOT / PATH).read_text(encoding="utf-8") == json_schema(), "run: ./run.sh schema"
+
+
+def test_the_demos_config_fulfils_it() -> None:
+    jsonschema.Draft7Validator.check_schema(json.loads(json_schema()))
+    jsonschema.validate(as_an_editor_reads(read_config(str(ROOT))), json.loads(json_schema()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"titel": "x"},
+        {"title": "x" * 101},
+        {"worker_python_version": "3.10"},
+        {"start_date": "2026-01-01"},
+        {"published": "maybe"},
+        {"leaderboard": [{"id": 1, "schema": {"labels": ["J"]}}]},
+    ],
+    ids=str,
+)
+def test_an_editor_marks_mistakes(change: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(as_an_editor_reads({**read_config(str(ROOT)), **change}), json.loads(json_schema()))
+
+
+def test_the_yaml_names_its_schema() -> None:
+    assert (ROOT / "challenge_config.yaml").read_text().startswith(f"# yaml-language-server: $schema={PATH}\n")

@@ -1,0 +1,101 @@
+"""EvalAI's starter zips a whole checkout: the result works, and nothing secret is in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.platforms.evalai.bundle.check import check
+from segjudge.platforms.evalai.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
+from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+from tests.builders import ROOT
+from tests.shared import IN_CI
+
+READY = shutil.which("git") and (ROOT / ".git").exists()
+pytestmark = pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT")
+
+
+@pytest.fixture(scope="module")
+def upload(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return build_starter_zip(str(ROOT), str(tmp_path_factory.mktemp("starter") / "challenge_config.zip"))
+
+
+def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
+    assert [str(problem) for problem in [*check(upload), *unwanted_files(upload)]] == []
+
+
+def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
+    with hosted_worker(upload) as stage:
+        phase = stage.config["challenge_phases"][0]
+        outcome = stage.evaluate(phase, str(ROOT / "examples/sequences-dev/strong.zip"), 1)
+    assert outcome.status == "finished", outcome.stderr
+    assert round(outcome.result["dev"]["J&F-Mean"], 3) == 0.933
+
+
+def test_the_starters_names_stay_behind() -> None:
+    names = uploaded_files(str(ROOT))
+    assert {"challenge_config.yaml", "evaluation_script/main.py", "logo.png"} <= set(names)
+    assert not {"README.md", "run.sh", ".gitignore"} & set(names)
+    assert not [name for name in names if name.startswith((".git/", ".github/", "remote_challenge_evaluation/"))]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "fork"
+    folder.mkdir()
+    (folder / "challenge_config.yaml").write_text("title: x\nimage: logo.png\n")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        pytest.param("annotations/test-truth.zip", b"x", "does not name", id="annotation"),
+        pytest.param("work/journal.sqlite", b"x", "is a journal", id="journal"),
+        pytest.param("journal.db-wal", b"x", "is a journal", id="wal"),
+        pytest.param(
+            "data/gt.zip", (ROOT / "annotations/sequences-dev.zip").read_bytes(), "does not name", id="truth-elsewhere"
+        ),
+        pytest.param("logo.png", b"AKIA" + b"IOSFODNN7EXAMPLE", "key of AWS", id="named-file"),
+        pytest.param(".env", b"x", "name of a secret", id="env"),
+        pytest.param("keys/worker.pem", b"x", "name of a secret", id="pem"),
+        pytest.param(
+            "notes.txt",
+            b"my " + b"ey" + b"J0eXAiOiJKV1QiLCJh.eyJ0b2tlbl90eXBlIjoi.abcdefghijklmnop",
+            "EvalAI token",
+            id="jwt",
+        ),
+        pytest.param("x.py", b"KEY = 'AKIA" + b"IOSFODNN7EXAMPLE'", "key of AWS", id="aws"),
+        pytest.param("x.py", b"gh" + b"p_" + b"a" * 36, "token of GitHub", id="github"),
+        pytest.param("x.txt", b"-----BEGIN RSA " + b"PRIVATE KEY-----", "private key", id="key"),
+        pytest.param("x.txt", b"https://hooks.slack" + b".com/services/T0/B0/abc", "Slack address", id="slack"),
+    ],
+)
+def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkout: Path) -> None:
+    path = checkout / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    found = [
+        str(problem) for problem in unwanted_files(build_starter_zip(str(checkout), str(checkout.parent / "x.zip")))
+    ]
+    assert any(words in problem and problem.startswith(name) for problem in found), found
+
+
+def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
+    (checkout / ".gitignore").write_text(".segjudge/\n")
+    (checkout / ".segjudge").mkdir()
+    (checkout / ".segjudge/last_push.json").write_text("{}")
+    assert uploaded_files(str(checkout)) == ["challenge_config.yaml"]
+
+
+def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--starter", "--quick"]) == 0
+    assert "  evaluation_script/main.py\n" in capsys.readouterr().out
+    assert main(["check", "--starter", "--quick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accepted"] is True

@@ -1,0 +1,365 @@
+"""A submission's file comes over a bad line."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.platforms.evalai.http_exchange import StoppedError, exchange
+from segjudge.remote_challenge_evaluation import download as downloads
+from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
+from tests.builders import ROOT
+
+DATA = bytes(range(256)) * 4096
+
+
+class Line:
+    """Sends a part of a file, then breaks off."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.ranges = True
+        self.statuses: list[int] = []
+        self.asked: list[dict[str, str]] = []
+        line = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                line.asked.append(dict(self.headers))
+                if line.statuses and (status := line.statuses.pop(0)) != 200:
+                    self.send_response(status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                wanted = self.headers.get("Range", "")
+                start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted and line.ranges else 0
+                body = DATA[start:]
+                self.send_response(206 if start else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                most = line.lengths.pop(0) if line.lengths else len(body)
+                self.wfile.write(body[:most])
+                self.close_connection = True
+
+            def log_message(self, *_args: Any) -> None: ...
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/file.zip"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    made = Line()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def fetched(server: Line | Raw, path: Path, limit: int = 1 << 30) -> bytes:
+    download(lambda: server.url, str(path), limit, lambda _seconds: None)
+    return path.read_bytes()
+
+
+def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) -> None:
+    assert fetched(line, tmp_path / "x") == DATA
+    assert "Authorization" not in line.asked[0]
+
+
+def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
+    line.lengths = [1000, 5000]
+    assert fetched(line, tmp_path / "x") == DATA
+    start = f"bytes=0-{downloads._START_BYTES - 1}"
+    assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-", start]
+
+
+def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
+    line.lengths, line.ranges = [1000], False
+    assert fetched(line, tmp_path / "x") == DATA
+
+
+@pytest.mark.parametrize("status", [403, 404, 500, 503])
+def test_a_link_that_has_ended_is_asked_for_anew(line: Line, tmp_path: Path, status: int) -> None:
+    line.statuses = [status]
+    asked = []
+    download(lambda: asked.append(1) or line.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)  # type: ignore[func-returns-value]
+    assert len(asked) == 2
+    assert (tmp_path / "x").read_bytes() == DATA
+
+
+def test_a_file_that_never_comes_is_given_up(line: Line, tmp_path: Path) -> None:
+    line.statuses = [404] * 100
+    with pytest.raises(GoneError, match="could not be fetched"):
+        fetched(line, tmp_path / "x")
+    assert len(line.asked) < 20
+
+
+@pytest.mark.parametrize("address", ["", "/media/x", "file:///etc/passwd", "ftp://x/y"])
+def test_only_http_is_fetched(tmp_path: Path, address: str) -> None:
+    with pytest.raises(GoneError):
+        download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_that_is_too_large_is_not_taken(line: Line, tmp_path: Path) -> None:
+    with pytest.raises(TooLargeError):
+        fetched(line, tmp_path / "x", limit=1000)
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_beginning_alone(line: Line) -> None:
+    assert head(line.url, 13) == DATA[:13]
+
+
+# ── a line that lies ────────────────────────────────────────────────────────
+
+
+class Raw:
+    """Answers each connection by the next of its scripts; the last one stays."""
+
+    def __init__(self, *scripts: Callable[[socket.socket], None]) -> None:
+        self.scripts, self.asked = list(scripts), 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/x"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self.listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            script = self.scripts[min(self.asked, len(self.scripts) - 1)]
+            self.asked += 1
+            threading.Thread(target=self._answer, args=(client, script), daemon=True).start()
+
+    @staticmethod
+    def _answer(client: socket.socket, script: Callable[[socket.socket], None]) -> None:
+        with contextlib.suppress(OSError), client:
+            request = client.recv(1 << 16)
+            last = downloads._START_BYTES - 1
+            if script is honest and b"Range: bytes=0-%d" % last in request:
+                content_range = f"Content-Range: bytes 0-{last}/{len(DATA)}"
+                client.sendall(answered(DATA[: last + 1], "206 X", content_range))
+                return
+            start = int(request.split(b"bytes=")[1].split(b"-")[0]) if b"Range:" in request else 0
+            client.settimeout(20)
+            script(client) if script is not honest else honest(client, start)  # type: ignore[call-arg]
+
+
+Serve = Callable[..., Raw]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with contextlib.ExitStack() as ends:
+
+        def start(*scripts: Callable[[socket.socket], None]) -> Raw:
+            return ends.enter_context(contextlib.closing(Raw(*scripts)))
+
+        yield start
+
+
+def answered(body: bytes, status: str = "200 OK", *headers: str, length: int | None = None) -> bytes:
+    length = len(body) if length is None else length
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, f"Content-Length: {length}", "", ""]).encode() + body
+
+
+def honest(client: socket.socket, start: int = 0) -> None:
+    headers = [f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA)}"] if start else []
+    client.sendall(answered(DATA[start:], "206 X" if start else "200 OK", *headers))
+
+
+def sends(data: bytes) -> Callable[[socket.socket], None]:
+    return lambda client: client.sendall(data)
+
+
+def drips(client: socket.socket) -> None:
+    client.sendall(answered(b"", length=len(DATA)))
+    for number in range(1000):
+        client.sendall(DATA[number : number + 1])
+        time.sleep(0.05)
+
+
+def halts(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 ")
+    time.sleep(60)
+
+
+def resets(client: socket.socket) -> None:
+    client.sendall(answered(DATA[:5000], length=len(DATA)))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def breaks_off_in_a_second_look(client: socket.socket) -> None:
+    client.sendall(answered(DATA[:100], length=len(DATA)))
+
+
+FLIPPED = DATA[:99_999] + bytes([DATA[99_999] ^ 1]) + DATA[100_000:]
+
+LIES = {
+    "empty": sends(answered(b"")),
+    "headless": sends(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n"),
+    "length-cut": sends(b"HTTP/1.1 200 OK\r\nContent-Length: 1"),
+    "flipped": sends(answered(FLIPPED)),
+    "html": sends(answered(b"<html>please log in</html>")),
+    "html-cut": sends(answered(b"<html>please log in</html>", length=len(DATA))),
+    "shorter": sends(answered(DATA[:1000])),
+    "longer": sends(answered(DATA, length=len(DATA) + 100)),
+    "no-length": sends(b"HTTP/1.1 200 OK\r\n\r\n" + DATA[:7777]),
+    "huge-length": sends(answered(DATA, length=10**15)),
+    "absurd-length": sends(answered(DATA, length=10**40)),
+    "negative-length": sends(answered(DATA, length=-5)),
+    "chunk": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n" + DATA[:16] + b"\r\nzz\r\n"),
+    "chunk-cut": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + DATA[:99]),
+    "chunk-below-nothing": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n" + DATA[:99]),
+    "reset": resets,
+    "nothing": sends(b""),
+    "not-http": sends(b"SSH-2.0-OpenSSH\r\n"),
+    "header-bomb": sends(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(1000)) + b"\r\n"),
+    "long-header": sends(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"),
+    "file-redirect": sends(answered(b"", "302 X", "Location: file:///etc/passwd")),
+    "odd-redirect": sends(answered(b"", "302 X", "Location: http://[::1/x")),
+    "redirect-loop": sends(answered(b"", "302 X", "Location: /x")),
+    "another-range": sends(answered(DATA[:10], "206 X", f"Content-Range: bytes 500-509/{len(DATA)}")),
+    "endless-416": sends(answered(b"", "416 X")),
+}
+
+
+#: What is said again and again without contradiction is believed.
+CONSISTENT = ("flipped", "html", "shorter", "no-length", "huge-length")
+
+
+@pytest.mark.parametrize(
+    ("name", "times"), [(name, times) for name in LIES for times in (1, 3) if times == 1 or name not in CONSISTENT]
+)
+def test_a_line_that_lies_costs_tries_and_no_byte(serve: Serve, name: str, times: int, tmp_path: Path) -> None:
+    raw = serve(*[LIES[name]] * times, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+
+
+@pytest.mark.parametrize("name", sorted(LIES))
+def test_a_line_that_lies_for_ever_is_left_with_one_error(serve: Serve, name: str, tmp_path: Path) -> None:
+    raw = serve(LIES[name])
+    with contextlib.suppress(GoneError, TooLargeError):  # nobody can tell a page that always comes from the file
+        fetched(raw, tmp_path / "x", 1 << 20)
+    assert raw.asked < 60
+
+
+def test_a_second_look_that_breaks_off_agrees_with_nothing(serve: Serve, tmp_path: Path) -> None:
+    page = sends(answered(DATA[:100] + b"page" * 1000, length=len(DATA)))
+    whole = sends(answered(DATA[:100] + b"x" * (len(DATA) - 100)))
+    raw = serve(whole, breaks_off_in_a_second_look, page, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+
+
+def test_a_file_that_is_empty_is_believed_when_it_always_is(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(sends(answered(b"")))
+    assert fetched(raw, tmp_path / "x") == b""
+    assert raw.asked == 5
+
+
+def test_a_size_beyond_the_limit_that_is_contradicted_is_not_believed(serve: Serve, tmp_path: Path) -> None:
+    huge, cut = LIES["huge-length"], sends(answered(DATA[:10], length=len(DATA)))
+    raw = serve(huge, huge, cut, huge, huge, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+
+
+def test_one_refusal_at_the_end_is_not_a_lasting_one(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(*[resets] * 2, *[sends(answered(b"", "503 X"))] * 5, sends(answered(b"", "404 X")))
+    with pytest.raises(GoneError) as raised:
+        fetched(raw, tmp_path / "x")
+    assert not raised.value.lasting
+
+
+def test_a_file_that_drips_ends_by_its_own_time(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_SECONDS", 1.0)
+    raw = serve(drips)
+    with pytest.raises(GoneError, match="it comes too slowly") as raised:
+        fetched(raw, tmp_path / "x")
+    assert raw.asked == 1
+    assert not raised.value.lasting
+
+
+@pytest.mark.parametrize("script", [drips, lambda _client: time.sleep(60), halts], ids=["body", "silence", "head"])
+def test_a_stop_ends_a_download_at_once(serve: Serve, script: Any, tmp_path: Path) -> None:
+    raw, asked = serve(script), time.monotonic() + 0.5
+
+    def watch() -> None:
+        if time.monotonic() > asked:
+            raise StoppedError("asked to stop")
+
+    with pytest.raises(StoppedError):
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None, watch)
+    assert time.monotonic() - asked < 40
+
+
+def test_no_socket_and_no_thread_stays_behind(serve: Serve, tmp_path: Path) -> None:
+    raw, threads = serve(drips), threading.active_count()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        until = time.monotonic() + 0.1
+        with pytest.raises(GoneError):
+            exchange_until(raw.url, tmp_path, until)
+    raw.close()
+    for _ in range(200):
+        if threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= before + 2:
+            break
+        time.sleep(0.1)
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def exchange_until(url: str, folder: Path, until: float) -> None:
+    def watch() -> None:
+        if time.monotonic() > until:
+            raise GoneError("enough", lasting=False)
+
+    download(lambda: url, str(folder / "y"), 1 << 30, lambda _seconds: None, watch)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1/x", "http://", "http://x:99999/", "http:///x", "javascript:1", "\ud800", "x" * 10**6]
+)
+def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Path) -> None:
+    with pytest.raises(GoneError) as raised:
+        download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    assert raised.value.lasting
+
+
+@pytest.mark.parametrize("defect", [KeyError("x"), TypeError("x"), AttributeError("x"), ValueError("x")], ids=repr)
+def test_a_defect_of_ours_is_not_called_a_fault_of_the_network(defect: Exception) -> None:
+    def work(_session: Any) -> None:
+        raise defect
+
+    with pytest.raises(type(defect)):
+        exchange(work, lambda: None)
+
+
+def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
+        "from segjudge.remote_challenge_evaluation.download import DiskError, download\n"
+        "try: download(lambda: sys.argv[1], sys.argv[2], 1 << 30, lambda s: None)\n"
+        "except DiskError as error: print('said:', error)"
+    )
+    raw = serve(honest)
+    command = [sys.executable, "-c", code, raw.url, str(tmp_path / "x")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "said:" in done.stdout
+    assert "File too large" in done.stdout

@@ -1,0 +1,384 @@
+"""The worker's journal: who has what in hand, whatever dies, and how many requests are left."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from segjudge.remote_challenge_evaluation.journal import BEGUN, CLAIMED, DONE, SCORED, Journal
+from segjudge.remote_challenge_evaluation.journal_file import JournalError, UnusableError
+from tests.builders import ROOT
+
+#: Claims a submission in a process of its own, says so, and lives until its input ends.
+OTHER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from segjudge.remote_challenge_evaluation.journal import Journal
+journal = Journal(sys.argv[2])
+job = journal.claim(1, "", 7)
+if len(sys.argv) > 3:
+    os.set_inheritable(journal.owners.lock, True)
+    import subprocess
+    child = subprocess.Popen(["sleep", "1000"], close_fds=False)
+    print(child.pid, flush=True)
+print("claimed" if job else "refused", flush=True)
+sys.stdin.read()
+"""
+
+
+Open = Callable[[], Journal]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Journals of one machine, each as a process has it."""
+    made: list[Journal] = []
+
+    def another() -> Journal:
+        made.append(Journal(str(tmp_path)))
+        return made[-1]
+
+    yield another
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def journal(opened: Open) -> Journal:
+    return opened()
+
+
+def other(folder: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(ROOT), str(folder), *more],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_submission_is_claimed_once(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job is not None
+    assert (job.submission, job.phase, job.state) == (1, 7, CLAIMED)
+    assert journal.claim(1, "", 7) is None
+    assert journal.claim(1, "2026-01-01", 7) is not None, "resumed, it is new work"
+
+
+def test_another_process_has_it_in_hand_until_it_dies(journal: Journal, tmp_path: Path) -> None:
+    with other(tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "claimed\n"
+        assert journal.claim(1, "", 7) is None
+        assert journal.take_due() is None
+        process.kill()
+        process.wait()
+        job = journal.take_due()
+    assert job is not None
+    assert (job.submission, job.attempts) == (1, 1)
+
+
+def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal, tmp_path: Path) -> None:
+    import signal
+
+    with other(tmp_path, "with a child") as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert process.stdout.readline() == "claimed\n"
+        process.kill()
+        process.wait()
+        assert journal.claim(1, "", 7) is None, "its child holds the lock"
+        os.kill(child, signal.SIGKILL)
+    until = time.monotonic() + 10
+    while time.monotonic() < until and journal.take_due() is None:
+        time.sleep(0.05)
+    assert time.monotonic() < until
+
+
+def test_what_is_done_is_not_taken_again(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job is not None
+    journal.finish(job, "finished")
+    assert journal.claim(1, "", 7) is None
+    assert journal.take_due() is None
+    assert journal.state_of(1, "") == DONE
+    assert journal.counts() == {"finished": 1}
+
+
+def test_a_result_is_sent_before_anything_else_is_begun(journal: Journal) -> None:
+    first, second = journal.claim(1, "", 7), journal.claim(2, "", 7)
+    assert first
+    assert second
+    journal.release(journal.change(first, state=BEGUN), 0)
+    journal.release(journal.change(second, state=SCORED, report={"accuracies": []}), 0)
+    job = journal.take_due()
+    assert job is not None
+    assert (job.submission, job.report) == (2, {"accuracies": []})
+
+
+def test_what_is_put_off_waits(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job is not None
+    journal.release(job, 60)
+    assert journal.take_due() is None
+    assert journal.claim(1, "", 7) is not None, "but a message of it may be taken"
+
+
+def test_a_journal_survives_its_process(tmp_path: Path, opened: Open) -> None:
+    first = Journal(str(tmp_path))
+    job = first.claim(1, "", 7)
+    assert job is not None
+    first.change(job, state=SCORED, report={"accuracies": [1]})
+    first.close()
+    again = opened().take_due()
+    assert again is not None
+    assert again.report == {"accuracies": [1]}
+
+
+def test_looking_stops_before_reporting_does(journal: Journal) -> None:
+    assert [journal.take_request(10, urgent=False) for _ in range(6)] == [0.0] * 6
+    assert journal.take_request(10, urgent=False) > 50
+    assert [journal.take_request(10, urgent=True) for _ in range(4)] == [0.0] * 4
+    assert journal.take_request(10, urgent=True) > 50
+    assert journal.number("requests") == 10
+
+
+def test_the_budget_is_the_machines(opened: Open) -> None:
+    first, second = opened(), opened()
+    taken = [one.take_request(4, urgent=True) == 0 for one in (first, second, first, second, first, second)]
+    assert taken == [True] * 4 + [False] * 2
+
+
+def test_one_process_looks_for_all(opened: Open) -> None:
+    first, second = opened(), opened()
+    assert first.take_turn("poll_at", 60)
+    assert not second.take_turn("poll_at", 60)
+    second.set("poll_at", 0)
+    assert second.take_turn("poll_at", 60)
+
+
+# ── a bad disk, a bad clock, a bad neighbour ────────────────────────────────
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    code = (
+        "import os, sys; os.umask(0o077); from segjudge.remote_challenge_evaluation.journal import Journal\n"
+        "journal = Journal(sys.argv[1]); journal.claim(1, '', 7); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], cwd=ROOT, stdin=subprocess.PIPE) as process:
+        until = time.monotonic() + 20
+        while not (folder / "journal.sqlite3-wal").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        found = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+        process.kill()
+    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
+    assert found["journal.sqlite3"] == 0o600
+
+
+def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
+        db.executescript(
+            "CREATE TABLE jobs (submission INTEGER NOT NULL, resumed TEXT NOT NULL, phase INTEGER NOT NULL, state TEXT "
+            "NOT NULL, owner TEXT, failures INTEGER NOT NULL DEFAULT 0, lives INTEGER NOT NULL DEFAULT 0, evaluations "
+            "INTEGER NOT NULL DEFAULT 0, reports INTEGER NOT NULL DEFAULT 0, report TEXT, outcome TEXT, next_at REAL "
+            "NOT NULL DEFAULT 0, changed_at REAL NOT NULL, PRIMARY KEY (submission, resumed));"
+            "INSERT INTO jobs (submission, resumed, phase, state, report, changed_at) VALUES (5, '', 7, 'scored', '{\"a\": 1}', 0);"
+        )
+    os.chmod(tmp_path / "journal.sqlite3", 0o644)
+    journal = Journal(str(tmp_path))
+    job = journal.take_due()
+    journal.close()
+    assert job is not None
+    assert (job.submission, job.report, job.delays) == (5, {"a": 1}, 0)
+    assert (tmp_path / "journal.sqlite3").stat().st_mode & 0o077 == 0, "what others could read, they no longer can"
+
+
+def test_a_journal_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
+        db.execute("PRAGMA user_version = 99")
+    before = (tmp_path / "journal.sqlite3").read_bytes()
+    with pytest.raises(UnusableError, match="written by a later version"):
+        Journal(str(tmp_path))
+    assert (tmp_path / "journal.sqlite3").read_bytes() == before
+    assert os.listdir(tmp_path / "locks") == ["opening"], "and nobody holds a place"
+
+
+GARBAGE = {
+    "text": lambda data: b"this is no journal" * 100,
+    "empty-header": lambda data: b"\0" * len(data),
+    "half": lambda data: data[: len(data) // 2],
+    "middle": lambda data: data[:4096] + os.urandom(len(data) - 8192) + data[-4096:],
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> None:
+    first = Journal(str(tmp_path))
+    for number in range(1, 50):
+        job = first.claim(number, "", 7)
+        assert job
+        first.finish(job, "x" * 1000)
+    first.close()
+    path = tmp_path / "journal.sqlite3"
+    damaged = GARBAGE[name](path.read_bytes())
+    path.write_bytes(damaged)
+    said: list[str] = []
+    journal = Journal(str(tmp_path), say=said.append)
+    assert journal.claim(1, "", 7) is not None
+    journal.close()
+    assert "is damaged" in said[0]
+    (kept,) = [one for one in tmp_path.glob("journal.sqlite3.damaged-*") if not one.name.endswith(("-wal", "-shm"))]
+    assert kept.read_bytes() == damaged
+
+
+def test_one_that_is_damaged_under_a_worker_is_opened_anew(journal: Journal, tmp_path: Path) -> None:
+    journal.claim(1, "", 7)
+    journal.file._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    journal.file._db.execute("PRAGMA shrink_memory")
+    path = tmp_path / "journal.sqlite3"
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * path.stat().st_size)
+    with pytest.raises(JournalError):
+        for number in range(2, 50):
+            journal.claim(number, "", 7)
+    journal.file.reopen()
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_one_that_was_replaced_is_followed(journal: Journal, tmp_path: Path) -> None:
+    journal.claim(1, "", 7)
+    for path in tmp_path.glob("journal.sqlite3*"):
+        path.unlink()
+    journal.file.follow_replacement()
+    assert journal.state_of(1, "") == ""
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_a_lock_of_another_program_is_waited_for_and_the_watch_is_asked(journal: Journal, tmp_path: Path) -> None:
+    class EnoughError(Exception):
+        pass
+
+    asked: list[int] = []
+
+    def watch() -> None:
+        asked.append(1)
+        if len(asked) > 2:
+            raise EnoughError
+
+    journal.file._watch = watch
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(EnoughError):
+            journal.claim(1, "", 7)
+        db.execute("ROLLBACK")
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_a_full_disk_is_one_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from segjudge.remote_challenge_evaluation.journal import Journal
+from segjudge.remote_challenge_evaluation.journal_file import JournalError
+journal = Journal(sys.argv[1])
+job = journal.claim(1, "", 7)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+try:
+    for number in range(2, 10_000):
+        journal.claim(number, "x" * 5000, 7)
+except JournalError as error:
+    print("said:", error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.drop(job)
+print("then:", journal.take_due().submission)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "said:" in done.stdout
+    assert "Is the disk full" in done.stdout
+    assert "then: 1" in done.stdout
+
+
+@pytest.mark.parametrize("jump", [86_400 * 365, -86_400 * 365], ids=["forward-and-back", "back"])
+def test_a_clock_that_jumps_stops_nothing(journal: Journal, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    ahead = [max(jump, 0.0)]
+    monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
+    job = journal.claim(1, "", 7)
+    assert job
+    journal.release(job, 5)
+    journal.drop(job)
+    assert journal.take_turn("poll_at", 6)
+    assert [journal.take_request(2, urgent=True) for _ in range(2)] == [0.0, 0.0]
+    ahead[0] = min(jump, 0.0)
+    assert journal.take_due() is not None
+    assert journal.take_turn("poll_at", 6)
+    assert journal.take_request(2, urgent=True) == 0.0
+
+
+def test_a_report_that_cannot_be_read_is_made_again(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job
+    journal.change(job, state=SCORED, report={"a": 1})
+    for text in ("{", "[]", "5", "", "[" * 100_000):
+        journal.file._db.execute("UPDATE jobs SET report = ?", (text,))
+        assert journal.job(1, "").state == BEGUN
+
+
+def test_what_this_process_left_is_free_again_even_when_that_could_not_be_written(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job
+    assert journal.take_due() is None
+    journal.drop(job)
+    again = journal.take_due()
+    assert again is not None
+    assert again.attempts == 0, "nobody died"
+
+
+# ── what dead workers leave ─────────────────────────────────────────────────
+
+
+def test_what_a_dead_worker_left_goes_and_what_a_living_one_has_stays(tmp_path: Path, opened: Open) -> None:
+    mine = opened()
+    with other(tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (theirs,) = {path.name for path in (tmp_path / "locks").iterdir()} - {mine.worker, "opening"}
+        places = [tmp_path / f"submissions/5-{owner}" for owner in (mine.worker, theirs, "deadbeef")]
+        for place in places:
+            place.mkdir(parents=True)
+            (place / "submission").write_bytes(b"x" * 1000)
+        partial = tmp_path / "annotations/dev.zip-deadbeef.partial"
+        partial.parent.mkdir()
+        partial.touch()
+        (tmp_path / "annotations/dev.zip").touch()
+        (tmp_path / "submissions/notes-of-a-person").mkdir()
+        opened().owners.remove_abandoned()
+        assert [place.exists() for place in places] == [True, True, False]
+        assert not partial.exists()
+        assert (tmp_path / "annotations/dev.zip").exists()
+        assert (tmp_path / "submissions/notes-of-a-person").exists()
+        process.kill()
+    removed = mine.owners.remove_abandoned()
+    assert removed == [str(places[1])]
+    assert not (tmp_path / "locks" / theirs).exists()
+
+
+def test_a_link_that_is_named_like_a_download_is_not_followed(tmp_path: Path, journal: Journal) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").touch()
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions/5-deadbeef").symlink_to(tmp_path / "precious")
+    journal.owners.remove_abandoned()
+    assert (tmp_path / "precious/file").exists()
+    assert not (tmp_path / "submissions/5-deadbeef").is_symlink()

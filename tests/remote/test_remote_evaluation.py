@@ -1,0 +1,234 @@
+"""One evaluation of the remote worker: limits, what it leaves behind, what it may know."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.evaluation_script import evaluate as hosted
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.platforms.evalai.result_shapes import ShapeError, accepted_accuracies, for_rest
+from segjudge.remote_challenge_evaluation.evaluate import evaluate
+from tests.builders import ROOT
+
+STRONG = str(ROOT / "examples/sequences-dev/strong.zip")
+TRUTH = str(ROOT / "annotations/sequences-dev.zip")
+
+#: Runs `run_scorer` in a process of its own, as a worker does, with another scorer in the place of ours.
+RUN = """
+import json, os, sys, time
+sys.path.insert(0, sys.argv[1])
+from segjudge.platforms.evalai.http_exchange import StoppedError
+from segjudge.evaluation_script.runner.supervisor import descendants
+from segjudge.remote_challenge_evaluation import evaluation
+evaluation.forbid_inspection()
+lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)
+started = time.monotonic()
+request = {"submission": sys.argv[4], "codename": "sequences-dev", "annotation": sys.argv[5], "submission_metadata": {}, "memory": 4 << 30}
+request |= {"bundle": "", "hidden": [], "command": [sys.executable, "-c", sys.argv[3]] if sys.argv[3] else []}
+def watch():
+    if os.path.exists(os.path.join(sys.argv[2], "stop")):
+        raise StoppedError
+outcome = evaluation.run_scorer(request, sys.argv[2], float(sys.argv[6]), lock, watch)
+left = list(descendants(os.getpid()))
+print(json.dumps({**outcome.__dict__, "children": left, "seconds": time.monotonic() - started}))
+"""
+
+
+def run(
+    folder: Path, script: str = "", submission: str = STRONG, truth: str = TRUTH, seconds: float = 30
+) -> dict[str, Any]:
+    import json
+
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(ROOT), str(folder), script, submission, truth, str(seconds)],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
+
+
+def test_the_documented_form_returns_the_rest_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = evaluate(STRONG, "sequences-dev", TRUTH, submission_metadata={"id": 1})
+    here = hosted(TRUTH, STRONG, "sequences-dev")["result"]
+    assert result["result"] == [{"split": "dev", "show_to_participant": True, "accuracies": here[0]["dev"]}]
+    monkeypatch.setenv("ANNOTATIONS", str(ROOT / "annotations"))
+    assert evaluate(STRONG, "sequences-dev")["result"] == result["result"], "it finds the truth itself"
+
+
+def test_the_documented_form_raises_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04")
+    with pytest.raises(SubmissionError, match="is a zip that was cut off"):
+        evaluate(str(tmp_path / "bad.zip"), "sequences-dev", TRUTH)
+    monkeypatch.setenv("ANNOTATIONS", str(tmp_path))
+    with pytest.raises(HostError, match="There is no annotation file for sequences-dev"):
+        evaluate(STRONG, "sequences-dev")
+    with pytest.raises(SubmissionError, match="There is no phase 'other'"):
+        evaluate(STRONG, "other", TRUTH)
+
+
+def test_it_scores(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    assert outcome["accuracies"][0]["accuracies"] == hosted(TRUTH, STRONG, "sequences-dev")["result"][0]["dev"]
+    assert "3 of 3 scored" in outcome["stdout"]
+    assert outcome["children"] == []
+
+
+def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> None:
+    shutil.copy(STRONG, tmp_path / "truth.zip")
+    broken = tmp_path / "secret-truth.zip"
+    broken.write_bytes(b"PK no truth")
+    outcome = run(tmp_path, truth=str(broken))
+    assert "incident number" in outcome["incident"]
+    assert "secret-truth" in outcome["log"]
+    assert "secret-truth" not in outcome["stdout"] + outcome["stderr"] + outcome["incident"]
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="killed"),
+        pytest.param("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV", id="segfault"),
+        pytest.param("raise SystemExit(7)", "ended with exit code 7", id="exit"),
+        pytest.param(
+            "import os, sys; os.write(int(sys.argv[2]), b'no json')",
+            "ended with exit code 0 without an answer",
+            id="garbage",
+        ),
+        pytest.param("import os, sys; os.write(int(sys.argv[2]), b'[1]')", "without an answer", id="list"),
+    ],
+)
+def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, script: str, words: str) -> None:
+    assert words in run(tmp_path, script)["incident"]
+
+
+def test_one_that_never_ends_is_ended(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "import time; time.sleep(1000)", seconds=1)
+    assert "took longer than this challenge allows" in outcome["refused"]
+    assert outcome["seconds"] < 5
+    assert outcome["children"] == []
+
+
+def test_one_that_is_in_the_way_of_a_stop_is_handed_back(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    assert run(tmp_path, "import time; time.sleep(1000)")["handed_back"] is True
+
+
+DAEMON = """
+import os, sys, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(1000)
+        time.sleep(1000)
+os.write(int(sys.argv[2]), b'{"refused": "done"}')
+"""
+
+
+def test_what_a_scorer_leaves_behind_is_ended_too(tmp_path: Path) -> None:
+    outcome = run(tmp_path, DAEMON)
+    assert outcome["refused"] == "done"
+    assert outcome["children"] == []
+    assert outcome["seconds"] < 10
+
+
+LOUD = """
+import os, sys
+for k in range(3000):
+    os.write(1, b'line %07d\\n' % k * 100)
+os.write(2, b'\\xff\\x00bytes')
+os.write(int(sys.argv[2]), b'{"refused": "done"}')
+"""
+
+
+def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path) -> None:
+    outcome = run(tmp_path, LOUD)
+    assert len(outcome["stdout"]) < 140_000
+    assert outcome["stdout"].startswith("line 0000000")
+    assert outcome["stdout"].rstrip().endswith("line 0002999")
+    assert "bytes are left out here" in outcome["stdout"]
+    assert "\0" not in outcome["stderr"]
+
+
+def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "WEBHOOK", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
+    outcome = run(tmp_path, script)["refused"]
+    assert "secret" not in outcome
+    assert "PATH" in outcome
+
+
+def test_nobody_reads_the_workers_memory() -> None:
+    code = "from segjudge.remote_challenge_evaluation.evaluation import forbid_inspection; forbid_inspection(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
+def test_only_its_own_descriptors_are_open(tmp_path: Path) -> None:
+    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"
+    descriptors = run(tmp_path, script)["refused"].split()
+    # Three streams, answer and log; the lock, the one that lists this folder, and the one by which an environment knows
+    # that it is in use.
+    assert len(descriptors) <= 5 + 3, descriptors
+
+
+def test_it_dies_with_its_worker(tmp_path: Path) -> None:
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
+    code = f"import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL); {script}"
+    with subprocess.Popen([sys.executable, "-c", RUN, str(ROOT), str(tmp_path), code, STRONG, TRUTH, "60"]) as worker:
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not (tmp_path / "pid").exists():
+            time.sleep(0.05)
+        time.sleep(0.2)
+        worker.kill()
+    pid = int((tmp_path / "pid").read_text())
+    time.sleep(0.3)
+    assert not os.path.exists(f"/proc/{pid}") or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
+LABELS = {"dev": ["J", "F"]}
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        pytest.param({"dev": {"J": 1}}, "not a list of splits", id="dict"),
+        pytest.param([{"split": "x", "accuracies": {}}], "names the split 'x'", id="split"),
+        pytest.param([{"split": "dev", "accuracies": {"X": 1.0}}], "'X' is not a label", id="label"),
+        pytest.param([{"split": "dev", "accuracies": {"J": float("nan")}}], "not a finite number", id="nan"),
+        pytest.param([{"split": "dev", "accuracies": {"J": True}}], "not a finite number", id="bool"),
+        pytest.param([{"split": "dev", "accuracies": {"J": 10**400}}], "not a finite number", id="beyond-floats"),
+        pytest.param([{"split": [], "accuracies": {}}], "names the split", id="split-list"),
+        pytest.param([{"split": "dev", "accuracies": {"J": "1"}}], "not a finite number", id="text"),
+        pytest.param([1], "names the split None", id="number"),
+    ],
+)
+def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        accepted_accuracies(result, LABELS)
+
+
+def test_both_shapes_say_the_same() -> None:
+    result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}])
+    assert [entry["split"] for entry in result] == ["dev", "test"]
+    assert accepted_accuracies(result[:1], LABELS) == result[:1]
+
+
+def test_participants_are_not_shown_hidden_splits() -> None:
+    """EvalAI writes the accuracies of what is shown into the result file of a submission."""
+    result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}], {"test"})
+    assert [(entry["split"], entry["show_to_participant"]) for entry in result] == [("dev", True), ("test", False)]
+    assert result[1]["accuracies"] == {"J": 0.25}, "the leaderboard has them"

@@ -1,0 +1,493 @@
+"""The remote worker for months: stopped at every step, killed, on a bad disk, refused, and looked after."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.evaluation_script.runner.supervisor import descendants
+from segjudge.server.models import Leaderboard
+from segjudge.server.services import Services
+from tests.builders import ROOT
+from tests.hostile_network import Network
+from tests.rehearsals import Rehearsal, waited
+from tests.remote_workers import Operator, lines_until, operator_of, remote_server, status, submitted
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    yield from remote_server(tmp_path_factory.mktemp("life"))
+
+
+@pytest.fixture
+def operator(server: Rehearsal, tmp_path: Path) -> Operator:
+    return operator_of(server, tmp_path)
+
+
+@contextlib.contextmanager
+def network(
+    server: Rehearsal, *kinds: str, only: bytes = b"", rate: float = 1.0, most: int = 10**9
+) -> Iterator[Network]:
+    made = Network(server.address, rate=rate, patience=120.0, kinds=kinds, only=only, most=most)
+    yield made
+    made.close()
+
+
+# ── the end, at every step ──────────────────────────────────────────────────
+
+#: What the worker does when it is asked: faults of the network, where they strike, and what is waited for.
+STEPS: dict[str, Any] = {
+    "start": (("silence",), b"", None),
+    "poll": (("silence",), b"/queues/", "silence"),
+    "headers": (("continue_for_ever",), b"/queues/", "continue_for_ever"),
+    "download": (("drip",), b"/media/", "drip"),
+    "silent-file": (("silence",), b"/media/", "silence"),
+    "running": (("silence",), b"update_submission", "silence"),
+    "backing-off": (("refusal",), b"/queues/", "refusal"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_stop_is_obeyed_at_every_step(server: Rehearsal, operator: Operator, step: str, number: int) -> None:
+    kinds, only, struck = STEPS[step]
+    if number != signal.SIGTERM and step not in ("download", "poll"):
+        return  # the same handler: two steps tell
+    sent = submitted(server)
+    with network(server, *kinds, only=only) as bad:
+        process = operator.start(API_SERVER=bad.address)
+        try:
+            waited(lambda: bad.struck[struck or kinds[0]], 60)
+            time.sleep(0.3)
+            process.send_signal(number)
+            asked = time.monotonic()
+            _, output = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0, output
+    assert time.monotonic() - asked < 15, "3 s of grace and a noisy machine; without an end to the call it is minutes"
+    assert "Traceback" not in output
+    assert status(server, sent) in ("submitted", "running")
+    operator.run("--once")
+    assert status(server, sent) == "finished"
+
+
+def test_a_stop_while_it_scores_hands_back(server: Rehearsal, operator: Operator) -> None:
+    sent = submitted(server)
+    process = operator.start(GRACE_SECONDS="0.1")
+    try:
+        waited(lambda: any("scoring_process" in _command(pid) for pid in descendants(process.pid)), 60)
+        below = list(descendants(process.pid))
+        process.terminate()
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert not [pid for pid in below if _command(pid)]
+    operator.run("--once")
+    assert status(server, sent) == "finished"
+
+
+def test_a_locked_journal_does_not_keep_it(server: Rehearsal, operator: Operator) -> None:
+    process = operator.start()
+    try:
+        waited((operator.folder / "machine/journal.sqlite3").exists, 60)
+        lines_until(process, "start")
+        with contextlib.closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3", timeout=30)) as db:
+            db.isolation_level = None
+            db.execute("BEGIN EXCLUSIVE")
+            time.sleep(1)
+            process.terminate()
+            _, output = process.communicate(timeout=40)
+            db.execute("ROLLBACK")
+    finally:
+        process.kill()
+    assert process.returncode == 0, output
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -> None:
+    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "2"]
+    parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.DEVNULL)
+    try:
+        locks = operator.folder / "machine/locks"
+        waited(lambda: locks.exists() and len([one for one in locks.iterdir() if one.name != "opening"]) == 2, 60)
+        below = list(descendants(parent.pid))
+        assert len(below) >= 2
+        parent.kill()
+        parent.wait()
+        waited(lambda: not [pid for pid in below if "remote_challenge" in _command(pid)], 30)
+    finally:
+        parent.kill()
+
+
+def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
+    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "3"]
+    parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.PIPE, text=True)
+    locks = operator.folder / "machine/locks"
+    waited(lambda: locks.exists() and len([one for one in locks.iterdir() if one.name != "opening"]) == 3, 60)
+    parent.terminate()
+    _, output = parent.communicate(timeout=60)
+    assert parent.returncode == 0
+    assert output.count("  stopped") == 3
+    assert [one.name for one in locks.iterdir()] == ["opening"]
+
+
+# ── what is left on the disk ────────────────────────────────────────────────
+
+
+def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, operator: Operator) -> None:
+    sent = submitted(server)
+    downloads = operator.folder / "machine/submissions"
+    with network(server, "drip", only=b"/media/") as bad:
+        process = operator.start(API_SERVER=bad.address)
+        waited(lambda: bad.struck["drip"], 60)
+        assert len(list(downloads.iterdir())) == 1
+        process.kill()
+        process.communicate()
+    assert len(list(downloads.iterdir())) == 1
+    output = operator.run("--once")
+    assert "what dead workers left" in output
+    assert list(downloads.iterdir()) == []
+    assert status(server, sent) == "finished"
+
+
+def test_a_workers_state_is_nobody_elses(server: Rehearsal, operator: Operator) -> None:
+    submitted(server)
+    os.umask(0o022)
+    with network(server, "drip", only=b"/media/") as bad:
+        process = operator.start(API_SERVER=bad.address)
+        try:
+            waited(lambda: bad.struck["drip"], 60)
+            machine = operator.folder / "machine"
+            modes = {str(path): path.stat().st_mode & 0o077 for path in (machine, *machine.rglob("*"))}
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+    assert len(modes) > 6
+    assert {path: mode for path, mode in modes.items() if mode} == {}
+    operator.run("--once")
+
+
+def test_a_check_and_a_worker_leave_nothing_in_the_working_folder(operator: Operator, tmp_path: Path) -> None:
+    place = tmp_path / "checkout"
+    place.mkdir()
+    operator.environment.pop("SAVE_DIR")
+    operator.environment["PYTHONPATH"] = str(ROOT)
+    operator.run("--check", cwd=str(place))
+    assert list(place.iterdir()) == []
+    operator.run("--once", cwd=str(place))
+    assert [path.name for path in place.iterdir()] == [".segjudge"]
+    assert (place / ".segjudge/worker/journal.sqlite3").exists()
+
+
+def test_results_that_an_earlier_version_left_are_not_forgotten(operator: Operator, tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    operator.run("--once", SAVE_DIR=str(place))
+    with sqlite3.connect(place / "journal.sqlite3") as db:
+        db.execute("INSERT INTO jobs (submission, resumed, phase, state, changed_at) VALUES (900, '', 1, 'scored', 0)")
+    operator.environment.pop("SAVE_DIR")
+    operator.environment["PYTHONPATH"] = str(ROOT)
+    output = operator.run("--once", cwd=str(place), expected=2)
+    assert "holds 1 submissions that are not at their end. Move it to" in output
+
+
+def _later(path: Path) -> None:
+    path.mkdir()
+    with sqlite3.connect(path / "journal.sqlite3") as db:
+        db.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "words"),
+    [
+        pytest.param(lambda path: path.touch(), 2, "cannot be used", id="file"),
+        pytest.param(_later, 3, "written by a later version", id="later"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("--once",), ("--check",), ("--once", "--jobs", "2")], ids=" ".join)
+def test_a_state_folder_that_cannot_be_one_is_said(
+    operator: Operator, make: Any, code: int, words: str, arguments: tuple[str, ...]
+) -> None:
+    make(operator.folder / "machine")
+    output = operator.run(*arguments, expected=3 if "--check" in arguments else code)
+    assert "Traceback" not in output
+    assert words in output or "is not a folder" in output
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A disk of half a megabyte."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small: Path) -> None:
+    process = operator.start(SAVE_DIR=str(small / "machine"))
+    try:
+        lines_until(process, "start")
+        time.sleep(1)
+        filler = small / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 512)
+        sent = submitted(server)
+        output = lines_until(process, "away")
+        assert "Is the disk full" in output[-1] or "No space left" in output[-1]
+        assert process.poll() is None
+        filler.unlink()
+        waited(lambda: status(server, sent) == "finished", 150)
+    finally:
+        process.terminate()
+        _, rest = process.communicate(timeout=40)
+    assert process.returncode == 0
+    assert "Traceback" not in rest
+
+
+def test_a_disk_that_is_full_at_the_start_is_waited_for_too(operator: Operator, small: Path) -> None:
+    with contextlib.suppress(OSError), open(small / "filler", "wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 512)
+    process = operator.start(SAVE_DIR=str(small / "machine"))
+    try:
+        lines_until(process, "journal away")
+        (small / "filler").unlink()
+        lines_until(process, "start")
+    finally:
+        process.terminate()
+        process.communicate(timeout=40)
+    assert process.returncode == 0
+
+
+def test_a_journal_that_is_damaged_meanwhile_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
+    process = operator.start()
+    try:
+        first = submitted(server)
+        waited(lambda: status(server, first) == "finished", 60)
+        path = operator.folder / "machine/journal.sqlite3"
+        for one in path.parent.glob("journal.sqlite3*"):
+            with open(one, "r+b") as file:
+                file.write(os.urandom(one.stat().st_size))
+        second = submitted(server)
+        waited(lambda: status(server, second) == "finished", 120)
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.communicate(timeout=40)
+
+
+# ── what a server says ──────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+def test_a_refusal_that_is_not_evalais_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
+    sent = submitted(server)
+    with network(server, "refusal") as bad:
+        process = operator.start(API_SERVER=bad.address)
+        try:
+            waited(lambda: bad.struck["refusal"] >= 6, 90)
+            bad.rate = 0.0
+            waited(lambda: status(server, sent) == "finished", 120)
+        finally:
+            process.terminate()
+            _, output = process.communicate(timeout=40)
+    assert process.returncode == 0, output
+
+
+def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
+    foreign = submitted(server)
+    with network(server, "unauthorised", only=b"/submission/%d " % foreign) as bad:
+        output = operator.run("--once", API_SERVER=bad.address)
+    assert "it is not a submission of this challenge" in output
+    good = submitted(server)
+    operator.run("--once")
+    assert status(server, good) == "finished"
+
+
+def test_a_phase_that_was_wrong_once_is_corrected(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once")
+    Services(str(server.data)).submissions.update(number, status="running")
+    operator.journal("UPDATE jobs SET state = 'begun', owner = NULL, outcome = NULL, phase = 10000")
+    operator.run("--once")
+    assert status(server, number) == "finished"
+    assert [job["phase"] for job in operator.jobs()] == [1]
+
+
+@pytest.mark.long
+def test_a_result_for_another_phase_is_not_reported(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once")
+    Services(str(server.data)).submissions.update(number, status="running")
+    report = json.dumps({"refused": "of another phase", "stdout": "", "stderr": ""})
+    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, phase = 2, report = ?", report)
+    operator.run("--once")
+    assert status(server, number) == "finished"
+
+
+# ── lies ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("lie", "times"), [("empty", 5), ("headless", 5), ("html", 2), ("whole_half", 2), ("bomb", 2)])
+def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
+    server: Rehearsal, operator: Operator, lie: str, times: int
+) -> None:
+    number = submitted(server)
+    with network(server, lie, only=b"GET /media/", most=times) as bad:
+        output = operator.run("--once", API_SERVER=bad.address)
+    assert bad.struck[lie] == times
+    assert "was different when it was fetched again" in output
+    assert status(server, number) == "finished"
+
+
+def test_a_file_that_is_always_wrong_is_its_teams(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server, b"PK\x03\x04")
+    assert "was different" not in operator.run("--once")
+    assert status(server, number) == "failed"
+
+
+def test_a_report_that_was_answered_and_not_carried_out_is_made_again(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    with network(server, "answered_and_not_done", only=b"PUT", most=1) as bad:
+        operator.run("--once", API_SERVER=bad.address)
+    assert (status(server, number), operator.jobs()[0]["state"]) == ("running", "done")
+    operator.run("--once", SWEEP_SECONDS="0.01")
+    assert status(server, number) == "finished"
+    assert operator.jobs()[0]["outcome"] == "finished"
+
+
+@pytest.mark.long
+def test_a_server_that_never_carries_out_is_not_told_for_ever(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    with network(server, "answered_and_not_done", only=b"PUT") as bad:
+        for _ in range(8):
+            operator.run("--once", API_SERVER=bad.address, SWEEP_SECONDS="0.01")
+    assert operator.jobs()[0]["evaluations"] == 6
+    Services(str(server.data)).submissions.update(number, status="cancelled")
+
+
+def test_a_delete_that_was_not_carried_out_is_recognised(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    with network(server, "answered_and_not_done", only=b"POST") as bad:
+        operator.run("--once", API_SERVER=bad.address)
+    time.sleep(1.5)  # until the message is visible again
+    assert "message recognised" in operator.run("--once")
+    assert (status(server, number), operator.jobs()[0]["evaluations"]) == ("finished", 1)
+
+
+# ── looking after it ────────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+def test_a_check_opens_the_annotations(operator: Operator, tmp_path: Path) -> None:
+    output = operator.run("--check")
+    assert re.search(r"annotations of sequences-dev: dev \d+ sequences of \d+ frames", output)
+    assert re.search(r"annotations of instances-dev: dev \d+ images", output)
+    for number, damage in enumerate((b"PK garbage", b"", _flipped(ROOT / "annotations/sequences-dev.zip"))):
+        broken = tmp_path / f"annotations-{number}"
+        shutil.copytree(ROOT / "annotations", broken)
+        (broken / "sequences-dev.zip").write_bytes(damage)
+        output = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
+        assert "sequences-dev.zip" in output
+        assert "Traceback" not in output
+
+
+def _flipped(path: Path) -> bytes:
+    """The same file, with bytes of its masks changed."""
+    data = bytearray(path.read_bytes())
+    place = len(data) // 3
+    data[place : place + 64] = bytes(255 - one for one in data[place : place + 64])
+    return bytes(data)
+
+
+def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Path) -> None:
+    broken = tmp_path / "annotations"
+    shutil.copytree(ROOT / "annotations", broken)
+    shutil.copy(broken / "sequences-dev.zip", broken / "sequences-test.zip")
+    shutil.copy(broken / "sequences-dev.zip", broken / "instances-dev.zip")
+    output = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
+    assert "has no split 'test'" in output
+    assert "holds sequences, which the protocol places2017 does not score" in output
+
+
+@pytest.mark.long
+def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
+    services = Services(str(server.data))
+    schema = services.store.one(Leaderboard, 1).schema
+    labels = ["Other" if label == "J-Decay" else label for label in schema["labels"]]
+    services.store.change(Leaderboard, 1, schema={**schema, "labels": labels})
+    try:
+        for arguments in (("--check",), ("--once",)):
+            output = operator.run(*arguments, expected=3)
+            assert "sequences-dev: phases.py scores dev as J&F-Mean" in output
+            assert "but EvalAI's leaderboard has J&F-Mean, J-Mean, J-Recall, Other" in output
+    finally:
+        services.store.change(Leaderboard, 1, schema=schema)
+    operator.run("--check")
+
+
+def test_a_single_run_ends_soon_after_its_last_report_and_says_when_it_waits(
+    server: Rehearsal, operator: Operator
+) -> None:
+    numbers = [submitted(server) for _ in range(4)]
+    output = operator.run("--once", REQUESTS_PER_MINUTE="32", LOG_FORMAT="json")
+    ended = time.time()
+    assert all(status(server, number) == "finished" for number in numbers)
+    events = [json.loads(line) for line in output.splitlines()]
+    assert not [one for one in events if one["event"] == "waits"], "29 requests, and one is kept for the last look"
+    last = max(_moment(one) for one in events if one["event"] == "reported")
+    assert ended - last < 15, "5 s, on a noisy machine"
+
+
+def test_a_single_run_says_that_it_waits_for_the_limit(server: Rehearsal, operator: Operator) -> None:
+    submitted(server)
+    process = operator.start(REQUESTS_PER_MINUTE="5")
+    try:
+        line = lines_until(process, "the limit of 5 requests a minute")[-1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    assert re.search(r"waits +\d+ s for the limit of", line)
+    operator.run("--once")
+
+
+def _moment(event: dict[str, Any]) -> float:
+    return datetime.datetime.fromisoformat(event["time"]).timestamp()
+
+
+def test_a_port_that_is_taken_is_said(operator: Operator) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        output = operator.run("--once", expected=2, HEALTH_PORT=str(taken.getsockname()[1]))
+    assert "HEALTH_PORT" in output
+    assert "Traceback" not in output

@@ -1,0 +1,81 @@
+"""The remote worker behind a hostile network: it lives, and every submission ends as it should."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.client import ApiError, Client
+from tests.hostile_network import FAULTS, Network
+from tests.journeys.fleet import QUICK, Fleet, remote_bundle
+from tests.journeys.hostile import BROKEN, SENTENCE, Weather, storm
+from tests.platforms.evalai.test_client import Odd
+from tests.rehearsals import FINAL, Rehearsal, waited
+from tests.remote_workers import operator_of, remote_server, status, submitted
+
+
+@pytest.mark.long
+def test_no_network_ends_a_worker_or_a_submission_wrongly(tmp_path: Path) -> None:
+    options = ("--workers", "0", "--visibility", "2", "--requests-per-minute", "100000")
+    server = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start()
+    try:
+        came = storm(server, tmp_path, Weather())
+    finally:
+        server.stop()
+    assert came.ended == [], came.log[-3000:]
+    assert came.wrong == [], came.log[-6000:]
+    assert len(came.struck) >= 8, "kinds of faults, so that the test has tested something"
+    assert "Traceback" not in came.log
+    assert "defect" not in came.log
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    yield from remote_server(tmp_path_factory.mktemp("network"))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # urllib3 drops the socket of a head that contradicts itself
+@pytest.mark.parametrize("kind", sorted(FAULTS))
+def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None:
+    odd = Odd()
+    odd.says([{"id": 1}])
+    for seed in range(5):
+        bad = Network(odd.address, seed, 1.0, 0.3, 1 << 20, (kind,))
+        client = Client(bad.address, "token")
+        for _ in range(4):
+            with contextlib.suppress(ApiError):
+                client.call("GET", routes.PHASES_OF_HOST, {"challenge": 1})
+        bad.close()
+    odd.server.shutdown()
+    odd.server.server_close()
+    gc.collect()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sorted(FAULTS))
+def test_each_fault_alone_costs_one_worker_tries_and_no_submission(
+    server: Rehearsal, tmp_path: Path, kind: str
+) -> None:
+    operator_of(server, tmp_path)
+    good, broken = submitted(server), submitted(server, BROKEN)
+    bad = Network(server.address, rate=0.4, patience=1.5, kinds=(kind,), most=12, large=1 << 20)
+    fleet = Fleet(server, tmp_path, {"one": 1}, **QUICK, API_SERVER=bad.address)
+    try:
+        waited(lambda: {status(server, good), status(server, broken)} <= set(FINAL), 60)
+        assert fleet.ended() == []
+    finally:
+        fleet.stop()
+        bad.close()
+    log = fleet.logs()
+    assert bad.struck[kind] > 1
+    assert "Traceback" not in log
+    assert "defect" not in log
+    row = server.get(f"/api/jobs/submission/{broken}", "host").json()
+    assert (status(server, good), row["status"]) == ("finished", "failed"), log[-3000:]
+    assert SENTENCE in server.text(row["stderr_file"])

@@ -1,0 +1,263 @@
+"""The report's pages for eyes, hands and paper: contrast, keys alone, small screens, comparing by blink and bar, print."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from segjudge.cli import main
+from segjudge.report.page import ReportPage, Section, rendered
+from tests.browser import faint_texts, fresh_page, needs_chromium
+from tests.report.test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
+from tests.scoring.test_arrays import TRUTHS
+
+__all__ = ["browser", "compared", "files"]
+TINY = {"width": 320, "height": 640}
+
+
+def picture(page: Any, view: int = 0) -> str:
+    return str(page.evaluate(f"document.querySelectorAll('.views canvas')[{view}].toDataURL()"))
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser: Any, scheme: str) -> None:
+    context = browser.new_context(viewport=WIDE, color_scheme=scheme)
+    page = context.new_page()
+    for address in ((files / "report.html").as_uri(), compared.as_uri()):
+        page.goto(address)
+        page.wait_for_selector(".film")
+        page.keyboard.press("?")
+        assert faint_texts(page) == []
+        assert len(faint_texts(page, 22)) > 50, "it looks at the texts"
+    context.close()
+
+
+@needs_chromium
+def test_the_smallest_phones_scroll_in_boxes_alone(files: Path, compared: Path, browser: Any) -> None:
+    for address in ((files / "report.html").as_uri(), compared.as_uri()):
+        with open_player(browser, address, TINY) as page:
+            page.keyboard.press("s")
+            page.wait_for_selector(".film")
+            assert page.evaluate("document.documentElement.scrollWidth") == TINY["width"]
+
+
+@needs_chromium
+def test_a_held_key_shows_the_other_layer(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.keyboard.press("t")
+        truth = picture(page)
+        page.keyboard.press("p")
+        prediction = picture(page)
+        assert truth != prediction
+        page.keyboard.down("b")
+        assert picture(page) == truth
+        page.keyboard.up("b")
+        assert picture(page) == prediction
+        button = page.get_by_role("button", name="Blink")
+        button.focus()
+        page.keyboard.down("Enter")
+        assert picture(page) == truth
+        page.keyboard.up("Enter")
+        assert picture(page) == prediction
+
+
+@needs_chromium
+def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.keyboard.press("t")
+        truth = picture(page)
+        page.keyboard.press("p")
+        prediction = picture(page)
+        page.keyboard.press("s")
+        between = picture(page)
+        assert len({truth, prediction, between}) == 3
+        bar = page.locator("[data-part=bar]")
+        assert "the truth at the left of 50 %, the prediction" in bar.get_attribute("aria-valuetext")
+        assert page.locator("[data-part=faces]").inner_text() == "the truth | the prediction"
+        page.keyboard.press("]")
+        assert bar.input_value() == "55"
+        page.locator(".views canvas").scroll_into_view_if_needed()
+        box = page.locator(".views canvas").bounding_box()
+        page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 20)
+        page.mouse.up()
+        assert bar.input_value() == "30"
+        page.keyboard.press("s")
+        assert picture(page) == prediction
+        assert not bar.is_visible()
+
+
+@needs_chromium
+def test_two_methods_blink_and_share_a_picture(compared: Path, browser: Any) -> None:
+    with open_player(browser, compared.as_uri(), WIDE) as page:
+        page.keyboard.press("p")
+        left, right = picture(page), picture(page, 1)
+        page.keyboard.down("b")
+        assert (picture(page), picture(page, 1)) == (right, left)
+        page.keyboard.up("b")
+        page.keyboard.press("s")
+        assert page.locator(".views canvas:visible").count() == 1
+        assert "good at the left" in page.locator("[data-part=bar]").get_attribute("aria-valuetext")
+
+
+@needs_chromium
+def test_keys_work_while_a_slider_has_the_focus(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        worst = shown(page)
+        page.locator("[data-part=frame]").focus()
+        page.keyboard.press("Home")
+        first = shown(page)
+        page.keyboard.press("ArrowRight")
+        assert len({worst, first, shown(page)}) == 3
+        page.keyboard.press("w")
+        assert shown(page) == worst
+
+
+@needs_chromium
+def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.keyboard.press("?")
+        listed = set(page.locator("#keys kbd").all_inner_texts())
+        assert {
+            "ArrowLeft",
+            "Home",
+            "w",
+            "m",
+            "n",
+            "N",
+            "j",
+            "k",
+            "t",
+            "p",
+            "d",
+            "b",
+            "s",
+            "space",
+            "1",
+            "/",
+            "?",
+        } <= listed
+        assert {*page.evaluate("page.keys.flatMap((one) => one.names)")} - {" "} <= listed
+        page.keyboard.press("Escape")
+        names = page.evaluate("[...document.querySelectorAll('button')].map((one) => one.ariaLabel ?? one.textContent)")
+        assert all(name.strip() for name in names[:20])
+
+
+@needs_chromium
+def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> None:
+    rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
+    tables = {"rows": (["name", "mixed up", "B − A (95 %)"], rows)}
+    page = ReportPage("Bounds", [Section("tables", "Tables", {"tables": tables})])
+    (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
+    with fresh_page(browser, WIDE) as (opened, _):
+        opened.goto((tmp_path / "page.html").as_uri())
+        field, names = opened.locator("input[data-table]"), opened.locator("tbody tr:visible th")
+        for text, left in (
+            ("b", ["a b", "b"]),
+            ("mixed up>0.5", ["b", "c"]),
+            ("B − A (95 %)<0", ["b"]),
+            ("Mixed Up<0.5 B − A (95 %)>-1 b", ["a b"]),
+            ("mixed up>0.5 mixed up<0.6", []),
+        ):
+            field.fill(text)
+            assert names.all_inner_texts() == left, text
+
+
+@needs_chromium
+def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.keyboard.press("Tab")
+        assert page.locator(".skip").evaluate("(one) => one === document.activeElement")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+
+
+@needs_chromium
+@pytest.mark.parametrize("seed", range(2))
+def test_no_sequence_of_keys_breaks_a_page(files: Path, compared: Path, browser: Any, seed: int) -> None:
+    """From the first moment on, while the page still unpacks its masks."""
+    keys = [
+        "ArrowLeft",
+        "ArrowRight",
+        "Home",
+        "End",
+        "Tab",
+        "Enter",
+        "Escape",
+        "Space",
+        "Shift+ArrowRight",
+        *"wmdtpbsnNjk129+-0[]?/",
+    ]
+    draw = random.Random(seed)
+    for address in ((files / "report.html").as_uri(), compared.as_uri()):
+        with fresh_page(browser, (WIDE, NARROW)[seed]) as (page, _):
+            page.goto(address)
+            for _ in range(100):
+                page.keyboard.press(draw.choice(keys))
+            page.keyboard.press("Escape")
+            page.locator("[data-part=numbers] span").first.wait_for()
+
+
+@needs_chromium
+def test_worst_moments_are_filmstrips_that_open_the_player(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), NARROW) as page:
+        moment = page.locator("a[data-moment]").last
+        moment.locator("canvas").nth(1).wait_for()
+        label = moment.locator("canvas").nth(1).get_attribute("aria-label")
+        name, frame = re.match(r"(.+), frame (\S+)\. ", label).groups()  # type: ignore[union-attr]
+        page.keyboard.press("Home")
+        moment.click()
+        wait_for(page, re.escape(f"{name}, frame {frame}."))
+
+
+@needs_chromium
+def test_strips_have_a_pattern_for_each_kind_and_hatch_absence(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        fills = set(
+            page.evaluate("[...document.querySelectorAll('.strip .area')].map((one) => one.getAttribute('fill'))")
+        )
+        assert fills
+        for fill in fills:
+            assert page.locator(fill.removeprefix("url(").removesuffix(")")).count() == 1
+
+
+@needs_chromium
+def test_on_paper_moments_stand_in_for_the_player(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), {"width": 1040, "height": 1400}) as page:
+        page.locator(".film").last.wait_for()
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert not page.locator(".player").is_visible()
+        assert not page.get_by_role("button", name="Swipe").is_visible()
+        assert page.locator(".film canvas").first.is_visible()
+        assert page.locator("details:not([open])").count() == 0
+        paper = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
+        assert paper.count(b"/Type /Page\n") >= 2
+
+
+def test_the_foot_of_a_page_names_what_was_scored(files: Path, compared: Path) -> None:
+    text = (files / "report.html").read_text(encoding="utf-8")
+    (origin,) = re.findall(r'@bottom-left \{ content: "([^"]+)"', text)
+    assert re.fullmatch(r"truth [0-9a-f]{12}, results [0-9a-f]{12}", origin)
+    assert f"of {origin}. This file" in text
+    assert compared.read_text(encoding="utf-8").count(", results ") >= 2
+
+
+def test_tables_have_a_poster_where_pictures_are_given(files: Path, compared: Path, tmp_path: Path) -> None:
+    for video, frames in TRUTHS.items():
+        folder = tmp_path / "JPEGImages" / video
+        folder.mkdir(parents=True)
+        for frame, labels in enumerate(frames):
+            Image.new("RGB", labels.shape[::-1], (250, 240, 10)).save(folder / f"{frame:05d}.jpg")
+    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
+    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count('<img class="poster" alt="frame 0') == len(TRUTHS)
+    assert 'class="poster"' not in (files / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,252 @@
+"""The page of what a phase leaves of a submission, made without its truth."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+import zipfile
+import zlib
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.main import evaluate_phase
+from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring import phase_report
+from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
+from segjudge.report.stored import stored_page
+from segjudge.system.errors import UsageError
+from tests.browser import chromium, fresh_page, needs_chromium
+from tests.builders import ROOT
+from tests.golden.pairs import write_pair
+from tests.scoring.test_phase_report import left_by
+from tests.shared import needs_shared
+
+
+@pytest.fixture(scope="module", params=DETAILS)
+def left(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a phase of each level leaves of a sample."""
+    return left_by(detail=request.param)
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    return left_by(detail="all", report=True)
+
+
+def test_every_level_has_its_page(left: dict[str, Any]) -> None:
+    text = stored_page(left, "Ours <b>")
+    assert "Ours &lt;b&gt;" in text
+    value = left["result"][0]["dev"]["J&F-Mean"]
+    assert f'<p class="big">{value:.3f} <small>J&amp;F-Mean' in text
+    assert ("All sequences" in text) == ("sequences" in left)
+    assert stored_page(left, "Ours <b>") == text
+
+
+def test_instances_have_one_too() -> None:
+    text = stored_page(left_by(2, detail="all"), "coarse")
+    assert "All categories" in text
+    assert "Protocol places2017" in text
+
+
+def test_a_phase_that_shows_nothing_has_a_page_that_says_so() -> None:
+    split = replace(PHASES[0].splits[0], hidden=True)
+    text = stored_page(left_by(splits=(split,), detail="all"), "hidden")
+    assert "The scores of this phase are not shown." in text
+    assert "J-Mean" not in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("result", None),
+        ("result", {}),
+        ("result", [["dev"]]),
+        ("result", [{"dev": {}}]),
+        ("result", [{"dev": {"J-Mean": "0.5"}}]),
+        ("result", [{"dev": {"J-Mean": float("inf")}}]),
+        ("intervals", [{"dev": {"J-Mean": [0.5]}}]),
+        ("intervals", [{"dev": {"J-Mean": [0.5, None]}}]),
+        ("errors", 7),
+        ("warnings", "no list"),
+        ("provenance", ["no names"]),
+        ("provenance", {"protocols": {"dev": "davis2017"}}),
+        ("sequences", [{"sequence": "no split"}]),
+        ("sequences", [{"split": "dev", "J": 0.5}, {"split": "dev", "F": 0.5}]),
+        ("sequences", [{"split": "dev", "J": [0.5]}]),
+        ("sequences", ["dev"]),
+    ],
+)
+def test_another_shape_is_refused_in_a_sentence(left: dict[str, Any], key: str, value: object) -> None:
+    broken = copy.deepcopy(left)
+    broken[key] = value
+    with pytest.raises(UsageError, match=r"^this is no result that was stored: it has "):
+        stored_page(broken, "broken")
+
+
+# ── what a phase leaves for it ──────────────────────────────────────────────
+
+
+def without_streams(text: str) -> str:
+    return re.sub(r"<script type=.*?</script>|<pre>.*?</pre>", "", text, flags=re.DOTALL)
+
+
+def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any], tmp_path: Path) -> None:
+    paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
+    assert main(["report", *paths, "--title", "lagging", "--out", str(tmp_path / "live.html")]) == 0
+    (tmp_path / "left.json").write_text(json.dumps(whole))
+    assert (
+        main(["report", str(tmp_path / "left.json"), "--title", "lagging", "--out", str(tmp_path / "left.html")]) == 0
+    )
+    live, left = (without_streams((tmp_path / name).read_text("utf-8")) for name in ("live.html", "left.html"))
+    # The moments are those of thousandths.
+    moments = re.compile(r"<ol class=\"moments\">.*?</ol>", re.DOTALL)
+    assert moments.sub("", live) == moments.sub("", left)
+    words = [re.sub(r"0\.\d+", "", moments.findall(text)[0]) for text in (live, left)]
+    assert words[0] == words[1]
+
+
+def test_without_room_for_numbers_the_kinds_alone_are_left(
+    whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phase_report, "PAGE", phase_report.FIXED)
+    left = left_by(detail="all", report=True)
+    assert left["losses"]["dev"]["sequences"] == []
+    assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]
+    text = stored_page(left, "no masks")
+    assert 'class="player"' not in text
+    assert len(re.findall(r"<b>[\d.]+</b></dt>", text)) == 9
+
+
+@needs_shared
+@pytest.mark.long
+def test_a_page_of_the_size_of_davis_has_at_most_three_megabytes(tmp_path: Path) -> None:
+    """1,220 frames of real masks, and 14 of the 20 sequences once more."""
+    paths = write_pair("L", tmp_path)
+    for path in paths:
+        with zipfile.ZipFile(path, "a") as archive:
+            again = sorted({name.split("/")[0] for name in archive.namelist()})[:14]
+            for name in archive.namelist():
+                if name.split("/")[0] in again:
+                    archive.writestr(f"again-{name}", archive.read(name))
+    assert main(["pack", "--layout", "davis2017", "--root", str(paths[0]), "--out", str(tmp_path / "packed.zip")]) == 0
+    phase = Phase("dev", "", (PhaseSplit("val", "davis2017", ("J&F-Mean",)),), detail="all", report=True)
+    left = evaluate_phase(phase, str(tmp_path / "packed.zip"), str(paths[1]))["submission_result"]
+    assert all(entry["masks"] for entry in left["losses"]["val"]["sequences"])
+    frames = sum(one["frames"] for entry in left["losses"]["val"]["sequences"] for one in entry["objects"])
+    assert frames > 3000  # of objects
+    size = len(stored_page(left, "davis").encode())
+    assert 1_000_000 < size < 3_000_000
+
+
+# ── from strangers ──────────────────────────────────────────────────────────
+
+
+def packed(header: object, rest: bytes = b"") -> str:
+    return base64.b64encode(zlib.compress(json.dumps(header).encode() + b"\n" + rest)).decode()
+
+
+TRUTH = {"frames": ["0"], "size": [1, 1], "groups": [[]], "runs": 0}
+NUMBERS = {"name": "1", "at": [0], "j": [500], "f": [500], "kinds": [-2], "parts": [0, 0, 500, 0]}
+OBJECT = {"name": "1", "category": "", "unseen": False, "frames": 1, "area": 0.5, "absent": False, "shares": [0.0] * 9}
+ROW = {"split": "dev", "sequence": "a", "J-Mean": 0.5}
+
+
+def stored(truth: Any = TRUTH, numbers: Any = NUMBERS, entry: Any = OBJECT, **changes: Any) -> dict[str, Any]:
+    """The smallest result with masks."""
+    predicted = {"objects": [numbers], "size": [1, 1], "groups": [[]], "runs": 0}
+    streams = changes.pop("streams", [packed(truth), packed(predicted)])
+    sequence = {"name": changes.pop("name", "a"), "objects": [entry], "masks": True, "streams": streams}
+    losses = {"metric": "J&F", "exact": True, "shares": [0.0] * 9, "smaller": False, "sequences": [sequence]}
+    return {
+        "protocol": "davis2017",
+        "result": [{"dev": {"J-Mean": 0.5}}],
+        "sequences": [ROW],
+        "objects": [{**ROW, "object": "1"}],
+        "losses": {"dev": {**losses, **changes}},
+    }
+
+
+def test_the_smallest_result_has_its_page() -> None:
+    assert 'class="player"' in stored_page(stored(), "small")
+
+
+EVIL = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        stored(streams=[]),
+        stored(streams=["no base64!", packed({})]),
+        stored(streams=["bm8gc3RyZWFt", packed({})]),
+        stored(streams=[packed(TRUTH), packed({"objects": []})]),
+        stored(truth={**TRUTH, "frames": [7]}),
+        stored(truth={**TRUTH, "size": [1, 1 << 40]}),
+        stored(truth={**TRUTH, "runs": 1 << 40}),
+        stored(truth={**TRUTH, "groups": [[EVIL]]}),
+        stored(truth=["no names"]),
+        stored(numbers={**NUMBERS, "at": [1]}),
+        stored(numbers={**NUMBERS, "at": [EVIL]}),
+        stored(numbers={**NUMBERS, "j": [True]}),
+        stored(numbers={**NUMBERS, "j": [1001]}),
+        stored(numbers={**NUMBERS, "kinds": [9]}),
+        stored(numbers={**NUMBERS, "parts": []}),
+        stored(numbers={**NUMBERS, "f": [500, 500]}),
+        stored(numbers={**NUMBERS, "name": "2"}),
+        stored(entry={**OBJECT, "area": None}),
+        stored(entry={**OBJECT, "shares": [0.0]}),
+        stored(entry={**OBJECT, "category": 3}),
+        stored(name="b"),
+        stored(shares=[]),
+        stored(metric=3),
+        stored(sequences={}),
+        {**stored(), "losses": []},
+        {**stored(), "objects": []},
+        {**stored(), "provenance": {"truth": reduce(lambda inner, _: [inner], range(5000), 0)}},
+    ],
+)
+def test_masks_of_another_shape_are_refused_in_a_sentence(broken: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"^this is no result that was stored: it (has|is) "):
+        stored_page(broken, "broken")
+
+
+def test_a_bomb_in_a_stream_is_not_unpacked() -> None:
+    bomb = base64.b64encode(zlib.compress(b"{" + b" " * (200 << 20))).decode()
+    with pytest.raises(UsageError, match="where names belong"):
+        stored_page(stored(streams=[bomb, packed({})]), "bomb")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", "[" * 100_000, '{"result": NaN}', "\udcff", '{"result": ' + "1" * 5000 + "}"]
+)
+def test_a_file_of_something_else_ends_in_a_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "left.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["report", str(tmp_path / "left.json"), "--out", str(tmp_path / "out.html")]) == 2
+    assert not (tmp_path / "out.html").exists()
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@needs_chromium
+def test_names_of_strangers_run_nothing_and_frames_are_drawn(whole: dict[str, Any], tmp_path: Path) -> None:
+    evil = json.loads(json.dumps(whole).replace("crossing", json.dumps(EVIL + "\ud800")[1:-1]))
+    pages = {"whole": whole, "evil": evil, "small": stored()}
+    with chromium() as browser:
+        for name, left in pages.items():
+            (tmp_path / f"{name}.html").write_text(stored_page(left, name), encoding="utf-8")
+            with fresh_page(browser, {"width": 1440, "height": 900}) as (page, asked):
+                page.goto((tmp_path / f"{name}.html").as_uri())
+                page.wait_for_selector(".player:not([hidden])")
+                page.keyboard.press("ArrowRight")
+                assert page.title() == name
+                drawn = "new Set(new Uint32Array(document.querySelector('canvas').getContext('2d').getImageData(0, 0, 400, 200).data.buffer)).size"
+                assert page.evaluate(drawn) > (name != "small")
+                assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -1,0 +1,463 @@
+"""The worker lives on, whatever happens to the child that scores."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.runner import guard
+from segjudge.evaluation_script.runner.guard import CrashError, run_guarded
+from segjudge.evaluation_script.runner.messages import LOG_CHARACTERS
+from tests.endings import is_gone
+
+MEMORY = 200 << 20
+
+
+def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, said: Any = None) -> Any:
+    return run_guarded(job, memory=memory, seconds=seconds, say=(said.append if said is not None else print))
+
+
+def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(capfd: Any) -> None:
+    said: list[str] = []
+
+    def job(say: Any) -> Any:
+        say("halfway")
+        print("printed")
+        sys.stderr.write("complained\n")
+        return {"answer": [1.5, None, "ü"]}
+
+    assert run(job, said=said) == {"answer": [1.5, None, "ü"]}
+    assert said == ["halfway", "printed"]
+    assert capfd.readouterr().err == "complained\n"
+
+
+@pytest.mark.parametrize(
+    ("prints", "lines"),
+    [
+        (lambda: print("a", 1), ["a 1"]),
+        (lambda: print("a", end=""), ["a"]),
+        (lambda: [print(x, end=",") for x in "abc"], ["a,b,c,"]),
+        (lambda: print("a\nb", "c", sep=" | "), ["a", "b | c"]),
+        (lambda: sys.stdout.write("ü" * 5000 + "\n"), ["ü" * 5000]),
+        (lambda: [print("half", end="", flush=True), print(" a line")], ["half a line"]),
+        (lambda: print("to stdout", file=sys.stdout), ["to stdout"]),
+        (lambda: print("\n\n"), []),
+        (lambda: print("10 %\r20 %"), ["10 %\n20 %"]),
+        (lambda: print("\x1b[2Jx\0y\u202ez\ud800\N{GRINNING FACE}\tü"), ["�[2Jx�y�z�\N{GRINNING FACE}\tü"]),
+    ],
+)
+def test_what_is_printed_arrives_line_by_line(prints: Any, lines: list[str]) -> None:
+    said: list[str] = []
+    run(lambda say: prints() and None, said=said)
+    assert said == lines
+
+
+def test_threads_and_forks_of_a_job_may_print() -> None:
+    said: list[str] = []
+
+    def job(say: Any) -> Any:
+        def prints() -> None:
+            for _ in range(200):
+                print("x" * 3000)
+
+        threads = [threading.Thread(target=prints) for _ in range(4)]
+        child = os.fork()
+        for thread in threads if child else ():
+            thread.start()
+        prints()
+        if not child:
+            os._exit(0)
+        for thread in threads:
+            thread.join()
+        os.waitpid(child, 0)
+        return "answer"
+
+    assert run(job, said=said) == "answer"
+    assert sum(map(len, said[:-1])) <= LOG_CHARACTERS
+    assert said[-1].startswith("… what is printed beyond")
+    assert set("".join(said[:-1])) == {"x"}
+
+
+def test_a_fork_that_comes_back_does_not_answer() -> None:
+    def job(say: Any) -> Any:
+        parent = os.getpid()
+        if os.fork():
+            time.sleep(0.2)
+        return os.getpid() == parent
+
+    assert [run(job) for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("line", [b"x" * 999 + b"\n", b"x" * (1 << 20), b"\n"], ids=["lines", "no line", "empty"])
+def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
+    said: list[str] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = line.decode()
+
+    def job(say: Any) -> Any:
+        for _ in range((1 << 30) // max(len(text), 1000)):
+            sys.stdout.write(text)
+        return "done"
+
+    assert run(job, said=said, seconds=300) == "done"
+    assert sum(map(len, said)) < LOG_CHARACTERS + 100
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
+
+
+def test_a_job_that_never_stops_talking_is_ended() -> None:
+    def job(say: Any) -> Any:
+        while True:
+            say("still here")
+
+    with pytest.raises(SubmissionError, match="longer than"):
+        run(job, seconds=0.5, said=[])
+
+
+def test_a_large_answer_arrives_whole() -> None:
+    assert len(run(lambda say: "x" * 5_000_000)) == 5_000_000
+
+
+def test_a_submission_error_keeps_its_text() -> None:
+    def job(say: Any) -> Any:
+        raise SubmissionError("dog/00017.png: is empty")
+
+    with pytest.raises(SubmissionError, match=r"^dog/00017\.png: is empty$"):
+        run(job)
+
+
+def disabled() -> bool:
+    """Without pages about a death that is meant."""
+    faulthandler.disable()
+    return True
+
+
+def crash() -> None:
+    disabled()
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def raw(say: Any, data: bytes, then: Callable[[], Any] = lambda: os._exit(0)) -> None:
+    """Write to the parent what is no message."""
+    while data:
+        data = data[os.write(say.__self__._writer, data) :]
+    then()
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGKILL), "ended by SIGKILL", id="killed"),
+        pytest.param(lambda say: crash(), "ended by SIGSEGV", id="crashed"),
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGTERM), "ended by SIGTERM", id="terminated"),
+        pytest.param(lambda say: os.kill(0, signal.SIGKILL), "ended by SIGKILL", id="its-group-killed"),
+        pytest.param(lambda say: os.abort() if disabled() else None, "ended by SIGABRT", id="aborted"),
+        pytest.param(lambda say: raw(say, b"A"), r"without an answer \(exit 0\)", id="half-a-message"),
+        pytest.param(lambda say: sys.exit(0), "ended itself with 0", id="exit"),
+        pytest.param(lambda say: sys.exit("bye"), "ended itself with 'bye'", id="exit-text"),
+        pytest.param(lambda say: os._exit(7), r"without an answer \(exit 7\)", id="hard-exit"),
+        pytest.param(lambda say: np.ones(1 << 30, np.uint8).sum(), "more than 200 MB of memory", id="memory"),
+        pytest.param(lambda say: bytearray(1 << 30), "more than 200 MB of memory", id="memory-of-python"),
+    ],
+)
+def test_the_end_of_a_child_is_a_sentence(job: Any, words: str) -> None:
+    with pytest.raises(SubmissionError, match=words):
+        run(job)
+
+    assert run(lambda say: "alive") == "alive"
+
+
+def test_a_child_that_hangs_is_ended() -> None:
+    started = time.monotonic()
+    with pytest.raises(SubmissionError, match=r"longer than 0\.3 seconds"):
+        run(lambda say: time.sleep(60), seconds=0.3)
+    assert time.monotonic() - started < 40
+
+
+def test_a_child_that_hangs_deaf_to_signals_is_ended() -> None:
+    def job(say: Any) -> Any:
+        for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        while True:
+            time.sleep(1)
+
+    with pytest.raises(SubmissionError, match="longer than"):
+        run(job, seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGSTOP), id="stops"),
+        pytest.param(lambda say: (os.closerange(0, 4096), time.sleep(100)), id="closes-everything"),
+        pytest.param(lambda say: raw(say, b"A\xff\xff{", lambda: time.sleep(100)), id="half-a-message"),
+        pytest.param(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), id="stops-its-keeper"),
+    ],
+)
+def test_a_child_that_does_nothing_any_more_is_ended(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 1.0)
+    with pytest.raises(SubmissionError, match=r"longer than 0\.3 seconds"):
+        run(job, seconds=0.3)
+
+
+def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 0.2)
+    for _ in range(20):
+        with pytest.raises(SubmissionError, match=r"longer than 0\.1 seconds"):
+            run(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\xff\xff\xff\xff" + b"x" * 100_000, id="garbage"),
+        pytest.param(b"Z\0\0", id="no-kind"),
+        pytest.param(b"S\0\x02\xff\xff", id="no-text"),
+        pytest.param(b"A\0\x02{]", id="no-json"),
+        pytest.param(b"A\0\x0412.5", id="no-answer"),
+        pytest.param(b'A\0\x0b["what", 1]', id="no-answer-that-is-known"),
+        pytest.param(b"A\0\x03[1]", id="one-thing"),
+        pytest.param(b"a\xff\xff" + b"[" * 65535 + b"A\0\0", id="deep"),
+        pytest.param((b"a\xff\xff" + b"x" * 65535) * 3000, id="200-MB"),
+    ],
+)
+def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CrashError):
+        run(lambda say: raw(say, data), said=[])
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+    assert run(lambda say: "alive") == "alive"
+
+
+def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "ANSWER", 2 << 20)
+    with pytest.raises(CrashError, match="the answer has 3 MB, the most is 2"):
+        run(lambda say: "x" * (3 << 20))
+
+
+# ── nothing is left ─────────────────────────────────────────────────────────
+
+
+def left(say: Any, way: str) -> None:
+    """Leave a process behind, and tell its number."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        if way != "child":
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        os.write(writer, str(os.getpid()).encode())
+        if way == "deaf":
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+        elif way == "silent":
+            os.closerange(0, 4096)
+        elif way == "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        while True:
+            time.sleep(1)
+    say(os.read(reader, 99).decode())
+
+
+@pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda: None, ""),
+        (lambda: os._exit(7), r"without an answer \(exit 7\)"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended by SIGKILL"),
+        (lambda: sys.exit(3), "ended itself with 3"),
+        (lambda: time.sleep(100), "longer than"),
+    ],
+    ids=["answers", "exits", "is killed", "leaves", "hangs"],
+)
+def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, words: str) -> None:
+    """Nor does it make a child that has ended look like one that has not."""
+    said: list[str] = []
+    ended: list[str] = []
+
+    def job(say: Any) -> Any:
+        left(say, way)
+        end()
+        return "done"
+
+    try:
+        ended.append(run(job, said=said, seconds=2 if words == "longer than" else 60))
+    except SubmissionError as error:
+        ended.append(str(error))
+    assert re.search(words or "^done$", ended[0])
+    assert is_gone(int(said[0]), 0)
+
+
+@pytest.mark.long
+def test_forks_without_end_are_ended() -> None:
+    said: list[str] = []
+    most = len(os.listdir("/proc")) + 150
+
+    def job(say: Any) -> Any:
+        while True:
+            if len(os.listdir("/proc")) > most:
+                time.sleep(0.01)
+            elif os.fork() == 0:
+                os.setsid()
+                say(str(os.getpid()))
+
+    with pytest.raises(SubmissionError, match="longer than"):
+        run(job, seconds=3, said=said)
+    assert len(said) > 20
+    assert all(is_gone(int(one), 0) for one in said)
+
+
+def test_two_at_once_in_threads_do_not_end_each_other() -> None:
+    ends = [os.pipe() for _ in range(2)]
+    grandchildren: list[int] = [0, 0]
+    begun = threading.Barrier(3, timeout=60)
+
+    def guarding(number: int) -> None:
+        def say(text: str) -> None:
+            grandchildren[number] = int(text)
+            begun.wait()
+
+        def job(say: Any) -> Any:
+            left(say, "session")
+            os.read(ends[number][0], 1)
+
+        run_guarded(job, memory=MEMORY, seconds=60, say=say)
+
+    threads = [threading.Thread(target=guarding, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    for number, other in ((0, 1), (1, None)):
+        os.write(ends[number][1], b"x")
+        threads[number].join(60)
+        assert is_gone(grandchildren[number], 0)
+        assert other is None or not is_gone(grandchildren[other], 0)
+    for end in (*ends[0], *ends[1]):
+        os.close(end)
+
+
+def test_a_worker_that_ignores_its_children_hears_how_they_end() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run(lambda say: "scored") == "scored"
+        with pytest.raises(SubmissionError, match="ended by SIGKILL"):
+            run(lambda say: os.kill(os.getpid(), signal.SIGKILL))
+        assert run(lambda say: subprocess.run(["false"], check=False).returncode) == 1, "and they of theirs"
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    woken = signal.set_wakeup_fd(writer)
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with pytest.raises(SubmissionError, match="ended by SIGTERM"):
+            run(lambda say: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(CrashError, match="^the keeper of the scoring process was ended$"):
+            run(lambda say: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(100)))
+        assert not heard
+        os.set_blocking(reader, False)
+        with pytest.raises(BlockingIOError):
+            while signal.SIGTERM not in os.read(reader, 100):
+                pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.set_wakeup_fd(woken)
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_job_ends_with_its_keeper() -> None:
+    said: list[str] = []
+
+    def job(say: Any) -> Any:
+        say(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(100)
+
+    with pytest.raises(CrashError, match="the keeper of the scoring process was ended"):
+        run(job, said=said)
+    assert is_gone(int(said[0]))
+
+
+def test_a_worker_has_no_more_descriptors_afterwards() -> None:
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    run(lambda say: 1)
+    before = count()
+    for job in (lambda say: 1, lambda say: os._exit(3), lambda say: sys.exit(1)):
+        try:
+            run(job)
+        except SubmissionError:
+            pass
+    assert count() == before
+
+
+def test_a_defect_of_ours_carries_its_traceback_to_the_operator() -> None:
+    with pytest.raises(CrashError, match="(?s)Traceback.*ZeroDivisionError"):
+        run(lambda say: 1 / 0)
+
+
+def test_a_broken_truth_is_no_fault_of_the_participant() -> None:
+    def job(say: Any) -> Any:
+        raise HostError("annotation file: is broken")
+
+    with pytest.raises(CrashError, match="annotation file: is broken"):
+        run(job)
+
+
+def test_no_child_is_left_behind() -> None:
+    for job in (lambda say: 1, lambda say: os._exit(3)):
+        try:
+            run(job)
+        except SubmissionError:
+            pass
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(guard.os, "fork", refuse)
+    monkeypatch.setattr(guard, "_reported", [])
+    said: list[str] = []
+
+    assert [run(lambda say: "scored", said=said) for _ in range(2)] == ["scored", "scored"]
+    assert said == ["Scoring runs without limits here: no process can be forked (no more processes)."]
+
+
+@pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])
+def test_all_end_with_a_worker_that_was_killed(way: str) -> None:
+    code = (
+        f"import os, sys, time; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+        "from segjudge.evaluation_script.runner.guard import run_guarded\n"
+        "from tests.runner.test_guard import left\n"
+        "def job(say):\n"
+        "    say(str(os.getpid())); left(say, sys.argv[1]); time.sleep(1000)\n"
+        "run_guarded(job, memory=1 << 28, seconds=1000, say=lambda text: print(text, flush=True))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, way], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        child, grandchild = (int(worker.stdout.readline()) for _ in range(2))
+        worker.kill()
+    assert is_gone(child)
+    assert is_gone(grandchild)

@@ -1,0 +1,76 @@
+"""Work that is shared by several processes comes to an end with them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.runner.parallel import results_of_processes
+from tests.runner.test_guard import is_gone
+
+CODE = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from segjudge.evaluation_script.runner.parallel import results_of_processes
+def work(number):
+    os.write(1, b"%d\\n" % os.getpid())
+    if sys.argv[2] == "sleeps":
+        time.sleep(1000)
+    while sys.argv[2] == "works":
+        pass
+    return b"x" * (16 << 20)  # more than a pipe holds
+for result in results_of_processes(work, [1] * 3, 3, lambda number: None):
+    time.sleep(1000)  # busy, and takes nothing more
+"""
+
+
+@pytest.mark.parametrize("doing", ["sleeps", "works", "sends"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_children_end_with_whoever_shares_the_work(doing: str, number: int) -> None:
+    words = [sys.executable, "-c", CODE, str(Path(__file__).parents[2]), doing]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        children = {int(parent.stdout.readline()) for _ in range(3)}
+        parent.send_signal(number)
+    assert len(children) == 3
+    assert parent.pid not in children
+    assert all(is_gone(child) for child in children)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 9])
+def test_every_result_comes_with_its_item(jobs: int) -> None:
+    items: list[int] = []
+    ours = os.getpid()
+
+    def work(number: int) -> tuple[int, bool]:
+        return number, os.getpid() == ours
+
+    results = list(results_of_processes(work, [1] * 5, jobs, items.append))
+    assert results == [(number, jobs == 1) for number in items]
+    assert sorted(items) == list(range(5))
+
+
+def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
+    def fails(number: int) -> Any:
+        raise ValueError("no")
+
+    def refuses(number: int) -> Any:
+        raise Flaw("is wrong", "Write it again")
+
+    def dies(number: int) -> Any:
+        os._exit(3)
+
+    for work, kind, words in (
+        (fails, RuntimeError, "ValueError: no"),
+        (refuses, Flaw, "is wrong"),
+        (dies, MemoryError, "was ended"),
+    ):
+        with pytest.raises(kind, match=words):
+            list(results_of_processes(work, [1] * 3, 2, lambda _: None))

@@ -1,0 +1,266 @@
+"""Results and truths at addresses: S3, as moto's server speaks it, and any file system of fsspec's."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from segjudge import HostError, SubmissionError, UsageError, cli, score
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.platforms.evalai.client import ApiError
+from segjudge.remote_challenge_evaluation.operator_log import Log
+from segjudge.scoring import addresses
+from segjudge.scoring.addresses import AddressError, FetchedFile, RemoteFolder, local
+from segjudge.system.files import shown, without_secrets
+from tests.builders import ANNOTATIONS, STRONG, png
+from tests.clusters import cluster
+from tests.remote.test_remote_aws import KEYS, aws, client
+from tests.scoring.test_executors import content
+from tests.scoring.test_parts import SENT, TRUTH, files
+
+__all__ = ["aws"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEGJUDGE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+def cached(cache: Path) -> list[bytes]:
+    """The contents of the cache."""
+    return sorted(path.read_bytes() for path in cache.iterdir() if path.name != "lock")
+
+
+def masks(videos: Any) -> dict[str, bytes]:
+    return {f"{name}/{k:05d}.png": png(frame) for name, v in videos.items() for k, frame in enumerate(v)}
+
+
+def test_a_file_is_fetched_once_until_it_changes(memory: Any, cache: Path) -> None:
+    source = cache.parent / "source"
+    source.write_bytes(b"one")
+    first = local(f"file://{source}")
+    assert (Path(first).read_bytes(), Path(first).name.endswith("-source")) == (b"one", True)
+    assert local(f"file://{source}") == first
+    source.write_bytes(b"two")
+    os.utime(source, ns=(1, 1))
+    assert Path(local(f"file://{source}")).read_bytes() == b"two"
+    assert cached(cache) == [b"one", b"two"]
+    assert local("plain/path") == "plain/path"
+
+
+def test_the_date_that_a_web_server_tells_is_enough(cache: Path) -> None:
+    (cache.parent / "source").write_bytes(b"one")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(cache.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/source"
+        assert local(address) == local(address)
+        os.utime(cache.parent / "source", (1, 1))
+        assert Path(local(address)).read_bytes() == b"one"
+        server.shutdown()
+    assert cached(cache) == [b"one", b"one"]
+
+
+def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEGJUDGE_CACHE_GB", str(250e-9))
+    paths = [cache.parent / f"{name}.zip" for name in "abcd"]
+    for path in paths:
+        path.write_bytes(path.stem.encode() * 100)
+    kept = local(f"file://{paths[0]}")
+    (cache / "left.partial").write_bytes(b"of a process that was killed")
+    for path in paths[1:]:
+        local(f"file://{path}")
+        time.sleep(0.01)
+    assert isinstance(kept, FetchedFile)
+    assert cached(cache) == [b"a" * 100, b"d" * 100]
+    others = local(f"file://{paths[3]}")
+    with pytest.raises(UsageError, match="100 bytes do not fit into the cache .* 200 bytes in use; SEGJUDGE_CACHE_GB"):
+        local(f"file://{paths[1]}")
+    del kept
+    assert Path(local(f"file://{paths[1]}")).read_bytes() == b"b" * 100
+    assert Path(others).read_bytes() == b"d" * 100
+    monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
+    with pytest.raises(UsageError, match="is a number of gigabytes, not 'much'"):
+        local(f"file://{paths[2]}")
+
+
+def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
+    for address, words, code in (
+        ("memory://nothing/here.zip", "nothing is there", 1),
+        ("MEMORY://nothing/here.zip", "nothing is there", 1),
+        (str(tmp_path / "nothing"), "cannot be opened", 1),
+        ("nonsense://a/b", "Protocol not known: nonsense", 2),
+    ):
+        assert cli.main(["score", address, "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]) == code
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert words in line
+    for truth in ("memory://nothing/truth.zip", str(tmp_path / "nothing")):
+        assert cli.main(["score", str(STRONG), "--truth", truth, "--protocol", "davis2017"]) == 3
+    memory.pipe("/masks/a.png", b"")
+    with pytest.raises(UsageError, match="a folder of PNGs is read on this machine alone"):
+        score("x", "memory://masks", "places2017", categories="c")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("http://user:password@host/no.zip?sig=secret", "http://host/no.zip"),
+        ("https://user:pa@ss#w?rd@host:80/a@b.zip#secret", "https://host:80/a@b.zip"),
+        ("ftp://user:pass/word@host/no.zip", "ftp://host/no.zip"),
+        ("http://host:8080/a@b/no.zip", "http://host:8080/a@b/no.zip"),
+        ("s3://bucket/a key.zip?X-Amz-Signature=secret&x=1", "s3://bucket/a key.zip"),
+        ("what?/is/no@address.zip", "what?/is/no@address.zip"),
+    ],
+)
+def test_what_may_be_secret_in_an_address_is_not_shown(address: str, expected: str) -> None:
+    assert shown(address) == expected
+    if " " not in address:
+        assert without_secrets(f"of '{address}': no.") == f"of '{expected}': no."
+
+
+def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any, capsys: Any) -> None:
+    for scheme in ("http", "HTTP", "ftp", "s3", "nonsense"):
+        address = f"{scheme}://user:password@127.0.0.1:9/no.zip?sig=signature"
+        for words in ([address, "--truth", str(ANNOTATIONS)], [str(STRONG), "--truth", address]):
+            for option in ([], ["--report", str(tmp_path / "page.html")]):
+                assert cli.main(["score", *words, "--protocol", "davis2017", *option]) != 0
+    memory.pipe("/sent/no.zip?sig=signature", STRONG.read_bytes())
+    page = tmp_path / "page.html"
+    words = ["memory://sent/no.zip?sig=signature", "--truth", str(ANNOTATIONS), "--report", str(page), "--json", "-"]
+    assert cli.main(["score", *words, "--protocol", "davis2017"]) == 0
+    text = "".join(capsys.readouterr()) + page.read_text() + "".join(path.name for path in tmp_path.rglob("*"))
+    assert "password" not in text
+    assert "signature" not in text
+    assert "no.zip" in page.read_text()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_line_of_an_operators_log_shows_a_password_or_a_signature(form: str, capsys: Any) -> None:
+    address = "https://user:password@host/a.zip?X-Amz-Signature=signature"
+    Log(form)("not kept", where=address, why=f"it is not there ({address!r})", submission=7)
+    line = capsys.readouterr().err
+    assert "https://host/a.zip" in line
+    assert "password" not in line
+    assert "signature" not in line
+    error = ApiError(0, f"{address} does not answer")
+    assert (str(error), error.message) == ("https://host/a.zip does not answer",) * 2
+
+
+def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) -> None:
+    names = ["b/0.png", "a.txt", "a/1.png", "a/b/2.png", "z", ".hidden", "__MACOSX/x", "a/.x/3.png", "empty.png"]
+    for name in names:
+        data = b"" if "empty" in name else name.encode()
+        memory.pipe(f"/sent/{name}", data)
+        path = tmp_path / "sent" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    here = open_files(str(tmp_path / "sent"), ArchiveLimits())
+    there = open_files(local("memory://sent/"), ArchiveLimits())
+    assert list(there.sizes.items()) == list(here.sizes.items())
+    assert {name: there.read(name) for name in there.sizes} == {name: here.read(name) for name in here.sizes}
+    with pytest.raises(SubmissionError, match="holds more than 3 files"):
+        open_files(local("memory://sent"), ArchiveLimits(members=3))
+    with pytest.raises(SubmissionError, match="lies 2 folders deep; 1 is the limit"):
+        open_files(local("memory://sent"), ArchiveLimits(depth=2))
+
+
+def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = {f"{video}/{k:03d}": bytes([k]) * 100 for video in "ab" for k in range(100)}
+    for name, data in sent.items():
+        memory.pipe(f"/sent/{name}", data)
+    monkeypatch.setattr(addresses, "AHEAD_BYTES", 1000)
+    read, ranges = [], memory.cat_ranges
+    monkeypatch.setattr(
+        type(memory), "cat_ranges", lambda _, paths, *more, **o: read.append(paths) or ranges(paths, *more, **o)
+    )
+    opened = open_files(local("memory://sent"), ArchiveLimits())
+    assert {name: opened.read(name) for name in opened.sizes} == sent
+    assert (len(read), max(map(len, read))) == (20, 10)
+    assert sorted(path for paths in read for path in paths) == [f"/sent/{name}" for name in sorted(sent)]
+
+
+@pytest.mark.parametrize("data", [b"longer than it was", b"no"])
+def test_a_file_that_changes_while_it_is_read_is_reported(memory: Any, data: bytes) -> None:
+    memory.pipe("/sent/a", b"content")
+    folder = local("memory://sent")
+    assert isinstance(folder, RemoteFolder)
+    memory.pipe("/sent/a", data)
+    with pytest.raises(AddressError, match="a changed while it was read"):
+        open_files(folder, ArchiveLimits()).read("a")
+
+
+@pytest.fixture
+def bucket(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a bucket with results and truths, as files and as folders."""
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": aws}.items():
+        monkeypatch.setenv(name, value)
+    s3, name = client(aws, "s3"), f"data-{time.monotonic_ns()}"
+    s3.create_bucket(Bucket=name)
+    path, _ = files(tmp_path)
+    objects = {f"sent/{file}": data for file, data in masks(SENT).items()}
+    objects |= {f"root/{file}": data for file, data in masks(TRUTH).items()}
+    objects |= {"sent.zip": Path(path).read_bytes(), "packed.zip": (tmp_path / "packed.zip").read_bytes()}
+    for key, data in objects.items():
+        s3.put_object(Bucket=name, Key=key, Body=data)
+    return f"s3://{name}"
+
+
+def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: str, tmp_path: Path, aws: str) -> None:
+    expected = content(score(tmp_path / "sent.zip", tmp_path / "packed.zip"))
+    for results in ("sent.zip", "sent"):
+        for jobs in (1, 3):
+            assert content(score(f"{bucket}/{results}", f"{bucket}/packed.zip", jobs=jobs)) == expected
+    plain = score(tmp_path / "sent.zip", tmp_path / "truth.zip")
+    assert content(score(f"{bucket}/sent.zip", f"{bucket}/root")) == content(plain)
+    with pytest.raises(SubmissionError, match="nothing is there"):
+        score(f"{bucket}/none.zip", f"{bucket}/packed.zip")
+    with pytest.raises(SubmissionError, match="nothing is there"):
+        score(f"{bucket}-none/none.zip", f"{bucket}/packed.zip")
+    with pytest.raises(HostError, match="nothing is there"):
+        score(f"{bucket}/sent.zip", f"{bucket}/none.zip")
+
+
+def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(HostError, match=f"^{bucket}/sent.zip: cannot be read"):
+        local(f"{bucket}/sent.zip")
+
+
+def without_provenance(text: str) -> object:
+    """The scores, which no address changes."""
+    return {**json.loads(text), "provenance": None}
+
+
+@pytest.mark.long
+def test_the_workers_of_a_cluster_read_a_bucket_by_themselves(
+    bucket: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--protocol", "davis2017", "--json", "-"]
+    assert cli.main(["score", str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), *given]) == 0
+    expected = without_provenance(capfd.readouterr().out)
+    with cluster(tmp_path / "dask") as made:
+        monkeypatch.delenv("AWS_ENDPOINT_URL")  # the client needs none
+        for results in ("sent.zip", "sent"):
+            command = ["score", f"{bucket}/{results}", "--truth", f"{bucket}/packed.zip", *given]
+            assert cli.main([*command, "--scheduler", made.address]) == 0
+            assert without_provenance(capfd.readouterr().out) == expected

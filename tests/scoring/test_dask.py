@@ -1,0 +1,174 @@
+"""A real Dask cluster, its scheduler and workers as processes, scores as one process does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from segjudge import HostError, UsageError, cli, score
+from segjudge.scoring import sharing
+from segjudge.scoring.sharing import connected
+from tests.clusters import Cluster, cluster
+from tests.scoring.test_executors import content
+from tests.scoring.test_parts import files
+
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("dask")) as made:
+        yield made
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> tuple[str, str]:
+    path, _ = files(tmp_path)
+    return path, str(tmp_path / "packed.zip")
+
+
+def test_a_client_and_its_executor_give_the_bits_of_one_process(two: Cluster, given: tuple[str, str]) -> None:
+    expected = content(score(*given))
+    with connected(two.address) as client:
+        assert content(score(*given, executor=client)) == expected
+        assert content(score(*given, executor=client.get_executor(pure=True), jobs=20)) == expected
+
+
+def test_the_command_prints_what_one_process_prints(
+    two: Cluster, given: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(given[0]).parent)
+    command = ["score", "sent.zip", "--truth", "packed.zip", "--protocol", "davis2017", "--json", "-"]
+    assert cli.main(command) == 0
+    expected = capfd.readouterr()
+    assert cli.main([*command, "--scheduler", two.address]) == 0
+    assert capfd.readouterr() == expected
+
+
+def test_the_part_of_a_killed_worker_is_done_again(tmp_path: Path, given: tuple[str, str]) -> None:
+    expected = content(score(*given))
+    with cluster(tmp_path / "dask", workers=3) as made, connected(made.address) as client:
+        client.wait_for_workers(3, timeout=60)  # type: ignore[attr-defined]
+        victims = made.processes[1:3]
+
+        def kill(_name: str, done: int, _count: int) -> None:
+            if done in (1, 20):
+                victims.pop().kill()
+
+        assert content(score(*given, executor=client, jobs=60, progress=kill)) == expected
+        assert not victims
+        assert len(client.nthreads()) == 1
+
+
+def test_a_lost_scheduler_is_reported_in_bounded_time(tmp_path: Path, given: tuple[str, str]) -> None:
+    with cluster(tmp_path / "dask", workers=1) as made, connected(made.address) as client:
+
+        def kill(_name: str, done: int, _count: int) -> None:
+            if done == 1:
+                made.processes[0].kill()
+
+        started = time.monotonic()
+        with pytest.raises(HostError, match="workers were lost"):
+            score(*given, executor=client, jobs=60, progress=kill)
+        assert time.monotonic() - started < 60
+
+
+def test_what_is_no_scheduler_is_reported_in_a_sentence(
+    tmp_path: Path, given: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "SECONDS", 4)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        for address, words in (
+            ("tcp://127.0.0.1:9", "does not answer as one"),
+            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "does not answer as one"),
+            ("tls://127.0.0.1:9", "does not answer as one"),
+            ("nonsense", "does not answer as one"),
+        ):
+            started = time.monotonic()
+            command = [given[0], "--truth", given[1], "--protocol", "davis2017", "--scheduler", address]
+            assert cli.main(["score", *command]) == 2
+            (line,) = capfd.readouterr().err.strip().splitlines()
+            assert words in line
+            assert address in line
+            assert time.monotonic() - started < 30
+    wanted = pytest.raises(UsageError, match="has no worker; start some with `dask worker tcp://")
+    with cluster(tmp_path / "dask", workers=0) as made, wanted, connected(made.address):
+        pass
+
+
+def test_a_worker_with_another_version_is_reported(tmp_path: Path, given: tuple[str, str]) -> None:
+    with cluster(tmp_path / "dask", workers=0) as made:
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "sitecustomize.py").write_text(
+            "from segjudge.evaluation_script.scoring import version\nversion.VERSION = '0.0.1'\n"
+        )
+        made.add_worker(PYTHONPATH=f"{other}{os.pathsep}{Path(__file__).parents[2]}")
+        with connected(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1, and this is"):
+            score(*given, executor=client)
+
+
+def test_ctrl_c_ends_the_command_and_cancels_what_waits(two: Cluster, given: tuple[str, str]) -> None:
+    words = ["score", given[0], "--truth", given[1], "--protocol", "davis2017", "--jobs", "256"]
+    command = [sys.executable, "-m", "segjudge", *words, "--scheduler", two.address]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with process, connected(two.address) as client:
+        deadline = time.monotonic() + 60
+        while not any(client.processing().values()):  # type: ignore[attr-defined]
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        deadline = time.monotonic() + 30
+        while any(client.processing().values()):  # type: ignore[attr-defined]
+            assert time.monotonic() < deadline
+
+
+def test_a_cluster_is_reached_over_tls_by_those_with_certificates(tmp_path: Path, given: tuple[str, str]) -> None:
+    from distributed import Security
+
+    made = Security.temporary()
+    for name, text in (
+        ("ca.pem", made.tls_ca_file),
+        ("own.pem", made.tls_client_cert),
+        ("own.key", made.tls_client_key),
+    ):
+        (tmp_path / name).write_text(text)
+    prefix = "DASK_DISTRIBUTED__COMM__TLS"
+    tls = {f"{prefix}__CA_FILE": str(tmp_path / "ca.pem"), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        tls |= {
+            f"{prefix}__{role}__CERT": str(tmp_path / "own.pem"),
+            f"{prefix}__{role}__KEY": str(tmp_path / "own.key"),
+        }
+    words = [
+        sys.executable,
+        "-m",
+        "segjudge",
+        "score",
+        given[0],
+        "--truth",
+        given[1],
+        "--protocol",
+        "davis2017",
+        "--json",
+        "-",
+    ]
+    alone = subprocess.run(words, capture_output=True, check=True)
+    with cluster(tmp_path / "dask", workers=1, protocol="tls", **tls) as cluster_of_tls:
+        words += ["--scheduler", cluster_of_tls.address]
+        shared = subprocess.run(words, capture_output=True, check=True, env={**os.environ, **tls})
+        assert shared.stdout == alone.stdout
+        without = subprocess.run(words, check=False, capture_output=True)
+        assert (without.returncode, len(without.stderr.splitlines())) == (2, 1)
+        assert b"TLS" in without.stderr

@@ -1,0 +1,367 @@
+"""`evaluate()` as EvalAI's worker calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import shutil
+import subprocess
+import sys
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script import evaluate, main
+from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring import notify
+from segjudge.evaluation_script.scoring.answer import build_answer
+from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
+from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped
+
+
+class Stream:
+    """All that EvalAI leaves of a stream."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def flush(self) -> None:
+        pass
+
+
+def test_the_answer_has_evalais_shape() -> None:
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV, submission_metadata={"id": 7})
+
+    (entry,) = answer["result"]
+    assert list(entry) == ["dev"]
+    assert list(entry["dev"]) == list(PHASES[0].splits[0].metrics)
+    assert all(type(value) is float and math.isfinite(value) for value in entry["dev"].values())
+    (bars,) = answer["error"]
+    assert set(bars["dev"]) == {f"error_{label}" for label in entry["dev"]}
+    assert answer["submission_metadata"]["phase"] == DEV
+    json.dumps(answer, allow_nan=False)
+
+
+def test_it_works_with_streams_that_only_write_and_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = Stream(), Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+
+    evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert "dev: solo (3 of 3)" in out.text
+    assert err.text == ""
+
+
+def test_an_unknown_phase_lists_the_known_ones() -> None:
+    with pytest.raises(SubmissionError, match="no phase 'finals'.*sequences-dev, sequences-test"):
+        evaluate(str(ANNOTATIONS), str(STRONG), "finals")
+
+
+def test_a_submission_error_ends_a_traceback_with_its_whole_text(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(zipped({n: d for n, d in files_of().items() if "solo" not in n}))
+
+    with pytest.raises(SubmissionError) as caught:
+        evaluate(str(ANNOTATIONS), str(path), DEV)
+
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [frame.name for frame in frames][-1] == "evaluate_phase", "raised from a shallow place"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def broken_truth(tmp_path: Path) -> Path:
+    path = tmp_path / "truth.zip"
+    path.write_bytes(ANNOTATIONS.read_bytes()[:-100])
+    return path
+
+
+def test_a_fault_of_ours_gives_the_participant_a_number_and_the_operator_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+
+    with pytest.raises(HostError, match="not your fault.*incident number [0-9a-f]{8}") as caught:
+        evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
+
+    number = str(caught.value).split()[-1].rstrip(".")
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert str(tmp_path) not in str(caught.value)
+    assert f"incident {number}" in log.getvalue()
+    assert str(tmp_path) in log.getvalue()
+    assert number not in capsys.readouterr().err
+
+
+def test_a_defect_in_the_child_is_logged_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise KeyError("secret/ground/truth.png")
+
+    monkeypatch.setattr(sequences.OpenedSequences, "counted", broken)
+    with pytest.raises(HostError) as caught:
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert "secret" not in str(caught.value)
+    assert "KeyError: 'secret/ground/truth.png'" in log.getvalue()
+
+
+def test_a_worker_without_a_stream_of_its_own_scores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stderr__", None)
+    with pytest.raises(HostError):
+        evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
+
+
+def test_the_truth_is_opened_once_until_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "truth.zip"
+    path.write_bytes(ANNOTATIONS.read_bytes())
+    first = main.open_truth(str(path), PHASES[0])
+
+    assert main.open_truth(str(path), PHASES[0]) is first
+    path.write_bytes((ANNOTATIONS.parent / "sequences-test.zip").read_bytes())
+    assert set(main.open_truth(str(path), PHASES[0])) == {"test", "test-hard"}
+
+
+def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
+    phase = replace(PHASES[0], **changes)
+    monkeypatch.setattr(main, "PHASES", (phase,))
+    return phase
+
+
+def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Path) -> None:
+    """EvalAI's own worker deletes the folders of other workers that use its temporary folder."""
+    from segjudge.evaluation_script.masks import kernel
+
+    folder = tmp_path / "challenge_data" / "challenge_1"
+    shutil.copytree(ROOT / "evaluation_script", folder, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
+    (folder.parent / "__init__.py").touch()
+    phases = folder / "phases.py"
+    phases.write_text(phases.read_text().replace("Phase(\n", "Phase(\n        report=True, detail='all',\n"))
+    library = Path(kernel.__file__).parent / kernel.NAME
+    for path in (library, Path(f"{library}{kernel.CHECKSUM}")) if library.exists() else ():
+        shutil.copy(path, folder)
+    shutil.copy(ANNOTATIONS, folder)
+    code = (
+        "import json, os, shutil, sys\n"
+        "sys.path.insert(0, os.getcwd())\n"
+        "from challenge_data.challenge_1 import evaluate\n"
+        "truth, root = os.path.abspath('challenge_data/challenge_1/sequences-dev.zip'), sys.argv[1]\n"
+        "def score(truth, sample, phase): return evaluate(truth, f'{root}/examples/{phase}/{sample}', phase)\n"
+        "before = score(truth, 'strong.zip', 'sequences-dev')\n"
+        "shutil.rmtree('challenge_data')\n"
+        "after = score(truth, 'strong.zip', 'sequences-dev')\n"
+        "assert before['result'] == after['result']\n"
+        "keys = before['submission_metadata']['provenance'], after['submission_metadata']['provenance']\n"
+        "assert keys[0] == keys[1], keys\n"
+        "assert 'losses' in after['submission_result']\n"
+        "score(f'{root}/annotations/instances-dev.zip', os.listdir(f'{root}/examples/instances-dev')[0], 'instances-dev')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_plain_zip_is_a_truth_too_and_the_operator_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+    square = np.zeros((6, 8), np.uint8)
+    square[1:4, 1:4] = 1
+    path = tmp_path / "plain.zip"
+    path.write_bytes(label_zip({"a": [square] * 4, "b": [square] * 5}))
+
+    answer = evaluate(str(path), str(path), DEV)
+
+    assert answer["result"][0]["dev"]["J&F-Mean"] == 1.0
+    assert "a packed annotation file scores faster" in log.getvalue()
+
+
+def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    fractions = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    with_phase(monkeypatch, percent=True)
+    percent = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert percent["result"][0]["dev"]["J-Mean"] == 100 * fractions["result"][0]["dev"]["J-Mean"]
+    assert percent["error"][0]["dev"]["error_J-Mean"] == 100 * fractions["error"][0]["dev"]["error_J-Mean"]
+    assert percent["submission_result"]["result"] == fractions["submission_result"]["result"]
+
+
+def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    held = answer["submission_result"]
+    assert held.keys() == {"protocol", "result", "scored", "warnings", "versions", "provenance"}
+    (full,), (shown,) = answer["result"], held["result"]
+    assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
+    assert shown != full
+    output = json.dumps([held, answer["submission_metadata"]])
+    assert not any(name in output for name in ("crossing", "late-guest", "solo"))
+    assert all(type(spent) is int for spent in answer["submission_metadata"]["seconds"].values())
+
+
+def test_a_warning_does_not_tell_since_when_the_truth_lacks_an_object(tmp_path: Path, capsys: Any) -> None:
+    files = {name: data for name, data in files_of().items() if name.startswith("solo/")}
+    mask = np.full((120, 160), 9, np.uint8)
+    for name in files:
+        files[name] = png(mask)
+    path = tmp_path / "x"
+    path.write_bytes(zipped({**files_of(), **files}))
+    (line,) = evaluate(str(ANNOTATIONS), str(path), DEV)["submission_result"]["warnings"]
+    assert line == "dev: solo: object 9 is not in the truth and was ignored"
+    assert f"warning: {line}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hidden", ["test", "test-hard"])
+@pytest.mark.parametrize("notified", [True, False])
+def test_nothing_of_a_hidden_split_reaches_a_participant(
+    hidden: str, notified: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Neither names, nor numbers, nor how long it took; on the leaderboard all is there."""
+    phase = next(phase for phase in PHASES if phase.codename == "sequences-test")
+    splits = tuple(replace(shown, hidden=shown.codename == hidden) for shown in phase.splits)
+    (other,) = {shown.codename for shown in splits} - {hidden}
+    monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits, notify=Notify() if notified else None),))
+    sent: list[Any] = []
+    monkeypatch.setenv("SEGJUDGE_WEBHOOK", "http://127.0.0.1:9/x")
+    monkeypatch.setattr(notify, "_post", lambda kind, address, body, failures: sent.append(body))
+    truth = str(ROOT / phase.annotations)
+    sample = min((ROOT / "examples/sequences-test").iterdir())
+    hidden_names = {one.name for one in main.open_truth(truth, phase)[hidden].sequences}
+
+    answer = evaluate(truth, str(sample), phase.codename, submission_metadata={"id": 1})
+
+    scored = {split: values for entry in answer["result"] for split, values in entry.items()}
+    assert set(scored) == {hidden, other}
+    assert answer["submission_result"]["scored"] == [shown.codename for shown in splits]
+    assert [set(entry) for entry in answer["submission_result"]["result"]] == [{other}]
+    assert hidden not in answer["submission_metadata"]["seconds"]
+    # What only hosts read on every platform says it of all splits.
+    for_hosts = [
+        answer["submission_metadata"].pop("sums"),
+        answer["submission_metadata"]["provenance"].pop("protocols"),
+    ]
+    assert [set(one) for one in for_hosts] == [{hidden, other}] * 2
+    out = capsys.readouterr().out
+    shown = [json.dumps(answer["submission_result"]), json.dumps(answer["submission_metadata"]), json.dumps(sent), out]
+    assert len(sent) == notified
+    assert f"{hidden}: scored\n" in out
+    for text in shown:
+        assert not [name for name in hidden_names if name in text]
+        assert not [
+            metric
+            for metric, value in scored[hidden].items()
+            if value and str(round(value, 3)) in text and value not in scored[other].values()
+        ]
+    alone = {**answer["submission_result"], "scored": []}
+    assert f'"{hidden}"' not in json.dumps([alone, answer["submission_metadata"], sent])
+
+
+def test_a_phase_whose_splits_are_all_hidden_says_that_it_was_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, splits=(replace(PHASES[0].splits[0], hidden=True),))
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    held = answer["submission_result"]
+    assert (held["scored"], held["result"], held["warnings"], held["protocol"]) == (["dev"], [], [], "")
+    assert answer["submission_metadata"]["seconds"].keys() == {"open"}
+    assert answer["result"][0]["dev"]["J&F-Mean"] > 0.9
+
+
+def test_a_phase_may_show_statistics_beside_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("J-Volume", "False-Alarm")),))
+    assert set(evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"][0]["dev"]) == {"J-Volume", "False-Alarm"}
+
+
+def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stderr__", io.StringIO())
+    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("mAP",)),))
+    with pytest.raises(HostError, match="incident"):
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+
+WITH_A_MEGABYTE = """
+import sys
+from dataclasses import replace
+from segjudge.evaluation_script import main
+main.PHASES = (replace(main.PHASES[0], memory=1 << 20),)
+try:
+    main.evaluate(*sys.argv[1:])
+except Exception as error:
+    print(error)
+"""
+
+
+def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
+    """In a process of its own: this one may hold memory that it freed."""
+    large = tmp_path / "large.json"
+    large.write_bytes(b'{"crossing": "' + b"x" * 40_000_000 + b'"}')
+    command = [sys.executable, "-c", WITH_A_MEGABYTE, str(ANNOTATIONS), str(large), DEV]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "more than 1 MB of memory" in output
+
+
+def test_what_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, seconds=0)
+    with pytest.raises(SubmissionError, match="longer than 0 seconds"):
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+
+def test_warnings_reach_the_participant_grouped_and_few(tmp_path: Path, capsys: Any) -> None:
+    files = files_of()
+    noisy = {f"{n.split('/')[0]}/9{n.split('/')[1]}": d for n, d in files.items()}
+    path = tmp_path / "x"
+    path.write_bytes(zipped({**files, **noisy, **{f"stranger{k}/0.png": b"x" for k in range(50)}}))
+
+    answer = evaluate(str(ANNOTATIONS), str(path), DEV)
+
+    warnings = answer["submission_result"]["warnings"]
+    assert len(warnings) == 4
+    assert all(f"warning: {line}" in capsys.readouterr().out or True for line in warnings)
+    assert any("stranger0" in line and "45 more" in line for line in warnings)
+
+
+def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:
+    from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+
+    path = tmp_path / "t.zip"
+    path.write_bytes(label_zip({"a": [np.ones((4, 4), np.uint8)] * 2}))
+    split = dataset_reader.read(str(path)).splits["val"]
+    from segjudge.evaluation_script.files.limits import ArchiveLimits
+
+    scores, _ = score_sequences(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+    report = SequenceReport("val", SEQUENCE_PROTOCOLS["davis2017"], scores, [])
+    phase = Phase("p", "", (PhaseSplit("val", "davis2017", ("J-Mean",)),))
+
+    answer = build_answer(phase, [report], {})
+
+    assert answer["result"] == [{"val": {"J-Mean": 0.0}}]
+    assert answer["submission_result"]["result"][0]["val"]["J-Mean"] is None
+    assert "error" not in answer
+    assert any("nothing to average for J&F-Mean, J-Mean" in line for line in answer["submission_result"]["warnings"])
+
+
+def test_a_rule_tells_when_the_host_is_notified() -> None:
+    from segjudge.evaluation_script.scoring.notify import wanted
+
+    answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
+    rules = {
+        None: False,
+        Notify(): True,
+        Notify("dev", "J-Mean", 0.6): True,
+        Notify("dev", "J-Mean", 0.61): False,
+        Notify("", "J-Mean", 0.8): True,
+        Notify("dev", "F-Mean", 0.0): False,
+    }
+    for rule, expected in rules.items():
+        assert wanted(replace(PHASES[0], notify=rule), answer) is expected

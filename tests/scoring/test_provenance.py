@@ -1,0 +1,140 @@
+"""Each result says what it comes from; nothing of that changes a score, and participants learn no more of the truth."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge import score
+from segjudge.cli import main as command
+from segjudge.evaluation_script import evaluate, main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
+from segjudge.evaluation_script.scoring.version import VERSION
+from tests.data import ROOT
+
+TRUTH, STRONG = ROOT / "annotations/sequences-dev.zip", ROOT / "examples/sequences-dev/strong.zip"
+INSTANCES, SHARP = ROOT / "annotations/instances-dev.zip", ROOT / "examples/instances-dev/sharp.json"
+
+
+def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: Path) -> None:
+    plain = tmp_path / "x.json"
+    plain.write_bytes(b"[]PK\5\6")
+    assert digest_of(str(plain)) == f"file:{hashlib.sha256(plain.read_bytes()).hexdigest()}"
+    digests = []
+    for name, content in (("one", b"0" * 100), ("same", b"0" * 100), ("other", b"1" * 100)):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("a/0.png"), content)
+        digests.append(digest_of(str(tmp_path / name)))
+    assert digests[0] == digests[1] != digests[2]
+    assert digests[0].startswith("zip:")
+    (tmp_path / "folder/a").mkdir(parents=True)
+    before = digest_of(str(tmp_path / "folder"))
+    (tmp_path / "folder/a/0.png").write_bytes(b"0")
+    assert before != digest_of(str(tmp_path / "folder"))
+
+
+def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "real" / name).mkdir(parents=True)
+        (tmp_path / "real" / name / "0.png").write_bytes(b"0")
+    before = digest_of(str(tmp_path / "real"))
+    (tmp_path / "real/loop").symlink_to(tmp_path / "real")
+    for name, target in (("a", ".."), ("b", "."), ("c", "c")):
+        (tmp_path / "real" / name / "up").symlink_to(target)
+    started = time.monotonic()
+    assert digest_of(str(tmp_path / "real")) != before  # the link to itself counts as an entry
+    assert time.monotonic() - started < 5
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    assert digest_of(str(tmp_path / "linked")) == digest_of(str(tmp_path / "real"))
+
+
+def test_every_protocol_has_a_revision_and_says_where_its_rules_were_changed() -> None:
+    assert all(type(protocol.revision) is int and protocol.revision > 0 for protocol in PROTOCOLS.values())
+    changed = replace(PROTOCOLS["davis2017"], skip_first=False)  # type: ignore[call-arg]
+    found = provenance({"a": PROTOCOLS["davis2017"], "b": changed}, "t", "s", "numpy", {})["protocols"]
+    assert found == {
+        "a": {"name": "davis2017", "revision": 1, "changed": False},
+        "b": {"name": "davis2017", "revision": 1, "changed": True},
+    }
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_both_files_of_a_submission_say_it(hidden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    (phase,) = (phase for phase in main.PHASES if phase.codename == "sequences-dev")
+    splits = tuple(replace(split, hidden=hidden) for split in phase.splits)
+    monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits),))
+    answer = evaluate(str(TRUTH), str(STRONG), "sequences-dev")
+    kept, shown = (answer[name]["provenance"] for name in ("submission_metadata", "submission_result"))
+    assert kept == {
+        "version": VERSION,
+        "protocols": {"dev": {"name": "davis2017", "revision": 1, "changed": False}},
+        "truth": digest_of(str(TRUTH)),
+        "submission": digest_of(str(STRONG)),
+        "counted_by": "numpy" if kernel.library() is None else "kernel",
+        "limits": kept["limits"],
+    }
+    assert kept["limits"].items() >= {"members": phase.limits.members, "links": False, "seconds": phase.seconds}.items()
+    assert not any(isinstance(value, str) for value in kept["limits"].values())
+    public = {name: value for name, value in kept.items() if name != "truth"} if hidden else kept
+    assert shown == ({**public, "protocols": {}} if hidden else public)
+
+
+def test_participants_read_the_same_of_hidden_truths_that_score_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (phase,) = (phase for phase in main.PHASES if phase.codename == "sequences-dev")
+    splits = tuple(replace(split, hidden=True) for split in phase.splits)
+    monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits),))
+    other = tmp_path / TRUTH.name
+    with zipfile.ZipFile(TRUTH) as source, zipfile.ZipFile(other, "w") as archive:
+        for info in source.infolist():
+            info.date_time = (2001, 1, 1, 0, 0, 0)
+            archive.writestr(info, source.read(info))
+    answers = [evaluate(str(path), str(STRONG), "sequences-dev") for path in (TRUTH, other)]
+    kept, shown = ([answer[name] for answer in answers] for name in ("submission_metadata", "submission_result"))
+    assert kept[0]["provenance"]["truth"] != kept[1]["provenance"]["truth"]
+    assert json.dumps(shown[0]) == json.dumps(shown[1])
+
+
+@pytest.mark.parametrize(
+    ("truth", "results", "protocol"), [(TRUTH, STRONG, "davis2017"), (INSTANCES, SHARP, "places2017")]
+)
+def test_what_counted_differs_and_no_score_does(
+    truth: Path, results: Path, protocol: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    documents = []
+    for library in (kernel.library(), None):
+        monkeypatch.setattr(kernel, "library", lambda found=library: found)
+        assert command(["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json", "-"]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    origins = [document.pop("provenance") for document in documents]
+    assert documents[0] == documents[1]
+    assert origins[1]["counted_by"] == "numpy"
+    assert {**origins[0], "counted_by": "numpy"} == origins[1]
+    assert score(results, truth, protocol).provenance == origins[1]
+
+
+def test_merged_parts_come_from_what_one_run_comes_from(tmp_path: Path, capsys: Any) -> None:
+    given = [str(STRONG), "--truth", str(TRUTH), "--protocol", "davis2017"]
+    parts = [str(tmp_path / f"part-{number}") for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        assert command(["score", *given, "--part", f"{number}/2", "--out", part]) == 0
+    capsys.readouterr()
+    assert command(["merge", *parts, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["provenance"] == score(STRONG, TRUTH, "davis2017").provenance
+
+
+def test_changed_rules_are_admitted(capsys: Any) -> None:
+    given = [str(SHARP), "--truth", str(INSTANCES), "--protocol", "places2017", "--cap", "category", "--json", "-"]
+    assert command(["score", *given]) == 0
+    (protocol,) = json.loads(capsys.readouterr().out)["provenance"]["protocols"].values()
+    assert protocol == {"name": "places2017", "revision": 1, "changed": True}

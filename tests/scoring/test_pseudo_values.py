@@ -1,0 +1,181 @@
+"""Metrics that are no means over objects, compared by groups of images or videos."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.analysis.rankings import Sums, differences, means
+from segjudge.analysis.score_tables import grouped_sums
+from segjudge.cli import main
+from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.base.intervals import bounds_of
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.report.comparison import ComparedMethods, verdict
+from segjudge.starting.meanings import rises
+from segjudge.system.errors import UsageError
+from tests.data import TRACKS_DATA
+from tests.report.test_report_instances import RESULTS, TRUTH, records_of
+from tests.shared import needs_shared
+
+
+def test_means_and_errors_are_those_of_the_scores(tmp_path: Path) -> None:
+    worse = tmp_path / "worse.json"
+    worse.write_text(json.dumps(records_of(RESULTS)[::3]))
+    reports = {name: segjudge.score(path, TRUTH, "places2017").reports[0] for name, path in
+               (("all", RESULTS), ("third", worse))}  # fmt: skip
+    table = grouped_sums(reports, "AP50")
+    (pair,) = differences(table)
+    for one in means(table, [pair]):
+        report = reports[one.name]
+        assert one.value == pytest.approx(report.values["AP50"], abs=1e-12)
+        assert one.error == pytest.approx(report.errors()["AP50"], abs=1e-12)
+    assert table.sums.shape == (2, 20)
+    assert pair.apart
+    assert pair.difference > 0
+
+
+def of_track(submission: str, truth: str, protocol: str) -> Report:
+    return segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
+
+
+@needs_shared
+def test_metrics_of_videos_are_left_out_one_by_one() -> None:
+    report = of_track("vps/submission", "vps/truth.json", "vipseg")
+    table = grouped_sums({"one": report, "same": report}, "VPQ")
+    assert table.sums.shape == (2, 5)
+    assert table.sums.mean(axis=1) == pytest.approx([report.values["VPQ"]] * 2, abs=1e-12)
+    (pair,) = differences(table)
+    assert (pair.difference, pair.error, pair.p) == (0, 0, 1)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("submission", "truth", "protocol"),
+    [
+        ("vps/submission", "vps/truth.json", "vipseg"),
+        ("vspw/submission", "vspw/truth", "vspw"),
+        ("mots/trackers/ours/data", "mots/gt", "mots"),
+    ],
+)
+def test_metrics_of_videos_have_errors_from_leaving_each_out(submission: str, truth: str, protocol: str) -> None:
+    report = of_track(submission, truth, protocol)
+    counted: UnitAccumulator[Any] = report.counted  # type: ignore[assignment]  # of any track
+    count = len(counted.names)
+    without = []
+    for name in counted.names:
+        part = UnitAccumulator(counted.protocol, counted.facts, [one for one in counted.names if one != name])
+        for one in counted.held():
+            if one.name != name:
+                part.update(one)
+        without.append(report_of("val", part).values)
+    errors = report.errors()
+    assert errors.keys() == {name for name in report.values if all(one[name] is not None for one in without)}
+    assert len(errors) > 3
+    for name, error in errors.items():
+        values = np.array([one[name] for one in without], float)
+        assert error == pytest.approx(np.sqrt((count - 1) / count * ((values - values.mean()) ** 2).sum()), abs=1e-12)
+    assert report.intervals().keys() == errors.keys()
+
+
+def test_what_no_share_is_has_bounds_of_its_own() -> None:
+    bounds = {
+        name: bounds_of(name) for name in ("J-Decay", "HOTA", "sMOTSA-car", "MOTSA", "IDSW", "IDSW-car", "J-Mean")
+    }
+    assert bounds == {
+        "J-Decay": (-1, 1), "HOTA": (0, 1), "sMOTSA-car": (-math.inf, 1), "MOTSA": (-math.inf, 1),
+        "IDSW": (0, math.inf), "IDSW-car": (0, math.inf), "J-Mean": (0, 1),
+    }  # fmt: skip
+
+
+@needs_shared
+def test_what_cannot_be_compared_says_why() -> None:
+    vspw = of_track("vspw/submission", "vspw/truth", "vspw")
+    official = of_track("vspw/submission", "vspw/truth", "vspw-official")
+    with pytest.raises(UsageError, match="B was scored as vspw-official, A as vspw"):
+        grouped_sums({"A": vspw, "B": official}, "mIoU")
+    with pytest.raises(UsageError, match="vspw has no metric AP, only mIoU"):
+        grouped_sums({"A": vspw}, "AP")
+    assert np.isfinite(grouped_sums({"A": vspw}, "mIoU").sums).all()
+
+
+def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worse, out = tmp_path / "worse.json", tmp_path / "page.html"
+    worse.write_text(json.dumps(records_of(RESULTS)[::3]))
+    command = ["compare", f"all={RESULTS}", f"third={worse}", "--truth", str(TRUTH), "--protocol", "places2017"]
+    assert main([*command, "--kinds", "--out", str(out), "--json", str(tmp_path / "compared.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "AP over 20 groups of images or videos" in printed
+    assert "all is better" in printed
+    assert "third loses, beside all: Miss +" in printed
+    document = json.loads((tmp_path / "compared.json").read_text())
+    assert document["metric"] == "AP"
+    assert document["kinds"]["third"]["Miss"] > document["kinds"]["all"]["Miss"]
+    text = out.read_text(encoding="utf-8")
+    assert "third − all" in text
+    names = [row["name"] for row in segjudge.score(RESULTS, TRUTH, "places2017").tables["categories"]]
+    assert all(f'<th scope="row">{name}</th>' in text for name in names)
+
+
+def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for results, problem in (([str(RESULTS)], "two results at least"), ([str(RESULTS)] * 2, "have the same name")):
+        assert main(["compare", *results, "--truth", str(TRUTH), "--protocol", "places2017"]) == 2
+        assert problem in capsys.readouterr().err
+
+
+def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = records_of(RESULTS)
+    (tmp_path / "worse.json").write_text(json.dumps([one for number, one in enumerate(records) if number % 40]))
+    command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
+    assert main([*command, "--protocol", "places2017"]) == 0
+    assert re.search(
+        r"on 20 groups of images or videos; to detect a difference of this size takes [\d.]+ times as many",
+        capsys.readouterr().out,
+    )
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("submission", "truth", "protocol", "first"),
+    [("vspw/submission", "vspw/truth", "vspw", "mIoU"), ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA")],
+)
+def test_every_track_is_compared(
+    submission: str, truth: str, protocol: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [f"{name}={TRACKS_DATA / submission}" for name in "AB"]
+    command = ["compare", *results, "--truth", str(TRACKS_DATA / truth), "--protocol", protocol, "--kinds"]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{first} over ")
+    assert "cannot be told apart" in printed
+    assert "B loses, beside A: the same" in printed
+    assert "Images or videos" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_of_some_metrics_small_values_are_good() -> None:
+    """A has fewer changes of tracks in every case."""
+    table = Sums(("A", "B"), np.array([[1.0 + k for k in range(8)], [3.0 + k for k in range(8)]]), np.ones(8), True)
+    (pair,) = differences(table)
+    text = verdict(pair, table)
+    assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
+    assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
+    found = ComparedMethods("IDSW", table, [], {})
+    assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
+    rows = found.means
+    assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
+    assert rows[1].high is not None
+    assert rows[1].high > 1, "not cut as a share is"
+
+
+def test_it_is_known_of_which_metrics_small_values_are_good() -> None:
+    assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if rises(name)] == [
+        "J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm",
+    ]  # fmt: skip

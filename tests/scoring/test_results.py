@@ -1,0 +1,277 @@
+"""What `segjudge.score` returns: tables, intervals, and a file from which all of it comes back."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.intervals import student
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from tests import revisions
+from tests.builders import label_zip
+from tests.data import ROOT
+
+SEQUENCES = (ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017")
+INSTANCES = (ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017")
+TABLES = {"davis2017": ("sequences", "objects", "frames"), "places2017": ("categories", "images", "curves")}
+
+
+def videos(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Truths and predictions of so many videos, each a little worse than the one before."""
+    truth = np.zeros((5, 40, 60), np.uint8)
+    truth[:, 10:30, 10:30] = 1
+    return {f"v{k:02d}": np.roll(truth, k, 2) for k in range(count)}, {f"v{k:02d}": truth for k in range(count)}
+
+
+@pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)
+def test_a_saved_result_is_the_same_to_the_last_bit(files: Any, tmp_path: Path) -> None:
+    scores = segjudge.score(*files)
+    scores.save(tmp_path / "run.segjudge")
+    loaded = segjudge.load(tmp_path / "run.segjudge")
+    for name in ("metrics", "standard_errors", "tables", "warnings", "notes", "provenance"):
+        assert getattr(loaded, name) == getattr(scores, name), name
+    for name in TABLES[files[2]]:
+        assert getattr(loaded, name).equals(getattr(scores, name)), name
+    loaded.save(tmp_path / "again.segjudge")
+    assert (tmp_path / "again.segjudge").read_bytes() == (tmp_path / "run.segjudge").read_bytes()
+    assert repr(loaded) == repr(scores)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path: Path) -> None:
+    entry = revisions.known()[name][str(PROTOCOLS[name].revision)]
+    with zipfile.ZipFile(revisions.FILES) as archive:
+        truth, sample = (archive.extract(file, tmp_path) for file in (entry["truth"], entry["samples"]["poor"]["file"]))
+    scores = segjudge.score(sample, truth, name)
+    scores.save(tmp_path / "run")
+    loaded = segjudge.load(tmp_path / "run")
+    for what in ("metrics", "standard_errors", "tables", "warnings", "provenance"):
+        assert getattr(loaded, what) == getattr(scores, what), what
+    for table, rows in scores.tables.items():
+        assert len(loaded.table(table)) == len(rows)
+    assert len(loaded.table("metrics")) == len(scores.metrics["val"])
+    assert PROTOCOLS[name].metrics[0] in scores.flat()
+    assert PROTOCOLS[name].metrics[0].replace("&", "&amp;") in scores._repr_html_()
+
+
+def test_results_of_memory_and_of_executors_are_saved_too(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        segjudge.score(*SEQUENCES, executor=executor).save(tmp_path / "run")
+    assert segjudge.load(tmp_path / "run").metrics == segjudge.score(*SEQUENCES).metrics
+    predictions, truths = videos(3)
+    for protocol in ("davis2017", "mosev2", "lvos"):
+        scores = segjudge.score_arrays(predictions, truths, protocol)
+        assert scores.provenance["protocols"] == {"all": {"name": protocol, "revision": 1, "changed": False}}
+        assert scores.provenance["truth"] == "memory"
+        scores.save(tmp_path / "run")
+        assert segjudge.load(tmp_path / "run").tables == scores.tables
+
+
+def test_a_result_of_an_earlier_version_is_read_while_the_rules_are_the_same(tmp_path: Path) -> None:
+    scores = segjudge.score(*SEQUENCES)
+    for key, value in (("version", "0.0.1"), ("rules", {"revision": 0})):
+        scores.save(tmp_path / "run")
+        with zipfile.ZipFile(tmp_path / "run") as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        members["manifest.json"] = json.dumps({**json.loads(members["manifest.json"]), key: value}).encode()
+        with zipfile.ZipFile(tmp_path / "run", "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        if key == "version":
+            loaded = segjudge.load(tmp_path / "run")
+            assert (loaded.metrics, loaded.provenance["version"]) == (scores.metrics, "0.0.1")
+        else:
+            with pytest.raises(segjudge.UsageError, match="whose rules this version .* does not have"):
+                segjudge.load(tmp_path / "run")
+
+
+def test_what_could_not_be_read_again_is_not_saved(tmp_path: Path) -> None:
+    predictions, truths = videos(2)
+    changed = replace(SEQUENCE_PROTOCOLS["davis2017"], skip_first=False)
+    with pytest.raises(segjudge.UsageError, match="rules of davis2017 were changed"):
+        segjudge.score_arrays(predictions, truths, changed).save(tmp_path / "run")
+    one, other = segjudge.score(*SEQUENCES), segjudge.score(*INSTANCES)
+    with pytest.raises(segjudge.UsageError, match="davis2017 and places2017 are not saved together"):
+        segjudge.Scores([*one.reports, *other.reports], provenance=one.provenance).save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_tables_of_pandas_hold_what_the_rows_hold() -> None:
+    scores = segjudge.score(*SEQUENCES)
+    for name in ("sequences", "objects"):
+        for row, expected in zip(getattr(scores, name).to_dict("records"), scores.tables[name], strict=True):
+            known = {key: value for key, value in expected.items() if value is not None}
+            assert {key: row[key] for key in known} == known
+            assert all(math.isnan(row[key]) for key in row.keys() - known)
+    means = scores.frames.groupby(["sequence", "object"], observed=True)[["j", "f"]].mean()
+    objects = scores.objects.set_index(["sequence", "object"])
+    np.testing.assert_allclose(means["j"], objects["J-Mean"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(means["f"], objects["F-Mean"], rtol=0, atol=1e-12)
+    with pytest.raises(segjudge.UsageError, match="no table curves, only sequences, objects, frames"):
+        _ = scores.curves
+
+
+def test_tables_of_instances_agree_with_each_other() -> None:
+    scores = segjudge.score(*INSTANCES)
+    curves = scores.curves.groupby("category", observed=True)["precision"].mean()
+    expected = scores.categories.set_index("name")["AP"]
+    np.testing.assert_allclose(curves[expected.index], expected, rtol=0, atol=1e-12)
+    images = scores.images
+    assert (images["instances"] == images["matched"] + images["missed"]).all()
+    assert images["matched"].sum() > 0 < images["false"].sum()
+    with pytest.raises(segjudge.UsageError, match="no table frames, only categories, images, curves"):
+        _ = scores.frames
+
+
+def test_the_kinds_of_each_object_sum_to_its_loss() -> None:
+    scores = segjudge.score(*SEQUENCES)
+    losses = scores.kinds.drop(columns=["split", "sequence", "object"]).sum(axis=1)
+    np.testing.assert_allclose(losses, 1 - scores.objects["J&F-Mean"], rtol=0, atol=1e-9)
+    with pytest.raises(segjudge.UsageError, match="read from files"):
+        _ = segjudge.score_arrays(*videos(1)).kinds
+
+
+def test_the_kinds_of_each_category_are_those_of_the_report() -> None:
+    kinds = segjudge.score(*INSTANCES).kinds
+    assert list(kinds.columns) == ["split", "category", "Cls", "Loc", "Both", "Dupe", "Bkg", "Miss"]
+    numbers = kinds.drop(columns=["split", "category"])
+    assert ((numbers >= 0) & (numbers <= 1)).all(axis=None)
+    assert numbers.to_numpy().sum() > 0
+
+
+@pytest.mark.parametrize("count", [4, 5, 12])
+def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) -> None:
+    scores = segjudge.score_arrays(*videos(count))
+    found = scores.interval("J-Mean")
+    if count < 5:
+        assert found is None
+        return
+    value, error = scores["J-Mean"], scores.standard_errors["all"]["J-Mean"]
+    assert value is not None
+    assert error
+    reach = student(0.95, count - 1) * error
+    assert found == (pytest.approx(max(0.0, value - reach)), pytest.approx(min(1.0, value + reach)))
+    wider = scores.interval("J-Mean", 0.99)
+    assert wider is not None
+    assert wider[0] < found[0]
+    with pytest.raises(segjudge.UsageError, match="davis2017 has no metric AP, only J&F-Mean"):
+        scores.interval("AP")
+    for level in (95, 1, 1.0, 0, -1, math.nan, math.inf, True, None, "0.95"):
+        with pytest.raises(segjudge.UsageError, match="level is .*a share between 0 and 1, such as 0.95"):
+            scores.interval("J-Mean", level)  # type: ignore[arg-type]
+
+
+def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
+    accumulator = segjudge.FrameAccumulator("lvos", unseen=[f"v{k:02d}" for k in range(5)])
+    for name, labels in videos(13)[1].items():
+        for frame, mask in enumerate(labels):
+            accumulator.update(name, frame, np.roll(mask, int(name[1:]) % 4, 1), mask)
+    scores = accumulator.compute()
+    for metric, cases in (("J-seen-Mean", 8), ("J-unseen-Mean", 5), ("J-Mean", 5), ("J&F-Mean", 5), ("J-Visible", 13)):
+        low, value, error = (
+            (scores.interval(metric) or (0.0,))[0],
+            scores[metric],
+            scores.standard_errors["all"][metric],
+        )
+        assert value
+        assert error
+        assert value - low == pytest.approx(student(0.95, cases - 1) * error), metric
+
+
+@pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)
+def test_metrics_are_a_table_too(files: Any) -> None:
+    scores = segjudge.score(*files)
+    rows = scores.table("metrics").set_index("metric")
+    for name, value in scores.metrics["dev"].items():
+        assert bool(rows.loc[name, "value"] == value) is (value is not None)
+        assert rows.loc[name, "error"] == scores.standard_errors["dev"].get(name) or math.isnan(rows.loc[name, "error"])
+        ends = scores.interval(name)
+        assert (rows.loc[name, "low"], rows.loc[name, "high"]) == ends or (
+            ends is None and math.isnan(rows["low"][name])
+        )
+
+
+def test_saved_results_are_ranked(tmp_path: Path, capsys: Any) -> None:
+    for name in ("strong", "lagging"):
+        segjudge.score(ROOT / f"examples/sequences-dev/{name}.zip", *SEQUENCES[1:]).save(tmp_path / f"{name}.segjudge")
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir())), "--draws", "5"]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == ["strong", "lagging"]
+    (tmp_path / "lagging.segjudge").write_bytes((tmp_path / "lagging.segjudge").read_bytes()[:-9])
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir()))]) == 2
+
+
+def test_a_result_is_flat_for_loggers() -> None:
+    scores = segjudge.score(*SEQUENCES)
+    assert scores.flat("val/") == {f"val/{name}": value for name, value in scores.metrics["dev"].items()}
+    twice = segjudge.Scores([*scores.reports, *segjudge.score(*INSTANCES).reports])
+    assert {name.split("/")[0] for name in twice.flat()} == {"dev"}
+    with pytest.raises(segjudge.UsageError, match="name one of the splits dev, dev"):
+        _ = twice["AP"]
+    empty = segjudge.score(*SEQUENCES, sequences=["solo"])
+    assert empty["False-Alarm"] is None
+    assert "False-Alarm" not in empty.flat()
+
+
+def test_a_notebook_shows_a_small_table_without_scripts() -> None:
+    scores = segjudge.score(*SEQUENCES)
+    scores.reports[0].split = "<script>alert(1)</script>"
+    scores.reports[0].warnings += ["<b>"] * 9
+    shown = scores._repr_html_()
+    assert len(shown) < 20_000
+    assert "<script" not in shown
+    assert "<b>" not in shown
+    assert "and 4 more warnings" in shown
+    assert "0.933" in shown
+    assert "revision 1" in shown
+    assert "0.933" in repr(scores)
+
+
+def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *given: Any, **more: Any) -> Any:
+        if name.split(".", maxsplit=1)[0] == "pandas":
+            raise ImportError(name)
+        return found(name, *given, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    scores = segjudge.score(*SEQUENCES)
+    assert scores["J&F-Mean"]
+    assert scores._repr_html_()
+    with pytest.raises(segjudge.UsageError, match=r"tables need pandas: pip install 'pandas>=2'"):
+        _ = scores.frames
+
+
+def test_every_protocol_of_masks_in_memory_has_its_tables(tmp_path: Path) -> None:
+    (tmp_path / "truth.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[1].items()}))
+    (tmp_path / "sent.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[0].items()}))
+    for name in ("davis2017", "lvos", "vost", "mosev2", "davis2017-unsupervised"):
+        assert name in PROTOCOLS
+        scores = segjudge.score(tmp_path / "sent.zip", tmp_path / "truth.zip", name, layout="davis2017")
+        assert len(scores.sequences) == len(scores.objects) == 6
+        assert set(scores.frames.columns) == {"split", "sequence", "object", "frame", "j", "f"}
+
+
+def test_the_command_shows_and_writes_intervals_where_there_are_any(tmp_path: Path, capsys: Any) -> None:
+    for (results, truth, protocol), there in ((SEQUENCES, False), (INSTANCES, True)):
+        given = ["score", str(results), "--truth", str(truth), "--protocol", protocol]
+        assert main([*given, "--json", str(tmp_path / "scores.json")]) == 0
+        document, scores = json.loads((tmp_path / "scores.json").read_text()), segjudge.score(results, truth, protocol)
+        assert document["errors"] == [scores.standard_errors]
+        found = {metric: list(scores.interval(metric) or ()) for metric in scores.metrics["dev"]}
+        assert document["intervals"] == [{"dev": {metric: ends for metric, ends in found.items() if ends}}]
+        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("95 % interval")]
+        low, high = found.get("AP") or (0.0, 0.0)
+        assert [line[3] for line in lines] == ([f"{low:.3f}–{high:.3f}"] if there else [])

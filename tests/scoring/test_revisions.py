@@ -1,0 +1,96 @@
+"""A number never moves within a protocol's revision, and each move is on a page (`docs/scores.md`)."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segjudge
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import ObjectRule
+from segjudge.evaluation_script.masks import kernel
+from tests import revisions
+from tests.data import ROOT
+
+PAGE = (ROOT / "docs/scores.md").read_text(encoding="utf-8")
+MOVED = (
+    "if numbers are meant to move, raise the revision, list the move in docs/scores.md, then: python -m tests.revisions"
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("revisions")
+    with zipfile.ZipFile(revisions.FILES) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def differences(found: Any, expected: Any) -> dict[str, Any]:
+    """The metrics that are other ones, with both values."""
+    pairs = {name: (found.get(name, "nothing"), value) for name, value in expected.items()}
+    return {
+        name: pair for name, pair in pairs.items()
+        if pair[0] != pair[1] and not (None not in pair and math.isclose(*pair, rel_tol=0, abs_tol=1e-12))
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_number_never_moves_within_a_revision(
+    name: str, path: str, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        monkeypatch.setattr(kernel, "library", lambda: None)
+    protocol = PROTOCOLS[name]
+    entry = revisions.known().get(name, {}).get(str(protocol.revision))
+    assert entry, f"nothing is known of revision {protocol.revision} of {name}: python -m tests.revisions"
+    now = revisions.rules(protocol)
+    assert {rule: now.get(rule) for rule in entry["rules"]} == entry["rules"], MOVED
+    for sample in entry["samples"].values():
+        found = revisions.values(name, files / entry["truth"], files / sample["file"])
+        assert differences(found, sample["values"]) == {}, MOVED
+
+
+def test_another_rule_moves_a_number(files: Path) -> None:
+    """Else the test above could not fail."""
+    entry = revisions.known()["davis2017"]["1"]
+    changed = replace(PROTOCOLS["davis2017"], objects=ObjectRule.FOREGROUND)  # type: ignore[call-arg]
+    sample = entry["samples"]["poor"]
+    found = segjudge.score(files / sample["file"], files / entry["truth"], changed).metrics["val"]
+    assert differences(found, sample["values"])
+    assert revisions.rules(changed) != entry["rules"]
+
+
+def raised(page: str) -> set[tuple[str, int]]:
+    """The protocols and revisions in the page's table of moves."""
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", page, re.MULTILINE)
+    return {(name, int(number)) for row in rows for name, number in re.findall(r"`([\w-]+)` (\d+)", row)}
+
+
+def test_the_page_lists_every_revision() -> None:
+    every = {(name, number) for name, protocol in PROTOCOLS.items() for number in range(2, protocol.revision + 1)}
+    assert raised(PAGE) == every
+    assert raised(PAGE + "| 2027-01-02 | `lvos` 2, `vost` 3 | …\n") == {*every, ("lvos", 2), ("vost", 3)}
+    assert "| when | protocols, and their new revisions |" in PAGE
+
+
+def test_the_page_names_only_protocols_that_there_are() -> None:
+    rows = re.findall(r"^\| \d{4}-\d\d-\d\d \| ([^|]+) \|", PAGE, re.MULTILINE)
+    assert rows
+    assert {name for row in rows for name in re.findall(r"`([\w-]+)`", row)} <= PROTOCOLS.keys()
+
+
+def test_a_released_version_has_its_moves_in_the_change_log_too() -> None:
+    """What `check` warns hosts of comes from there."""
+    log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    moves = re.findall(r"^### Scores\n((?:.|\n)*?)(?=^#|\Z)", log, re.MULTILINE)
+    for name, revision in raised(PAGE):
+        assert any(f"`{name}` {revision}" in block for block in moves), f"{name} {revision}"
+    assert moves

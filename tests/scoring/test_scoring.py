@@ -1,0 +1,249 @@
+"""`segjudge.score` from Python: results and truths of every kind, both tracks, and what it raises."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource, open_sequences
+from segjudge.datasets.packing import pack
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.masks.run_lengths import runs_of_mask
+from tests.builders import ANNOTATIONS, ROOT, zipped
+from tests.commands.test_cli import ONE, TWO, davis
+from tests.commands.test_participants import SHARP, TRUTH, folder_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return davis(tmp_path / "DAVIS")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return folder_of(tmp_path / "results")
+
+
+def as_zip(results: Path) -> Path:
+    files = {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*.png")}
+    archive = results.parent / "results.zip"
+    archive.write_bytes(zipped(files))
+    return archive
+
+
+def as_json(results: Path) -> Path:
+    document = {
+        name: {
+            str(number): [{"size": list(labels.shape), "counts": runs_of_mask(labels == number)}] * 6
+            for number in (1, 2)
+        }
+        for name, labels in (("dog", TWO), ("cat", ONE))
+    }
+    path = results.parent / "results.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("form", [lambda path: path, as_zip, as_json], ids=["folder", "zip", "json"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_results_and_truths_of_every_kind_score_the_same(form: Any, packed: bool, root: Path, results: Path) -> None:
+    truth: str | Path = root
+    if packed:
+        truth = str(root.parent / "truth.zip")
+        pack(TruthSource(str(root), "davis2017", "val"), truth)
+        assert is_packed(truth)
+
+    scores = segjudge.score(form(results), truth, subset="val")
+
+    expected = segjudge.score(results, root, "davis2017", subset="val")
+    assert scores.metrics == expected.metrics
+    assert scores.tables == expected.tables
+    assert [row["sequence"] for row in scores.tables["sequences"]] == ["dog", "cat"]
+    assert {(row["sequence"], row["object"]) for row in scores.tables["objects"]} >= {("dog", "1"), ("dog", "2")}
+
+
+def test_the_numbers_are_those_of_the_command_line(root: Path, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scores.json"
+    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--json", str(target)]) == 0
+    document = json.loads(target.read_text())
+
+    scores = segjudge.score(results, root)
+
+    assert [{split: values} for split, values in scores.metrics.items()] == document["result"]
+    assert scores.tables == {name: document[name] for name in ("sequences", "objects")}
+    assert scores.warnings == document["warnings"]
+
+
+def test_a_part_of_the_sequences_can_be_scored(root: Path, results: Path) -> None:
+    scores = segjudge.score(results, root, sequences=["cat"])
+
+    assert [row["sequence"] for row in scores.tables["sequences"]] == ["cat"]
+    assert not any("dog" in line for line in scores.warnings), "it is in the truth, though not scored"
+    assert segjudge.score(results, root, sequences=("cat", "cat")).metrics == scores.metrics
+
+
+def test_scores_are_equal_where_they_say_the_same(root: Path, results: Path, tmp_path: Path) -> None:
+    scores = segjudge.score(results, root)
+    scores.save(tmp_path / "scores")
+    for other in (copy.deepcopy(scores), copy.copy(scores), pickle.loads(pickle.dumps(scores))):
+        assert other == scores
+    assert segjudge.load(tmp_path / "scores").metrics == scores.metrics
+    assert scores != segjudge.score(results, root, "davis2016")
+    assert scores != scores.metrics
+
+
+def test_scores_say_which_metrics_they_have(root: Path, results: Path) -> None:
+    scores = segjudge.score(results, root)
+    assert "J&F-Mean" in scores
+    assert "J-Deca" not in scores
+    assert 0 not in scores
+    assert list(scores) == list(scores.metrics["val"])
+    assert {metric: scores[metric] for metric in scores} == scores.metrics["val"]
+
+
+def test_instances_score_with_a_table_of_categories_and_standard_errors() -> None:
+    scores = segjudge.score(SHARP, TRUTH, "places2017")
+
+    assert set(scores.tables) == {"categories"}
+    assert [row["name"] for row in scores.tables["categories"]] == ["disk", "bar", "ring", "wedge"]
+    assert set(scores.standard_errors["dev"]) <= set(scores.metrics["dev"])
+
+
+def test_a_coco_document_is_a_truth_too_and_a_protocol_may_be_changed(tmp_path: Path) -> None:
+    document = tmp_path / "truth.json"
+    document.write_bytes(instance_truth.documents(TRUTH)["dev"])
+    changed = replace(INSTANCE_PROTOCOLS["places2017"], cap=PER_CATEGORY)
+
+    scores = segjudge.score(SHARP, document, changed, jobs=2)
+
+    assert scores.metrics["val"] == segjudge.score(SHARP, TRUTH, changed).metrics["dev"]
+
+
+def test_every_split_is_scored_unless_one_is_named(results: Path, root: Path, tmp_path: Path) -> None:
+    packed = str(tmp_path / "truth.zip")
+    for name in ("easy", "hard"):
+        pack(TruthSource(str(root), "davis2017", "val"), packed, split=name)
+
+    assert set(segjudge.score(results, packed).metrics) == {"easy", "hard"}
+    assert set(segjudge.score(results, packed, split="hard").metrics) == {"hard"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071', only davis2016, "),
+        ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
+        ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
+        ({"sequences": "cat"}, segjudge.UsageError, r"sequences is one text: give a list of names, such as \['cat'\]"),
+        ({"sequences": []}, segjudge.UsageError, "sequences names none: give a list of names, or leave it out for all"),
+        ({"sequences": ["cat", None]}, segjudge.UsageError, "sequences names None, which is no name"),
+        ({"sequences": ["cat", 2.5]}, segjudge.UsageError, "sequences names 2.5, which is no name"),
+        ({"sequences": 3}, segjudge.UsageError, "sequences is of int: give a list of names"),
+        ({"sequences": [3]}, segjudge.UsageError, "the truth has no sequence 3"),
+        ({"jobs": 0}, segjudge.UsageError, "jobs is 0: give a whole number from 1 on, or 'auto'"),
+        ({"jobs": -1}, segjudge.UsageError, "jobs is -1: give"),
+        ({"jobs": "x"}, segjudge.UsageError, "jobs is 'x': give"),
+        ({"jobs": 1.5}, segjudge.UsageError, "jobs is 1.5: give"),
+        ({"jobs": True}, segjudge.UsageError, "jobs is True: give"),
+        ({"split": "test"}, segjudge.UsageError, "has no split 'test', only val"),
+        ({"protocol": "coco", "layout": "lvos"}, segjudge.UsageError, "layout has no meaning for instances"),
+        ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),
+        ({"results": "nowhere"}, segjudge.SubmissionError, "nowhere: cannot be opened"),
+        ({"results": ANNOTATIONS}, segjudge.SubmissionError, "is an annotation file that `pack` made, not results"),
+        (
+            {"truth": ANNOTATIONS, "layout": "lvos"},
+            segjudge.UsageError,
+            "layout has no meaning for .*, which is a packed file",
+        ),
+    ],
+)
+def test_what_is_wrong_is_an_exception_with_a_sentence(
+    options: dict[str, Any], error: type[Exception], sentence: str, root: Path, results: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with pytest.raises(error, match=sentence):
+        segjudge.score(**{"results": results, "truth": root, **options})
+    assert capsys.readouterr() == ("", "")
+
+
+def test_strict_refuses_what_is_warned_of(root: Path, results: Path) -> None:
+    (results / "stranger").mkdir()
+    (results / "stranger/00000.png").write_bytes((results / "cat/00000.png").read_bytes())
+
+    assert any("stranger" in line for line in segjudge.score(results, root).warnings)
+    with pytest.raises(segjudge.SubmissionError, match="stranger"):
+        segjudge.score(results, root, strict=True)
+
+
+def test_progress_is_reported(root: Path, results: Path) -> None:
+    calls: list[tuple[str, int, int]] = []
+    segjudge.score(results, root, progress=lambda *call: calls.append(call))
+
+    assert calls == [("dog", 0, 2), ("cat", 1, 2), ("", 2, 2)]
+
+
+def test_the_example_of_the_docs_prints_what_they_say() -> None:
+    text = (ROOT / "docs/participants.md").read_text(encoding="utf-8")
+    section = text.split("## From Python\n")[1].split("\n## ")[0]
+    code, output = (
+        "".join(line[4:] + "\n" for line in part.splitlines() if line.startswith("    "))
+        for part in section.split("\nprints\n")
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert "segjudge.score(" in code
+    assert run.stdout == output
+
+
+def test_the_package_imports_nothing_until_a_name_is_used() -> None:
+    code = (
+        "import sys, segjudge\n"
+        "print(sorted(name for name in sys.modules if name.startswith(('segjudge.', 'numpy'))))\n"
+        "print(dir(segjudge) == segjudge.__all__ == sorted(segjudge.__all__))\n"
+        "print(*(getattr(segjudge, name).__name__ for name in segjudge.__all__))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    assert run.stdout.splitlines() == ["[]", "True", " ".join(segjudge.__all__)]
+    with pytest.raises(AttributeError, match="module 'segjudge' has no attribute 'sore'"):
+        segjudge.sore  # noqa: B018
+
+
+def test_a_truth_opens_the_same_packed_or_published(root: Path, tmp_path: Path) -> None:
+    packed = str(tmp_path / "truth.zip")
+    pack(TruthSource(str(root), "davis2017", "val"), packed)
+
+    names = [
+        [sequence.name for sequence in open_sequences(source).splits["val"].sequences]
+        for source in (TruthSource(packed), TruthSource(str(root), "davis2017", "val"))
+    ]
+
+    assert names == [["dog", "cat"]] * 2
+
+
+def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
+    mounted = {"evaluation_script", "remote_challenge_evaluation", "code_upload_challenge_evaluation"}
+    files = {path.relative_to(ROOT / "segjudge"): path for path in (ROOT / "segjudge").rglob("*.py")}
+    readers = {
+        name.as_posix()
+        for name, path in files.items()
+        if name.parts[0] not in mounted and "dataset_reader.read(" in path.read_text(encoding="utf-8")
+    }
+
+    # `compress` reads results by themselves, without a truth.
+    assert readers == {"datasets/opening.py", "compression.py"}

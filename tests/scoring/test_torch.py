@@ -1,0 +1,107 @@
+"""The metric for torch: alone, in two processes with a sampler that repeats, and on a rank without frames."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import FrameAccumulator, score_arrays
+from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
+from tests.scoring.test_in_memory import images
+
+torch = pytest.importorskip("torch", reason="TORCH ABSENT: pip install '.[torch]' to test the metric")
+pytest.importorskip("torchmetrics", reason="TORCHMETRICS ABSENT: pip install '.[torch]' to test the metric")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+
+FRAMES = [(name, frame) for name, labels in TRUTHS.items() for frame in range(len(labels))]
+
+
+def tensor(masks: Any) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(masks))
+
+
+def filled(places: Any, protocol: str = "davis2017") -> Any:
+    from segjudge.torch import SegmentationMetric
+
+    metric = SegmentationMetric(protocol)
+    for place in places:
+        name, frame = FRAMES[place]
+        metric.update(tensor(PREDICTIONS[name][frame]), tensor(TRUTHS[name][frame]), name, frame)
+    return metric
+
+
+def numbers(values: Any) -> Any:
+    return {name: None if value.isnan() else value.item() for name, value in values.items()}
+
+
+def gathered(rank: int, folder: str, shares: list[list[int]]) -> None:
+    """What one of several processes does; each writes the scores that it got."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=len(shares)
+    )
+    metric = filled(shares[rank])
+    Path(f"{folder}/{rank}").write_bytes(pickle.dumps(numbers(metric.compute())))
+    metric.reset()
+    metric.update(tensor(PREDICTIONS["dog"]), tensor(TRUTHS["dog"]), ["dog"] * 6, list(range(6)))
+    assert numbers(metric.compute()) == score_arrays(PREDICTIONS["dog"], TRUTHS["dog"]).metrics["all"]
+    torch.distributed.destroy_process_group()
+
+
+def sampled() -> list[list[int]]:
+    """The places that torch's sampler gives to two processes: of 15 frames one twice."""
+    samplers = [
+        torch.utils.data.DistributedSampler(range(len(FRAMES)), num_replicas=2, rank=rank, seed=4) for rank in (0, 1)
+    ]
+    return [list(sampler) for sampler in samplers]
+
+
+@pytest.mark.parametrize("kind", ["padded", "empty"])
+def test_two_processes_have_the_bits_of_one(kind: str, tmp_path: Path) -> None:
+    shares = sampled() if kind == "padded" else [list(range(len(FRAMES))), []]
+    assert sum(map(len, shares)) == (16 if kind == "padded" else 15)
+    expected = score_arrays(PREDICTIONS, TRUTHS).metrics["all"]
+    torch.multiprocessing.spawn(gathered, (str(tmp_path), shares), nprocs=2)
+    assert [pickle.loads((tmp_path / str(rank)).read_bytes()) for rank in (0, 1)] == [expected] * 2
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "mosev2", "davis2017-unsupervised"])
+def test_a_metric_scores_what_arrays_score_however_it_is_used(protocol: str) -> None:
+    expected = score_arrays(PREDICTIONS, TRUTHS, protocol).metrics["all"]
+    whole = filled(range(len(FRAMES)), protocol)
+    assert numbers(whole.compute()) == expected
+    first, rest = filled(range(4), protocol), filled(range(3, len(FRAMES)), protocol)
+    rest.merge_state(first)
+    assert numbers(pickle.loads(pickle.dumps(rest)).compute()) == numbers(rest.compute()) == expected
+    whole.reset()
+    assert whole.compute().keys() == expected.keys()
+    assert all(torch.isnan(value) for value in whole.compute().values())
+    for name, frame in FRAMES:  # forward: the value of a batch, and the state of all
+        whole(tensor(PREDICTIONS[name][frame]), tensor(TRUTHS[name][frame]), name, torch.tensor(frame))
+    assert numbers(whole.compute()) == expected
+    saved = filled(range(9), protocol)
+    saved.persistent(mode=True)
+    fresh = filled([], protocol)
+    fresh.load_state_dict(saved.state_dict())
+    assert numbers(fresh.compute()) == numbers(saved.compute())
+
+
+def test_instances_come_as_detection_models_give_them() -> None:
+    from segjudge.torch import SegmentationMetric
+
+    found = images(7)
+    sides = [[{key: tensor(value) for key, value in one.items()} for one in side] for side in zip(*found)]
+    metric = SegmentationMetric("coco")
+    metric.update(*sides, list(range(len(found))))
+    assert numbers(metric.compute()) == score_arrays(*zip(*found), "coco").metrics["all"]
+
+
+def test_tensors_are_read_without_the_metric() -> None:
+    accumulator = FrameAccumulator()
+    for name, frame in FRAMES:
+        accumulator.update(name, frame, tensor(PREDICTIONS[name][frame]), tensor(TRUTHS[name][frame]))
+    assert accumulator.compute().metrics == score_arrays(PREDICTIONS, TRUTHS).metrics

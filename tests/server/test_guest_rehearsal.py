@@ -1,0 +1,116 @@
+"""Other hosts' challenges in the rehearsal and in the commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from tests import guests
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal
+
+
+def rehearsed(folder: Path, data: Path) -> Rehearsal:
+    options = ("--requests-per-minute", "100000", "--seed-demo", "--python", sys.executable)
+    return Rehearsal(data, options, root=folder).start()
+
+
+def test_a_rehearsal_opens_and_scores_a_host_challenge(tmp_path: Path) -> None:
+    server = rehearsed(guests.with_samples(guests.starter(tmp_path / "bundle")), tmp_path / "data")
+    try:
+        assert "Sent 3 sample submissions." in server.said
+        rows = [server.settled(number) for number in (1, 2, 3)]
+        assert [row["status"] for row in rows] == ["finished"] * 3
+        assert server.text(rows[0]["stdout_file"]) == "Starting Evaluation.....\n"
+        again = server.submit("aurora", b"no json").json()["id"]
+        assert "JSONDecodeError" in server.text(server.settled(again)["stderr_file"])
+    finally:
+        server.stop()
+    assert "Traceback" not in server.errors()
+
+
+def test_a_rehearsal_tells_why_a_script_cannot_be_loaded(tmp_path: Path) -> None:
+    script = {"helpers.py": "import torch_of_nobody\n"}
+    server = rehearsed(guests.with_samples(guests.starter(tmp_path / "bundle", script)), tmp_path / "data")
+    try:
+        row = server.settled(1)
+        assert server.text(row["stderr_file"]) == (
+            "evaluation_script cannot be loaded: ModuleNotFoundError: No module named 'torch_of_nobody' "
+            "(helpers.py, line 1). EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is "
+            "corrected."
+        )
+    finally:
+        server.stop()
+
+
+def test_run_leaves_remote_challenges_to_their_worker(tmp_path: Path, capsys: Any) -> None:
+    assert main(["run", str(guests.remote(tmp_path))]) == 0
+    assert "EvalAI's worker does not score this challenge" in capsys.readouterr().out
+
+
+def test_build_takes_folders_and_not_what_is_built(tmp_path: Path, capsys: Any) -> None:
+    folder, out = guests.starter(tmp_path / "bundle"), tmp_path / "b.zip"
+    assert main(["build", "--bundle", str(folder), "--out", str(out)]) == 0
+    assert main(["build", "--bundle", str(out), "--out", str(tmp_path / "c.zip")]) == 2
+    assert "is built already; name the bundle's folder" in capsys.readouterr().err
+    assert main(["run", str(out), "--python", sys.executable]) == 0
+    assert "Opened" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["--static", "--data", "."]])
+def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: Any) -> None:
+    folder = guests.starter(tmp_path)
+    agent = tmp_path / "agent.py"
+    agent.write_text("")
+    truth = ["--truth", str(tmp_path / "truth.json")]
+    (tmp_path / "truth.json").write_text(json.dumps({}))
+    code = main(["arena", *more, "--bundle", str(folder), "--phase", "dev", *([] if more else truth), str(agent)])
+    assert code == 3
+    assert "scorers of its own, and no phases.py of Segjudge's" in capsys.readouterr().err
+
+
+def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_path: Path) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle"))
+    config = folder / "challenge_config.yaml"
+    config.write_text(re.sub(r"end_date: .*", "end_date: 2020-02-02 00:00:00", config.read_text()))
+    config.write_text(re.sub(r"start_date: .*", "start_date: 2020-01-01 00:00:00", config.read_text()))
+    server = rehearsed(folder, tmp_path / "data")
+    try:
+        assert "takes no submission: Challenge is not active (start_date, end_date)" in server.said
+        assert "Sent" not in server.said
+        found = re.search(r"with --now (\S+) it would", server.said)
+        assert found
+        server.stop()
+        server.start("--now", found.group(1))
+        assert "Sent 3 sample submissions." in server.said
+        assert "takes no submission" not in server.said
+        assert [server.settled(number)["status"] for number in (1, 2, 3)] == ["finished"] * 3
+        assert server.get("/api/challenges/challenge/present/approved/public").json()["count"] == 1
+    finally:
+        server.stop()
+    assert "Traceback" not in server.errors()
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["--now", "tomorrow"], "--now tomorrow: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z"),
+        (
+            ["--data", "/dev/null/x"],
+            "/dev/null/x: cannot be written (Not a directory); name another folder with --data",
+        ),
+    ],
+)
+def test_a_rehearsal_that_cannot_begin_says_why(words: list[str], refusal: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "segjudge", "rehearse", str(guests.starter(tmp_path / "bundle")), "--port", "0"]
+    ended = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode in (2, 3)
+    assert refusal in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,368 @@
+"""The rehearsal's database: embedded SQLite and PostgreSQL keep the same promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server import first_run
+from segjudge.server.actions.submitting import PhaseTarget
+from segjudge.server.database import forget
+from segjudge.server.models import (
+    Challenge,
+    ChallengePhase,
+    ChallengePhaseSplit,
+    Setting,
+    StoredFile,
+    StoredMessage,
+    Submission,
+    Team,
+)
+from segjudge.server.refusal import Refusal
+from segjudge.server.services import Services
+from segjudge.server.store import SCHEMA, Store
+from tests import postgres
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal
+
+#: Workers, or participants, that do the same at once.
+THREADS = 8
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+def database(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite":
+        return ""
+    return postgres.new_database(request.getfixturevalue("postgres_server"))
+
+
+@pytest.fixture
+def store(tmp_path: Path, database: str) -> Iterator[Store]:
+    opened = Store(str(tmp_path / "data"), database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return build(str(ROOT), str(tmp_path_factory.mktemp("bundle") / "challenge_config.zip"), lenient=True).path
+
+
+@pytest.fixture
+def services(tmp_path: Path, database: str, bundle: str) -> Iterator[Services]:
+    """A rehearsal with its people and its challenge, without a server."""
+    made = Services(str(tmp_path / "data"), hosts={first_run.HOST_NAME}, database=database)
+    first_run.create_people(made, {first_run.HOST_NAME})
+    first_run.create_challenge(made, bundle, bundle, str(tmp_path))
+    yield made
+    made.store.close()
+
+
+def at_once(action: Callable[[int], object]) -> list[object]:
+    """What comes of an action that several threads begin together."""
+    ready = threading.Barrier(THREADS)
+
+    def begin(number: int) -> object:
+        ready.wait(30)
+        return action(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(begin, range(THREADS)))
+
+
+# ── one writer, all or nothing ──────────────────────────────────────────────
+
+
+def test_a_message_is_received_by_one_worker(services: Services) -> None:
+    for number in range(3):
+        services.queue.send("queue", {"submission_pk": number})
+    received = [message for message in at_once(lambda _: services.queue.receive("queue")) if message is not None]
+    assert sorted(message.body["submission_pk"] for message in received) == [0, 1, 2]  # type: ignore[attr-defined]
+
+
+def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: Path, database: str) -> None:
+    services.queue.send("queue", {"submission_pk": 1})
+    others = [Services(str(tmp_path / "data"), database=database) for _ in range(THREADS)]
+    received = at_once(lambda number: others[number].queue.receive("queue"))
+    assert len([message for message in received if message is not None]) == 1
+    for other in others:
+        other.store.close()
+
+
+def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
+    phase = services.store.phases(1)[0]
+    most = phase.config["max_concurrent_submissions_allowed"]
+    user = services.accounts.named("aurora")
+    assert user is not None
+    assert most < THREADS
+
+    def submit(number: int) -> str:
+        file = services.files.keep(b"zip", f"{number}.zip", "input_file")
+        try:
+            services.submitting.send(user, PhaseTarget(1, phase.id), {}, file)
+        except Refusal as refusal:
+            return str(refusal)
+        return "taken"
+
+    assert at_once(submit).count("taken") == most
+    assert services.store.count(Submission) == services.store.count(StoredMessage) == most
+    files = [services.store.exists(StoredFile.id == row.input_file) for row in services.store.find(Submission)]
+    assert files == [True] * most
+    assert services.store.count(StoredFile, StoredFile.kind == "input_file") == most
+
+
+def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
+    folder = Path(services.store.folder) / "files"
+    before, teams = set(folder.iterdir()), services.store.count(Team)
+    kept = services.files.keep(b"kept", "kept.txt", "input_file")
+    user = services.accounts.named("aurora")
+    assert user is not None
+    with pytest.raises(ZeroDivisionError), services.store.write():
+        services.files.keep(b"new", "new.txt", "input_file")
+        services.files.drop(kept)
+        services.accounts.new_team(user, "participant", "Never")
+        raise ZeroDivisionError
+    assert {path.name for path in set(folder.iterdir()) - before} == {kept}
+    assert services.files.text(kept) == "kept"
+    assert services.store.count(Team) == teams
+
+
+def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: Services) -> None:
+    def seen() -> bool:
+        return services.accounts.named("new") is not None
+
+    with services.store.write(), ThreadPoolExecutor(1) as pool:
+        services.accounts.create("new", "secret")
+        assert (seen(), pool.submit(seen).result(30)) == (True, False)
+    assert seen()
+
+
+def test_a_request_reads_anew_what_it_has_changed(services: Services) -> None:
+    with services.store.reading():
+        before = services.store.one(Team, 1)
+        assert services.store.one(Team, 1) is before
+        services.store.change(Team, 1, team_name="Others")
+        assert (before.team_name, services.store.one(Team, 1).team_name) == ("Hosts", "Others")
+    assert services.store.one(Team, 1).team_name == "Others"
+
+
+def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
+    body = {"text": 'ä\0"\\u0000', "number": 0.1 + 0.2, "list": [None, True, 10**30]}
+    services.queue.send("queue\0", body)
+    message = services.queue.receive("queue\0")
+    assert message is not None
+    assert message.body == body
+    assert services.accounts.with_password("aurora\0", "x") is None
+
+
+# ── what counts and who sees it ─────────────────────────────────────────────
+
+
+def sent(services: Services, who: str = "aurora") -> int:
+    user, phase = services.accounts.named(who), services.store.phases(1)[0]
+    assert user is not None
+    return services.submitting.send(
+        user, PhaseTarget(1, phase.id), {}, services.files.keep(b"x", "x.zip", "input_file")
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [("submitted", 4), ("running", 4), ("finished", 4), ("partially_evaluated", 4), ("failed", 5), ("cancelled", 5)],
+)
+def test_what_failed_or_was_cancelled_uses_up_no_limit(services: Services, status: str, left: int) -> None:
+    phase, number = services.store.phases(1)[0], sent(services)
+    limits = ("max_submissions", "max_submissions_per_month", "max_submissions_per_day")
+    services.store.change(ChallengePhase, phase.id, config={**phase.config, **dict.fromkeys(limits, 5)})
+    services.submissions.update(number, status=status)
+    team = services.submissions.get(number).team_id
+    assert services.submitting.remaining(team, services.store.phases(1)[0]) == left
+
+
+@pytest.mark.parametrize(("visibility", "participant"), [(1, 0), (2, 0), (3, 1)])
+def test_a_splits_scores_are_for_those_whom_its_visibility_names(
+    services: Services, visibility: int, participant: int
+) -> None:
+    phase = services.store.phases(1)[0]
+    (split,) = services.store.splits_of(phase.id)
+    services.store.change(ChallengePhaseSplit, split.id, visibility=visibility)
+    for name, count in (("host", 1), ("aurora", participant)):
+        user = services.accounts.named(name)
+        assert len(services.permissions.visible_splits(user, phase)) == count
+        assert services.permissions.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
+
+
+# ── clocks and folders ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_no_message_is_lost_to_a_clock_that_jumps(
+    services: Services, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    services.queue.send("queue", {"submission_pk": 1})
+    services.queue.send("queue", {"submission_pk": 2})
+    assert services.queue.receive("queue") is not None
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + jump)
+    received = [services.queue.receive("queue") for _ in range(3)]
+    assert [message.body["submission_pk"] for message in received if message] == [1, 2]
+    number = sent(services)
+    services.submissions.begin(number)
+    monkeypatch.setattr(time, "time", lambda: clock() + jump - 60)
+    services.submissions.fail(number, "words")
+    assert services.submissions.get(number).execution_time == 0
+
+
+def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle: str, tmp_path: Path) -> None:
+    number = sent(services)
+    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == (1, False)
+    assert first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path)) == (2, True)
+    assert services.submissions.challenge_of(services.submissions.get(number)).id == 1
+    assert services.submissions.count_statuses(2) == {}
+
+
+@pytest.mark.parametrize(("title", "expected"), [("", (1, False)), ("Another", (2, True))], ids=["the same", "another"])
+def test_the_challenge_of_an_earlier_version_goes_on_under_its_title(
+    services: Services, bundle: str, tmp_path: Path, title: str, expected: tuple[int, bool]
+) -> None:
+    old = services.store.one(Challenge, 1)
+    services.store.change(
+        Challenge, 1, repository="rehearsal/bundle", config={**old.config, **({"title": title} if title else {})}
+    )
+    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == expected
+
+
+def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
+    services: Services, bundle: str, tmp_path: Path
+) -> None:
+    first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
+    with pytest.raises(Refusal, match="Challenge Phase does not exist"):
+        services.submitting.named(PhaseTarget(2, services.store.phases(1)[0].id))
+    assert services.submitting.named(PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
+
+
+# ── versions ────────────────────────────────────────────────────────────────
+
+
+def reopened(store: Store, database: str) -> None:
+    Store(store.folder, database).close()
+
+
+def test_a_rehearsal_is_opened_again(store: Store, database: str) -> None:
+    again = Store(store.folder, database)
+    assert again.secret == store.secret
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(SCHEMA - 1, "was made by an older version"), (SCHEMA + 1, "was made by a newer version")],
+    ids=["older", "newer"],
+)
+def test_another_version_is_refused_with_what_to_do(store: Store, database: str, version: int, words: str) -> None:
+    store.change(Setting, "schema", value=str(version))
+    with pytest.raises(HostError, match=rf"{words} of the rehearsal \(schema {version}.*--reset"):
+        reopened(store, database)
+
+
+def test_what_had_no_version_is_older(store: Store, database: str) -> None:
+    store.remove(Setting, Setting.key == "schema")
+    with pytest.raises(HostError, match=r"older version of the rehearsal \(schema 1"):
+        reopened(store, database)
+
+
+def test_a_database_of_something_else_is_left_alone(store: Store, database: str) -> None:
+    store.remove(Setting, Setting.key == "secret")
+    with pytest.raises(HostError, match="holds something else than a rehearsal"):
+        reopened(store, database)
+
+
+@pytest.mark.long
+def test_a_database_belongs_to_one_folder_until_it_is_reset(tmp_path: Path, postgres_server: str) -> None:
+    url = postgres.new_database(postgres_server)
+    Store(str(tmp_path / "one"), url).close()
+    with pytest.raises(HostError, match=rf"belongs to the rehearsal in {tmp_path / 'one'}\. Name that folder"):
+        Store(str(tmp_path / "two"), url)
+    forget(url)
+    Store(str(tmp_path / "two"), url).close()
+
+
+@pytest.mark.long
+def test_a_reset_drops_no_tables_of_others(tmp_path: Path, postgres_server: str) -> None:
+    import psycopg
+
+    url = postgres.new_database(postgres_server)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE users (name TEXT)")
+        connection.execute("INSERT INTO users VALUES ('theirs')")
+        forget(url)
+        with pytest.raises(HostError, match="holds something else than a rehearsal"):
+            Store(str(tmp_path / "data"), url)
+        assert connection.execute("SELECT name FROM users").fetchall() == [("theirs",)]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        pytest.param("nonsense", "is not a URL", id="no url"),
+        pytest.param("mysql://me:secret@host/name", "is neither PostgreSQL nor SQLite", id="mysql"),
+        pytest.param("postgres://host/name", "is neither PostgreSQL nor SQLite", id="an old name"),
+        pytest.param("postgresql://me:secret@/name?host=/nowhere", "cannot be used as a database", id="nobody there"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_said(tmp_path: Path, url: str, words: str) -> None:
+    with pytest.raises(HostError, match=words) as error:
+        Store(str(tmp_path), url)
+    assert "secret" not in str(error.value)
+
+
+# ── the server ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server: str) -> None:
+    server = Rehearsal(tmp_path / "data", database=postgres.new_database(postgres_server)).start()
+    try:
+        number = server.submit("aurora", ROOT / "examples/sequences-dev/strong.zip", is_public="true").json()["id"]
+        assert server.settled(number)["status"] == "finished"
+        people = server.people
+        server.stop()
+        server.start()
+        server.people = people
+        assert server.get(f"/api/jobs/submission/{number}", "aurora").json()["status"] == "finished"
+        assert "Aurora" in server.get("/challenges/1/leaderboard").text
+        assert not list((tmp_path / "data").glob("*.sqlite3*"))
+    finally:
+        server.stop()
+    assert "Traceback" not in server.errors()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["api", "rights", "pages", "stop"])
+def test_the_rehearsals_tests_pass_on_postgresql(module: str, postgres_server: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/test_rehearsal_{module}.py"],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, postgres.VARIABLE: postgres_server},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert ended.returncode == 0, ended.stdout[-8000:]

@@ -1,0 +1,300 @@
+"""A database that is away or locked, and a disk that is full, are states of the rehearsal: they pass, and all goes on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from segjudge.server import database, store
+from segjudge.server.background import Background
+from segjudge.server.models import StoredFile, StoredMessage, Submission
+from segjudge.server.outages import BusyError, outage_of
+from segjudge.server.services import Services
+from tests import postgres
+from tests.rehearsals import Rehearsal, waited
+from tests.server.test_rehearsal_stop import send, slow_bundle
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[None]:
+    """Another program writes into the database."""
+    with closing(sqlite3.connect(f"{folder}/rehearsal.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@pytest.fixture
+def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    """A rehearsal whose writers lose their patience soon."""
+    for module in (database, store):
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.05)
+    made = Services(str(tmp_path / "data"))
+    yield made
+    made.store.close()
+
+
+def sqlite_error(code: int, text: str) -> DBAPIError:
+    cause = sqlite3.OperationalError(text)
+    cause.sqlite_errorcode = code
+    return OperationalError("", {}, cause)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        pytest.param(sqlite_error(5, "database is locked"), 503, id="locked"),
+        pytest.param(sqlite_error(13, "database or disk is full"), 507, id="full"),
+        pytest.param(sqlite_error(10 | 3 << 8, "disk I/O error"), 503, id="a failing disk"),
+        pytest.param(sqlite_error(1, "no such table: x"), None, id="no table"),
+        pytest.param(IntegrityError("", {}, sqlite3.IntegrityError("UNIQUE")), None, id="a row that is there"),
+        pytest.param(OSError(errno.ENOSPC, "no space"), 507, id="no space"),
+        pytest.param(OSError(errno.EDQUOT, "quota"), 507, id="quota"),
+        pytest.param(OSError(errno.EMFILE, "files"), 503, id="too many files"),
+        pytest.param(FileNotFoundError(errno.ENOENT, "gone"), None, id="a file that is gone"),
+        pytest.param(BusyError("writers"), 503, id="writers"),
+        pytest.param(ZeroDivisionError(), None, id="a defect"),
+    ],
+)
+def test_an_outage_is_told_from_a_defect(error: Exception, status: int | None) -> None:
+    outage = outage_of(error)
+    assert (outage.status if outage else None) == status
+
+
+def test_a_loop_waits_for_the_database_and_goes_on(services: Services, caplog: Any) -> None:
+    turns: list[int] = []
+
+    class Sender(Background):
+        def turn(self) -> bool:
+            turns.append(len(turns))
+            services.queue.send("queue", {"submission_pk": len(turns)})
+            return False
+
+    sender = Sender(services.store, "sender")
+    sender._add(sender.turn)
+    sender.start()
+    waited(lambda: services.store.count(StoredMessage))
+    with locked(services.store.folder):
+        waited(lambda: sender.loops[0].trouble)
+        before = len(turns)
+        waited(lambda: len(turns) > before + 1)
+        assert sender.alive
+    sent = services.store.count(StoredMessage)
+    waited(lambda: services.store.count(StoredMessage) > sent and not sender.loops[0].trouble)
+    sender.stop()
+    assert [line.partition("Z ")[2][:12] for line in caplog.messages] == ["sender waits", "sender goes "]
+
+
+def test_what_a_turn_must_store_is_stored_when_the_database_is_back(services: Services) -> None:
+    class Sender(Background):
+        def turn(self) -> bool:
+            self._stop.set() if services.store.count(StoredMessage) else began.set()
+            self._carry_through(lambda: services.queue.send("queue", {}))
+            return False
+
+    began, sender = threading.Event(), Sender(services.store, "sender")
+    sender._add(sender.turn)
+    with locked(services.store.folder):
+        sender.start()
+        began.wait(30)
+        waited(lambda: sender.loops[0].trouble)
+    waited(lambda: services.store.count(StoredMessage))
+    sender.stop()
+
+
+def test_a_defect_ends_no_loop_even_where_the_log_cannot_be_written(services: Services, caplog: Any) -> None:
+    class Failing(Background):
+        def turn(self) -> bool:
+            raise ZeroDivisionError("of ours")
+
+        def close(self) -> None:
+            raise ZeroDivisionError("at the end")
+
+    failing = Failing(services.store, "a loop")
+    failing._add(failing.turn, failing.close)
+    with locked(services.store.folder):
+        failing.start()
+        waited(lambda: "of ours" in caplog.text)
+        assert failing.alive
+    waited(lambda: any("of ours" in line for line in services.store.log_lines(0)))
+    failing.stop()
+    assert any("at the end" in line for line in services.store.log_lines(0))
+
+
+def test_an_upload_that_cannot_be_stored_leaves_no_file(services: Services) -> None:
+    class Breaking(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            if self.tell():
+                raise OSError(errno.ENOSPC, "no space")
+            self.seek(1)
+            return b"the beginning"
+
+    folder = Path(services.store.folder) / "files"
+    with pytest.raises(OSError, match="no space"):
+        services.files.keep(Breaking(), "x.zip", "input_file")
+    with locked(services.store.folder), pytest.raises(OperationalError):
+        services.files.keep(b"x", "x.zip", "input_file")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_a_killed_server_left_is_swept(services: Services) -> None:
+    folder = Path(services.store.folder)
+    kept = services.files.keep(b"the input of nothing", "x.zip", "input_file")
+    (folder / "files" / ("0" * 32)).write_bytes(b"without a row")
+    (folder / "push-x").mkdir()
+    services.files.sweep()
+    assert list((folder / "files").iterdir()) == []
+    assert not (folder / "push-x").exists()
+    assert services.files.row(kept) is None
+
+
+# ── a server ────────────────────────────────────────────────────────────────
+
+
+def rehearsal(folder: Path, **more: Any) -> Rehearsal:
+    options = ("--requests-per-minute", "100000", "--workers", "2", "--visibility", "4")
+    return Rehearsal(folder / "data", options, bundle=slow_bundle(folder), **more).start()
+
+
+def healthy(server: Rehearsal, status: int) -> Any:
+    """What monitoring reads once the server's state is another."""
+
+    def look() -> Any:
+        answer = server.get("/healthz")
+        return answer.json() if answer.status_code == status else None
+
+    return waited(look)
+
+
+def is_away(server: Rehearsal, status: int) -> None:
+    """A call says what is away and when to come again, and so does a page of monitoring."""
+    answer = server.submit("aurora", b"0.5 0.1")
+    assert answer.status_code == status, answer.text
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "at the moment" in answer.json()["error"] or "is full" in answer.json()["error"]
+    waited(lambda: any(loop["waits"] for loop in healthy(server, 503)["loops"]))
+
+
+def goes_on(server: Rehearsal, numbers: list[int]) -> None:
+    """Everything that was taken is scored, and nothing is left of what was not."""
+    for number in numbers:
+        assert server.settled(number)["status"] == "finished"
+    health = healthy(server, 200)
+    assert [loop["name"] for loop in health["loops"]] == ["worker 1", "worker 2", "report pages"]
+    page = server.session("host").get(f"{server.address}/challenges/1/host", timeout=30).text
+    assert "Last turns (UTC): worker 1 20" in page
+    with server.store() as opened:
+        rows = {file.id for file in opened.find(StoredFile)}
+        assert rows == set(os.listdir(server.data / "files"))
+    server.stop()
+    assert "Traceback" not in server.errors()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_postgresql_that_is_restarted_again_and_again_ends_nothing(tmp_path: Path, mode: str) -> None:
+    with postgres.running() as url:
+        server = rehearsal(tmp_path, database=postgres.new_database(url))
+        numbers: list[int] = []
+        for _ in range(4):
+            numbers += send(server, 3, 0.3)
+            with postgres.away(url, mode):
+                healthy(server, 503)
+                is_away(server, 503)
+            waited(lambda: server.get("/challenges/1").status_code == 200)
+        goes_on(server, numbers)
+
+
+@pytest.mark.long
+def test_postgresql_without_connections_left_is_away_for_a_while(tmp_path: Path) -> None:
+    import psycopg
+
+    with postgres.running(connections=15) as url:
+        name = postgres.new_database(url)
+        server = rehearsal(tmp_path, database=name)
+        numbers = list(send(server, 2, 0.3))
+        held = []
+        with suppress(psycopg.OperationalError):
+            while True:
+                held.append(psycopg.connect(name))
+        subject = [server.submit("aurora", b"0.5 0.1") for _ in range(3)]
+        assert {answer.status_code for answer in subject} <= {201, 503}
+        numbers += [answer.json()["id"] for answer in subject if answer.status_code == 201]
+        for connection in held:
+            connection.close()
+        goes_on(server, numbers)
+
+
+@pytest.mark.long
+def test_a_lock_of_forty_five_seconds_is_waited_for(tmp_path: Path) -> None:
+    server = rehearsal(tmp_path)
+    numbers = list(send(server, 4, 0.3))
+    with locked(server.data):
+        is_away(server, 503)
+        time.sleep(25)
+        is_away(server, 503)
+    goes_on(server, [*numbers, *send(server, 2, 0.1)])
+
+
+@pytest.mark.long
+def test_a_disk_that_fills_and_empties_ends_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root may mount a small disk")
+    try:
+        server = rehearsal(disk)
+        numbers: list[int] = []
+        for _ in range(3):
+            numbers += send(server, 3, 0.5)
+            with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
+                while True:
+                    filler.write(bytes(4096))
+            is_away(server, 507)
+            (disk / "filler").unlink()
+        goes_on(server, numbers)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+@pytest.mark.long
+def test_a_server_that_is_killed_under_uploads_leaves_no_file_behind(tmp_path: Path) -> None:
+    server = rehearsal(tmp_path)
+    ending = threading.Event()
+
+    def upload() -> None:
+        while not ending.is_set():
+            with suppress(OSError):
+                server.submit("aurora", b"0.5 0.1".ljust(1 << 20))
+
+    for _ in range(4):
+        threads = [threading.Thread(target=upload) for _ in range(6)]
+        ending.clear()
+        for thread in threads:
+            thread.start()
+        time.sleep(1)
+        server.stop(signal.SIGKILL)
+        ending.set()
+        for thread in threads:
+            thread.join()
+        server.start()
+    with server.store() as opened:
+        rows = opened.find(Submission)
+        files = {row.input_file for row in rows} <= set(os.listdir(server.data / "files"))
+    assert files
+    goes_on(server, [row.id for row in rows])

@@ -1,0 +1,372 @@
+"""The rehearsal's pages, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import chromium, fresh_page, needs_chromium
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, waited
+
+pytestmark = needs_chromium
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    options = ("--requests-per-minute", "100000", "--seed-demo")
+    running = Rehearsal(tmp_path_factory.mktemp("pages") / "data", options).start()
+    waited(lambda: len(running.get("/api/jobs/challenge_phase_split/4/leaderboard/").json()["results"]) == 3)
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page of a browser that nobody used before; anything it complains of fails the test."""
+    with fresh_page(browser, DESKTOP) as (opened, asked):
+        yield opened
+    assert {re.sub(r":\d+/.*", "", url) for url in asked} <= {"http://127.0.0.1", "data:,"}, "nothing from elsewhere"
+
+
+def log_in(page: Any, server: Rehearsal, who: str, path: str = "/challenges/1/submit") -> None:
+    page.goto(server.address + path)
+    page.get_by_label("Name").fill(who)
+    page.get_by_label("Password").fill(server.people[who]["password"])
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    page.wait_for_url(server.address + path)
+
+
+def test_the_first_page_is_the_challenge(server: Rehearsal, page: Any) -> None:
+    page.goto(server.address)
+    assert page.title() == "Segjudge demo challenge"
+    assert page.get_by_role("heading", level=1).inner_text() == "Segjudge demo challenge"
+    assert page.locator(".head img").evaluate("image => image.naturalWidth") > 0
+    tabs = page.get_by_role("navigation", name="Challenge").get_by_role("link").all_inner_texts()
+    assert tabs == ["Overview", "Evaluation", "Phases", "Leaderboard", "Submit"]
+    for tab in tabs[:4]:
+        page.get_by_role("link", name=tab, exact=True).click()
+        assert page.locator(".tabs a[aria-current]").inner_text() == tab
+
+
+def test_a_submission_from_the_form_to_the_leaderboard(server: Rehearsal, page: Any) -> None:
+    log_in(page, server, "aurora")
+    page.get_by_label("Sequences, development").check()
+    page.get_by_label("File", exact=True).set_input_files(STRONG)
+    page.get_by_label(re.compile("^Method")).fill("From the form")
+    page.get_by_label("shown", exact=True).check()
+    page.get_by_role("button", name="Submit").click()
+
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    page.locator(".status.finished").wait_for(timeout=30_000)  # the page renews itself
+    assert page.locator(".facts:not(.words) dd").first.inner_text() == "0.9325"
+    assert "scored" in page.locator("pre").first.inner_text()
+
+    page.get_by_role("link", name="Leaderboard").click()
+    mine = page.locator("tr.mine")
+    assert "Aurora" in mine.inner_text()
+    assert "From the form" in mine.inner_text()
+
+
+def test_an_upload_shows_how_far_it_is(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    log_in(page, server, "aurora")
+    large = tmp_path / "large.zip"
+    large.write_bytes(bytes(60 << 20))
+    page.evaluate(
+        "() => { window.seen = []; const bar = document.querySelector('progress');"
+        " new MutationObserver(() => window.seen.push(bar.value)).observe(bar, { attributes: true }); }"
+    )
+    page.get_by_label("Instances, development").check()
+    page.get_by_label("File", exact=True).set_input_files(large)
+    page.evaluate("() => { window.onbeforeunload = () => { sessionStorage.seen = JSON.stringify(window.seen); }; }")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"), timeout=60_000)
+    seen = page.evaluate("() => JSON.parse(sessionStorage.seen)")
+    assert seen == sorted(seen)
+    assert seen
+    assert seen[-1] > 0
+
+
+def test_a_refusal_is_shown_in_the_form(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    log_in(page, server, "aurora")
+    (tmp_path / "empty.zip").touch()
+    page.get_by_label("Sequences, development").check()
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "empty.zip")
+    page.get_by_role("button", name="Submit").click()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert alert.inner_text() == "empty.zip is empty."
+    assert page.url.endswith("/challenges/1/submit"), "what was filled in is still there"
+
+
+def test_a_failed_submission_says_why_at_a_glance(server: Rehearsal, page: Any) -> None:
+    number = server.submit("aurora", b"PK\x03\x04").json()["id"]
+    server.settled(number)
+    log_in(page, server, "aurora", "/challenges/1/submissions")
+    assert "is a zip that was cut off" in page.locator("tr.reason").first.inner_text()
+    assert "My submissions" in page.locator(".tabs").inner_text()
+
+
+def test_a_list_renews_itself_and_says_so(server: Rehearsal, page: Any) -> None:
+    log_in(page, server, "borealis", "/challenges/1/submissions")
+    assert "None yet" in page.get_by_role("main").inner_text()
+    number = server.submit("borealis", STRONG).json()["id"]
+    page.locator(".status.finished").wait_for(timeout=30_000)
+    assert f"Submission {number} is finished" in page.locator("#said").inner_text()
+
+
+def test_the_leaderboard_sorts_by_its_columns(server: Rehearsal, page: Any) -> None:
+    page.goto(f"{server.address}/challenges/1/leaderboard/4")
+
+    def teams() -> list[str]:
+        return [
+            text.split("\n")[0].split(" ")[0]
+            for text in page.locator("table").first.locator("tbody th").all_inner_texts()
+        ]
+
+    first = teams()
+    assert len(first) == 3
+    assert page.locator("th[aria-sort]").inner_text() == "AP"
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    page.get_by_role("link", name="AR@1", exact=True).click()
+    assert page.locator("th[aria-sort]").inner_text() == "AR@1"
+    values = [float(text.split()[0]) for text in page.locator("tbody td.number:nth-child(9)").all_inner_texts()]
+    assert values == sorted(values, reverse=True)
+
+
+def test_errors_and_decimals_are_as_the_config_says(server: Rehearsal, page: Any) -> None:
+    page.goto(f"{server.address}/challenges/1/leaderboard/1")
+    row = page.locator("tbody tr", has_text="Lagging").inner_text()
+    assert "0.4447" in row
+    assert "± 0.0201" in row
+
+
+def test_a_lower_is_better_column_sorts_upwards(server: Rehearsal, page: Any) -> None:
+    page.goto(f"{server.address}/challenges/1/leaderboard/1?order=J-Decay")
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+
+
+def test_a_host_reruns_and_cancels(server: Rehearsal, page: Any) -> None:
+    log_in(page, server, "host", "/challenges/1/host")
+    text = page.get_by_role("main").inner_text()
+    assert "Worker 1" in text
+    assert "segjudge-demo-challenge-1-rehearsal" in text
+    page.get_by_role("button", name="Rerun submission 1", exact=True).click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    page.locator(".status.finished").wait_for(timeout=30_000)
+    assert server.get("/api/jobs/submission/1", "host").json()["status"] == "cancelled"
+    page.goto(f"{server.address}/challenges/1/host?status=cancelled")
+    assert page.locator(".status").all_inner_texts() == ["cancelled"]
+
+
+def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    made = server.push(build_other(tmp_path), repository="me/other")
+    assert made.status_code == 201
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    number = max(one["id"] for one in listed)
+    log_in(page, server, "borealis", f"/challenges/{number}/submit")
+    page.get_by_role("button", name="Take part").click()
+    page.get_by_role("heading", name="Submit as Borealis").wait_for()
+
+
+def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    from tests.rehearsals import bundle_with
+
+    made = bundle_with(tmp_path, lambda config: config.update(is_docker_based=True, title="Code"))
+    assert server.push(made, repository="me/code").status_code == 201
+    held = max(server.get("/api/challenges/challenge/all/all/all").json()["results"], key=lambda one: one["id"])
+    team = server.people["aurora"]["team"]
+    server.call("POST", f"/api/challenges/challenge/{held['id']}/participant_team/{team}", "aurora")
+    for content, output in (
+        (b"PK", "in submitted_image_uri from submission file"),
+        (b'{"submitted_image_uri": "a:1"}', ""),
+    ):
+        (tmp_path / "image.json").write_bytes(content)
+        if output:
+            log_in(page, server, "aurora", f"/challenges/{held['id']}/submit")
+        else:
+            page.goto(f"{server.address}/challenges/{held['id']}/submit")
+        assert "Send a JSON file that names your image" in page.locator("main").inner_text()
+        page.get_by_label("Sequences, development").check()
+        page.get_by_label("File", exact=True).set_input_files(tmp_path / "image.json")
+        page.get_by_role("button", name="Submit").click()
+        if output:
+            page.get_by_role("alert").wait_for()
+            assert output in page.get_by_role("alert").inner_text()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    body = server.get(f"/api/jobs/challenge/queues/{held['queue']}/", "host").json()["body"]
+    assert body["submitted_image_uri"] == "a:1"
+
+
+def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    from tests.rehearsals import bundle_with
+
+    questions = [
+        {"name": "Training data", "description": "what it saw", "type": "text", "required": True},
+        {"name": "Online", "description": "no later frames", "type": "boolean"},
+        {"name": "Size", "description": "of the model", "type": "radio", "options": ["small", "large"]},
+        {"name": "Uses", "description": "tick all", "type": "checkbox", "options": ["flow", "depth", "text"]},
+    ]
+
+    def change(config: Any) -> None:
+        config["title"] = "Questions"
+        config["challenge_phases"][0]["submission_meta_attributes"] = questions
+
+    assert server.push(bundle_with(tmp_path, change), repository="me/questions").status_code == 201
+    number = max(one["id"] for one in server.get("/api/challenges/challenge/all/all/all").json()["results"])
+    server.call(
+        "POST", f"/api/challenges/challenge/{number}/participant_team/{server.people['aurora']['team']}", "aurora"
+    )
+    log_in(page, server, "aurora", f"/challenges/{number}/submit")
+    page.get_by_label("Sequences, development").check()
+    page.get_by_label("File", exact=True).set_input_files(STRONG)
+    page.get_by_role("button", name="Submit").click()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert alert.inner_text() == "Training data must be answered."
+    page.get_by_label("Training data").fill("DAVIS alone")
+    page.get_by_label("Online").check()
+    page.get_by_label("large").check()
+    for name in ("flow", "text"):
+        page.get_by_label(name, exact=True).check()
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    kept = server.get(f"/api/jobs/submission/{page.url.rpartition('/')[2]}", "aurora").json()["submission_metadata"]
+    assert [one.get("value", one.get("values")) for one in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
+
+
+def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
+    sent = server.submit("host", STRONG, is_public="true").json()["id"]
+    server.settled(sent)
+
+    def teams() -> list[str]:
+        rows = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
+        return [row["submission__participant_team__team_name"] for row in rows if row["submission__id"] == sent]
+
+    assert teams() == [], "a host's own is no entry"
+    log_in(page, server, "host", f"/submissions/{sent}")
+    page.get_by_role("button", name="Make it a baseline").click()
+    page.get_by_role("button", name="No baseline any more").wait_for()
+    assert len(teams()) == 1
+    page.get_by_role("button", name="Hide from the leaderboard").click()
+    page.get_by_role("button", name="Show on the leaderboard").wait_for()
+    assert teams() == []
+
+
+def build_other(folder: Path) -> Path:
+    from tests.rehearsals import bundle_with
+
+    return bundle_with(folder, lambda config: config.update(title="Other"))
+
+
+@pytest.mark.parametrize("path", ["", "/evaluation", "/phases", "/leaderboard", "/submit", "/submissions", "/host"])
+def test_a_phone_shows_it_without_scrolling_sideways(server: Rehearsal, browser: Any, path: str) -> None:
+    context = browser.new_context(viewport=PHONE)
+    page = context.new_page()
+    log_in(page, server, "host")
+    page.goto(f"{server.address}/challenges/1{path}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate("getComputedStyle(document.body).fontSize") == "16px"
+    context.close()
+
+
+def test_the_keyboard_reaches_everything(server: Rehearsal, page: Any) -> None:
+    log_in(page, server, "aurora", "/challenges/1/submit")
+    page.goto(f"{server.address}/challenges/1/submit")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert page.locator("input[name=phase]").first.is_checked()
+    reached = set()
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.name || document.activeElement.innerText"))
+    assert {"input_file", "method_name", "is_public", "Submit"} <= reached
+
+
+def test_screen_readers_get_names_for_everything(server: Rehearsal, page: Any) -> None:
+    log_in(page, server, "host", "/challenges/1/host")
+    for path in ("", "/phases", "/leaderboard", "/submit", "/submissions", "/host"):
+        page.goto(f"{server.address}/challenges/1{path}")
+        nameless = page.evaluate(
+            "() => [...document.querySelectorAll('a, button, input:not([type=hidden]), textarea, progress')].filter(one =>"
+            " !(one.innerText || one.ariaLabel || (one.labels && one.labels.length))).map(one => one.outerHTML)"
+        )
+        assert nameless == []
+        assert page.locator("h1").count() == 1
+        assert page.locator("main").count() == 1
+        assert page.evaluate("document.documentElement.lang") == "en"
+        assert page.locator("table th:not([scope])").count() == 0
+        assert page.locator("img:not([alt])").count() == 0
+
+
+def contrast(page: Any, selector: str) -> float:
+    """Of a text with its ground, as WCAG counts it."""
+    found: float = page.evaluate(
+        """selector => {
+          const light = text => {
+            const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map(v => {
+              const c = v / 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+          const one = document.querySelector(selector);
+          const a = light(getComputedStyle(one).color), b = light(getComputedStyle(document.body).backgroundColor);
+          return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }""",
+        selector,
+    )
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_are_readable_by_day_and_by_night(server: Rehearsal, browser: Any, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"{server.address}/challenges/1/leaderboard/1")
+    for selector in ("main td", "main th a", ".hint", ".tabs a", "footer"):
+        assert contrast(page, selector) >= 4.5, selector
+    log_in(page, server, "aurora", "/challenges/1/submissions")
+    for status in {
+        re.sub(".*status ", "", name)
+        for name in page.locator(".status").evaluate_all("all => all.map(one => one.className)")
+    }:
+        assert contrast(page, f".status.{status}") >= 4.5, status
+    context.close()
+
+
+def test_without_scripts_it_works_too(server: Rehearsal, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    log_in(page, server, "borealis")
+    page.get_by_label("Instances, development").check()
+    page.get_by_label("File", exact=True).set_input_files(ROOT / "examples/instances-dev/sharp.json")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    number = int(page.url.rpartition("/")[2])
+    server.settled(number)
+    page.reload()
+    assert page.locator(".status.finished").count() == 1
+    context.close()
+
+
+def test_the_scripts_of_the_pages_are_well_formed() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("NODE ABSENT")
+    subprocess.run([node, "--check", str(ROOT / "segjudge/server/pages/static/page.js")], check=True)

@@ -1,0 +1,442 @@
+"""The reports that the rehearsal makes: who sees what, of which submissions, and what a bad one can do."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from segjudge.server import report_pages
+from segjudge.server.refusal import Refusal
+from segjudge.server.report_pages import HOSTS, PageOrder, ReportPages
+from segjudge.server.report_program import LEVELS
+from segjudge.server.services import Services
+from segjudge.system import sandbox
+from tests.browser import chromium, fresh_page, needs_chromium
+from tests.builders import ROOT, files_of, raw_png, zipped
+from tests.rehearsals import SCRIPT, Rehearsal, bundle_with, many, waited
+
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+DEV, TEST, INSTANCES = 1, 2, 3
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+SECRET = ROOT / "examples/sequences-test/lagging.zip"
+COARSE = ROOT / "examples/instances-dev/coarse.json"
+WAITING = "The report is being made"
+FULL = "Where the loss is"
+STREAM = '<script type="text/plain" data-stream='
+#: How a browser draws a page's text.
+STYLE = "() => ['font', 'color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
+
+
+def own_bundle(folder: Path, detail: str) -> Path:
+    """The demo: all of its first phase is public or not, a split of the second is hidden, the third shows means."""
+
+    def change(config: Any) -> None:
+        many(config)
+        config["challenge_phase_splits"][2]["visibility"] = 1
+
+    path = bundle_with(folder, change)
+    with zipfile.ZipFile(path) as files:
+        content = {name: files.read(name) for name in files.namelist()}
+    with zipfile.ZipFile(io.BytesIO(content["evaluation_script.zip"])) as files:
+        script = {name: files.read(name) for name in files.namelist()}
+    text = script["phases.py"].decode()
+    text = text.replace('codename="sequences-dev",', f'codename="sequences-dev", detail="{detail}",')
+    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all", report=True,')
+    text = text.replace('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True')
+    assert text.count("detail=") == 2
+    assert "hidden=True" in text
+    script["phases.py"] = text.encode()
+    content["evaluation_script.zip"] = zipped(script)
+    path.write_bytes(zipped(content))
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    folder = tmp_path_factory.mktemp("reports")
+    running = Rehearsal(folder / "data", ("--requests-per-minute", "100000"), bundle=own_bundle(folder, "all")).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+    assert list((folder / "data/reports").iterdir())
+
+
+@pytest.fixture(scope="module")
+def people(server: Rehearsal) -> dict[str, requests.Session]:
+    return {who: server.session(who) for who in ("host", "aurora", "borealis")}
+
+
+def scored(server: Rehearsal, file: Path | bytes, phase: int, **more: Any) -> int:
+    number = int(server.submit("aurora", file, phase, **more).json()["id"])
+    assert server.settled(number)["status"] == "finished"
+    return number
+
+
+def report(server: Rehearsal, reader: requests.Session, number: int) -> requests.Response:
+    """The report, or why there is none."""
+
+    def look() -> Any:
+        answer = reader.get(f"{server.address}/submissions/{number}/report", timeout=30)
+        return [] if WAITING in answer.text else [answer]  # one that refuses is not true
+
+    answer: requests.Response = waited(look, 60)[0]
+    return answer
+
+
+# ── who sees what ───────────────────────────────────────────────────────────
+
+
+def test_where_the_truth_is_public_its_team_sees_the_hosts_page(
+    server: Rehearsal, people: dict[str, requests.Session]
+) -> None:
+    number = scored(server, STRONG, DEV, method_name="<script>alert(1)</script>")
+    seen = report(server, people["host"], number)
+    assert seen.status_code == 200
+    assert FULL in seen.text
+    assert STREAM in seen.text, "masks of truth and prediction"
+    assert "&lt;script&gt;alert(1)" in seen.text
+    assert "<script>alert" not in seen.text
+    assert "sandbox allow-scripts" in seen.headers["Content-Security-Policy"]
+    assert report(server, people["aurora"], number).text == seen.text
+    for page in (f"/submissions/{number}", "/challenges/1/host"):
+        assert f'href="/submissions/{number}/report"' in people["host"].get(server.address + page, timeout=30).text
+
+
+def test_another_team_is_refused_and_who_has_no_name_logs_in(
+    server: Rehearsal, people: dict[str, requests.Session]
+) -> None:
+    number = scored(server, STRONG, DEV)
+    report(server, people["host"], number)
+    refused = report(server, people["borealis"], number)
+    assert refused.status_code == 403
+    assert FULL not in refused.text
+    assert requests.get(f"{server.address}/submissions/{number}/report", timeout=30).url.endswith(
+        f"/login?next=/submissions/{number}/report"
+    )
+    assert report(server, people["host"], 10**6).status_code == 404
+
+
+def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
+    server: Rehearsal, people: dict[str, requests.Session]
+) -> None:
+    number = scored(server, SECRET, TEST)
+    whole, own = (report(server, people[who], number).text for who in ("host", "aurora"))
+    found = server.get(f"/api/jobs/submission/{number}", "host").json()["submission_result_file"]
+    shown = set(re.findall(r"\d\.\d{3}", own))
+    assert "Summary: test-hard" in whole
+    assert FULL in whole
+    assert "test-hard" not in own
+    assert 'data-stream="test/' in own, "the masks of the split that is public, since the phase leaves them"
+    assert whole.count(STREAM) == 2 * own.count(STREAM)
+    values = requests.get(found, timeout=30).json()["result"]
+    assert [list(one) for one in values] == [["test"]]
+    assert f"{values[0]['test']['J&F-Mean']:.3f}" in shown
+    hidden = re.search(r'id="summary-test-hard".*?class="big">(\d\.\d{3})', whole, re.DOTALL)
+    assert hidden
+    assert hidden.group(1) not in shown
+
+
+def test_a_phase_of_means_shows_its_team_means(server: Rehearsal, people: dict[str, requests.Session]) -> None:
+    number = scored(server, COARSE, INSTANCES)
+    whole, own = (report(server, people[who], number).text for who in ("host", "aurora"))
+    assert '<p class="big">' in own
+    assert len(own) < len(whole) / 2
+    for word in ("wedge", "image_000.jpg", "Where AP is lost"):  # a category, an image, a section
+        assert word in whole
+        assert word not in own
+
+
+def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
+    server: Rehearsal, people: dict[str, requests.Session], tmp_path: Path
+) -> None:
+    number = scored(server, STRONG, DEV)
+    assert FULL in report(server, people["aurora"], number).text
+    config = server.get("/api/challenges/challenge/1/", "host").json()["github_repository"]
+    try:
+        assert server.push(own_bundle(tmp_path, "means"), repository=config).status_code in (200, 201)
+        assert FULL not in report(server, people["aurora"], number).text
+        assert FULL in report(server, people["host"], number).text
+    finally:
+        server.push(own_bundle(tmp_path, "all"), repository=config)
+
+
+# ── of which submissions there is none ──────────────────────────────────────
+
+
+def test_a_submission_that_failed_has_none(server: Rehearsal, people: dict[str, requests.Session]) -> None:
+    number = server.submit("aurora", b"no archive").json()["id"]
+    assert server.settled(number)["status"] == "failed"
+    answer = report(server, people["host"], number)
+    assert answer.status_code == 404
+    assert "There is no report: this submission is failed." in answer.text
+    assert (
+        f"/submissions/{number}/report"
+        not in people["aurora"].get(f"{server.address}/submissions/{number}", timeout=30).text
+    )
+
+
+def remote(config: Any) -> None:
+    config.update(remote_evaluation=True, title="Remote")
+    for phase in config["challenge_phases"]:
+        del phase["test_annotation_file"]
+
+
+def code(config: Any) -> None:
+    config.update(is_docker_based=True, title="Code")
+    for phase in config["challenge_phases"]:
+        phase.update(environment_image="an/image")
+
+
+@pytest.mark.parametrize(
+    ("change", "script", "file", "sentence"),
+    [
+        pytest.param(remote, None, STRONG, "the truth of this phase is not on this server", id="remote"),
+        pytest.param(code, None, b'{"submitted_image_uri": "a"}', "this submission is code", id="code"),
+        pytest.param(
+            lambda config: config.update(title="Foreign", remote_evaluation=True),
+            {"__init__.py": SCRIPT},
+            STRONG,
+            "this challenge has scorers of its own",
+            id="foreign",
+        ),
+    ],
+)
+def test_where_none_can_be_made_a_sentence_says_why(
+    server: Rehearsal,
+    people: dict[str, requests.Session],
+    tmp_path: Path,
+    change: Any,
+    script: Any,
+    file: Any,
+    sentence: str,
+) -> None:
+    answer = server.push(bundle_with(tmp_path, change, script), repository=f"me/{tmp_path.name}")
+    assert answer.status_code == 201, answer.text
+    listed = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
+    challenge = next(one["id"] for one in listed["results"] if one["github_repository"] == f"me/{tmp_path.name}")
+    joined = f"/api/challenges/challenge/{challenge}/participant_team/{server.people['aurora']['team']}"
+    assert server.call("POST", joined, "aurora").status_code == 201
+    phase = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]["id"]
+    sent = server.submit("aurora", file, phase, challenge)
+    assert sent.status_code == 201, sent.text
+    number = sent.json()["id"]
+    finish(server, number, challenge)
+    refused = report(server, people["host"], number)
+    assert refused.status_code == 404
+    assert sentence in refused.text
+
+
+def finish(server: Rehearsal, number: int, challenge: int = 1) -> None:
+    """Call a submission finished, as its hosts may, whatever it is."""
+    path = f"/api/jobs/challenges/{challenge}/submissions/{number}/update_submission_meta/"
+    assert server.call("PATCH", path, "host", json={"status": "finished"}).status_code == 200
+
+
+# ── what a bad one can do ───────────────────────────────────────────────────
+
+#: A picture of 20,000 by 20,000 pixels whose bytes are few.
+BOMB = raw_png(20_000, 20_000, 8, 0, b"")
+HOSTILE = {
+    "damaged": STRONG.read_bytes()[:2000],
+    "outside": zipped({**files_of(), "../../outside.png": BOMB}),
+    "bomb": zipped(dict.fromkeys(files_of(), BOMB)),
+    "<b>name": zipped({"<img src=x onerror=alert(1)>/00000.png": BOMB}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_gets_a_sentence(server: Rehearsal, people: dict[str, requests.Session], name: str) -> None:
+    number = server.submit("aurora", HOSTILE[name]).json()["id"]
+    server.settled(number)
+    finish(server, number)
+    answer = report(server, people["host"], number)
+    assert answer.status_code == 404
+    assert "There is no report: " in answer.text
+    assert "Traceback" not in answer.text
+    assert "<img src=x" not in answer.text
+
+
+def test_a_page_under_way_holds_nobody_up(server: Rehearsal, people: dict[str, requests.Session]) -> None:
+    numbers = [scored(server, STRONG, DEV) for _ in range(2)]
+    answers: list[requests.Response] = []
+
+    def ask(number: int) -> None:
+        answers.append(people["host"].get(f"{server.address}/submissions/{number}/report", timeout=30))
+
+    threads = [threading.Thread(target=ask, args=(numbers[k % 2],)) for k in range(60)]
+    for thread in threads:
+        thread.start()
+    begun = time.monotonic()
+    assert server.get("/challenges/1/leaderboard").status_code == 200
+    assert time.monotonic() - begun < 5
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {200}
+    assert any(WAITING in answer.text and answer.headers["Refresh"] == "1" for answer in answers)
+    assert FULL in report(server, people["host"], numbers[1]).text
+
+
+# ── the pages that are kept ─────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[ReportPages]:
+    made = Services(str(tmp_path / "data")).report_pages
+    made.start()
+    yield made
+    made.stop()
+
+
+def ordered(pages: ReportPages, script: bytes) -> PageOrder:
+    return PageOrder(LEVELS, 1, {"script": pages._files.keep(script, "script.zip", "script")})
+
+
+def levels(text: str = "") -> bytes:
+    phases = (ROOT / "evaluation_script/phases.py").read_text()
+    return zipped({"phases.py": phases + text})
+
+
+def logged(pages: ReportPages) -> str:
+    return "\n".join(pages._store.log_lines(1))
+
+
+def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+    real = report_pages.Child
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        begun.append(arguments)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(report_pages, "Child", counted)
+    order = ordered(pages, levels())
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(waited(partial(pages.made, order, HOSTS)))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert set(found) == {found[0]}
+    assert '"sequences-dev": ["means", []]' in found[0]
+    assert len(begun) == 1
+
+
+def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages: ReportPages) -> None:
+    order = ordered(pages, levels("\nprint('{}')\nraise ValueError('of the host')\n"))
+    with pytest.raises(Refusal, match="could not be made"):
+        waited(partial(pages.made, order, HOSTS))
+    assert "of the host" in logged(pages)
+
+
+@needs_bwrap
+def test_in_the_sandbox_a_script_finds_nothing_of_the_rehearsal(pages: ReportPages) -> None:
+    paths = [pages._store.folder, pages._files._folder, str(ROOT / "tests"), str(ROOT / "annotations")]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        look = f"""
+import os, socket
+seen = [path for path in {paths!r} if os.path.exists(path)] + [name for name in os.environ if "SEGJUDGE" in name]
+try:
+    socket.create_connection({listening.getsockname()!r}, 1)
+    seen.append("the network")
+except OSError:
+    pass
+raise ValueError(f"sees {{seen}}")
+"""
+        with pytest.raises(Refusal):
+            waited(partial(pages.made, ordered(pages, levels(look)), HOSTS))
+    assert "sees []" in logged(pages)
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence", "noted"),
+    [
+        pytest.param("held = bytearray(4 << 30)", "could not be made", "MemoryError", id="memory"),
+        pytest.param("import time; time.sleep(600)", "was not ready within 3 seconds", "", id="time"),
+        pytest.param("import os; os.write(3, b'x' * (40 << 20))", "could not be made", "", id="flood"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "could not be made", "SIGKILL|137", id="killed"),
+    ],
+)
+def test_a_script_that_takes_too_much_is_ended(
+    pages: ReportPages, monkeypatch: pytest.MonkeyPatch, code: str, sentence: str, noted: str
+) -> None:
+    monkeypatch.setattr(report_pages, "_LIMITS", replace(report_pages._LIMITS, seconds=3))
+    order = ordered(pages, levels(f"\n{code}\n"))
+    with pytest.raises(Refusal, match=sentence):
+        waited(partial(pages.made, order, HOSTS))
+    assert re.search(noted, logged(pages))
+    assert pages._store.noted_folders() == [], "its folder is gone"
+
+
+def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
+    many_orders = [ordered(pages, levels(f"\nimport time; time.sleep(1)\n# {k}")) for k in range(4)]
+    assert [pages.made(order, team=7) for order in many_orders] == [None] * 4
+    assert waited(partial(pages.made, ordered(pages, levels()), HOSTS))
+    assert pages.made(many_orders[1], team=7) is None, "not begun before the hosts' order"
+    assert waited(partial(pages.made, many_orders[1], 7))
+
+
+def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
+    begun = time.monotonic()
+    assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
+    waited(pages._store.noted_folders)
+    pages.stop()
+    assert not pages._threads[0].is_alive()
+    assert pages._store.noted_folders() == []
+    assert time.monotonic() - begun < 30
+
+
+def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
+    order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
+    assert waited(partial(pages.made, order, HOSTS)).startswith('{"sequences-dev"')
+
+
+def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = [ordered(pages, levels(f"\n# {k}\n")) for k in range(3)]
+    sizes = [len(waited(partial(pages.made, order, HOSTS))) for order in orders[:2]]
+    monkeypatch.setattr(report_pages, "_KEPT_BYTES", sum(sizes))
+    time.sleep(0.02)
+    assert pages.made(orders[0], HOSTS) is not None, "read again, and so the second is the oldest"
+    waited(partial(pages.made, orders[2], HOSTS))
+    kept = {path.name for path in Path(pages._folder).iterdir()}
+    assert kept == {orders[0].key, orders[2].key}
+
+
+# ── in a browser ────────────────────────────────────────────────────────────
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_host_steps_through_the_frames(server: Rehearsal) -> None:
+    number = scored(server, STRONG, DEV)
+    with chromium() as browser, fresh_page(browser, {"width": 1440, "height": 900}) as (page, _):
+        page.goto(f"{server.address}/login?next=/challenges/1/host")
+        page.get_by_label("Name").fill("host")
+        page.get_by_label("Password").fill(server.people["host"]["password"])
+        page.get_by_role("main").get_by_role("button", name="Log in").click()
+        before = page.evaluate(STYLE)
+        page.get_by_label(f"Report of submission {number}").click()
+        page.get_by_role("heading", name=FULL).wait_for(timeout=60_000)  # the page before it looked again by itself
+        assert page.evaluate(STYLE) == before, "one stylesheet"
+        page.keyboard.press("w")
+        page.wait_for_function("() => document.querySelector('.views canvas')?.width > 0")
+        page.get_by_role("button", name="Keys").click()
+        page.locator("dialog[open]").get_by_role("button", name="Close").click()
+        assert page.locator("dialog[open]").count() == 0
+        with page.expect_download() as started:
+            page.get_by_role("button", name="Save as CSV").first.click()
+        assert started.value.suggested_filename.endswith(".csv")

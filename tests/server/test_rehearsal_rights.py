@@ -1,0 +1,548 @@
+"""Who may push to the rehearsal, what a pushed script can reach, and what a participant reads of hidden splits."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import stat
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from segjudge.platforms.evalai import routes
+from segjudge.server.accounts import HOST, Accounts
+from segjudge.server.hidden_splits import WITHHELD
+from segjudge.server.models import Challenge, ChallengePhaseSplit, Submission
+from segjudge.server.queue import MessageQueues
+from segjudge.server.stored_files import FileStore
+from segjudge.server.submissions import Submissions
+from segjudge.system import sandbox
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
+
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    folder = tmp_path_factory.mktemp("rights")
+    running = started(folder, environment={"SECRET_OF_MINE": "a-secret-in-the-environment"})
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture(scope="module")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    folder = tmp_path_factory.mktemp("open")
+    environment = {**without_sandbox(folder / "bin"), "SECRET_OF_MINE": "a-secret-in-the-environment"}
+    running = started(folder, environment=environment)
+    yield running
+    running.stop()
+
+
+def output(server: Rehearsal, code: str) -> Any:
+    """What a script finds that runs this code, or how it failed."""
+    number = server.submit("aurora", code.encode()).json()["id"]
+    done = server.settled(number)
+    text = server.text(done["stdout_file"]) if done["stdout_file"] else ""
+    found = re.search(r"^TOLD(.*)$", text, re.MULTILINE)
+    return json.loads(found.group(1)) if found else server.text(done["stderr_file"])
+
+
+# ── who may push ────────────────────────────────────────────────────────────
+
+
+def test_a_participant_makes_no_host_team_and_pushes_nothing(server: Rehearsal, tmp_path: Path) -> None:
+    answer = server.call("POST", routes.CREATE_HOST_TEAM, "aurora", json={"team_name": "Mine"})
+    assert answer.status_code == 403
+    assert "start it with --hosts aurora" in answer.json()["error"]
+    assert server.get(routes.HOST_TEAMS, "aurora").json()["count"] == 0
+    bundle = bundle_with(tmp_path)
+    for verb in ("validate_challenge_config", "create_or_update_github_challenge"):
+        assert server.push(bundle, "aurora", verb=verb).status_code in (401, 403)
+        own = server.people["aurora"]["team"]
+        path = f"/api/challenges/challenge/challenge_host_team/{own}/{verb}/"
+        files = {"zip_configuration": bundle.read_bytes()}
+        assert server.call("POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files=files).status_code == 406
+    path = f"/api/challenges/challenge/challenge_host_team/{server.people['host']['team']}/zip_upload/"
+    assert server.call("POST", path, "aurora", files={"zip_configuration": b"x"}).status_code in (404, 405)
+    for path in (routes.ANNOTATION_URLS, routes.ANNOTATION_FINISHED):
+        answer = server.call("POST", routes.path(path, phase=1), "aurora", json={"num_file_chunks": 1})
+        assert answer.status_code == 403
+
+
+def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path) -> None:
+    server = started(tmp_path, "--workers", "1")
+    try:
+        server.stop()
+        with server.store() as store:
+            accounts = Accounts(store)
+            team = accounts.new_team(accounts.named("aurora"), HOST, "Old")
+            store.change(Challenge, 1, host_team=team)
+        server.start()
+        path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
+        answer = server.call(
+            "POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files={"zip_configuration": b"x"}
+        )
+        assert answer.status_code == 403
+        number = server.submit("borealis", b"told = 1").json()["id"]
+        time.sleep(2)
+        assert server.get(f"/api/jobs/submission/{number}", "borealis").json()["status"] == "submitted"
+    finally:
+        server.stop()
+
+
+def test_a_host_who_is_named_pushes(tmp_path: Path) -> None:
+    server = started(tmp_path, "--hosts", "aurora,carol", "--workers", "0")
+    try:
+        assert set(server.people) == {"host", "aurora", "borealis", "carol"}
+        for who in ("aurora", "carol"):
+            team = server.call("POST", routes.CREATE_HOST_TEAM, who, json={"team_name": f"Of {who}"}).json()["id"]
+            path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
+            files = {"zip_configuration": bundle_with(tmp_path).read_bytes()}
+            answer = server.call("POST", path, who, data={"GITHUB_REPOSITORY": f"{who}/x"}, files=files)
+            assert answer.status_code == 201
+    finally:
+        server.stop()
+
+
+# ── what a script can reach ─────────────────────────────────────────────────
+
+LOOK_AROUND = """
+told = []
+for folder in ({folder!r}, {root!r}, "/root", "/home", "/work", "/etc"):
+    try:
+        told += [os.path.join(folder, name) for name in os.listdir(folder)]
+    except OSError:
+        pass
+"""
+
+
+@needs_bwrap
+def test_in_the_sandbox_there_is_nothing_of_the_rehearsal(server: Rehearsal) -> None:
+    seen = output(server, LOOK_AROUND.format(folder=str(server.data), root=str(ROOT)))
+    assert not [
+        path for path in seen if "sqlite" in path or "passwd" in path or path.endswith(("/files", "/annotations"))
+    ]
+    reached = output(server, f"told = open({str(server.data / 'rehearsal.sqlite3')!r}, 'rb').read(16)")
+    assert "FileNotFoundError" in reached
+
+
+@needs_bwrap
+def test_in_the_sandbox_no_other_process_is_seen(server: Rehearsal) -> None:
+    code = """
+told = []
+for place in glob.glob("/proc/[0-9]*"):
+    try:
+        told.append(open(place + "/cmdline").read() + open(place + "/environ").read())
+    except OSError:
+        pass
+"""
+    found = " ".join(output(server, code))
+    assert "hosted_worker" in found
+    assert "rehearse" not in found
+    assert "a-secret-in-the-environment" not in found
+
+
+@needs_bwrap
+def test_in_the_sandbox_there_is_no_network(server: Rehearsal) -> None:
+    port = int(server.address.rpartition(":")[2])
+    code = f"""
+try:
+    socket.create_connection(("127.0.0.1", {port}), 2)
+    told = "connected"
+except OSError as error:
+    told = str(error)
+"""
+    assert output(server, code) != "connected"
+
+
+@needs_bwrap
+def test_in_the_sandbox_what_lies_outside_cannot_be_written(server: Rehearsal, tmp_path: Path) -> None:
+    places = [str(tmp_path), str(ROOT), "/usr", "/etc", os.path.dirname(sys.executable), "/var/tmp"]
+    code = f"""
+told = []
+for place in {places!r}:
+    try:
+        os.makedirs(place, exist_ok=True)
+        open(place + "/segjudge-was-here", "w").close()
+        subprocess.run(["mount", "-o", "remount,rw", place])
+    except OSError:
+        pass
+"""
+    output(server, code)
+    assert not [place for place in places if os.path.exists(f"{place}/segjudge-was-here")]
+
+
+@needs_bwrap
+def test_a_link_in_the_place_of_the_next_submission_leads_nowhere(server: Rehearsal, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.mkdir()
+    code = f"""
+folder = os.path.dirname(os.path.dirname(submission))
+told = []
+for number in range(1, 500):
+    try:
+        os.symlink({str(target)!r}, os.path.join(folder, f"submission_{{number}}"))
+    except OSError:
+        pass
+try:
+    os.rename(folder, folder + "-away")
+    os.symlink({str(target)!r}, folder)
+    told = "renamed"
+except OSError as error:
+    told = str(error)
+"""
+    assert "renamed" not in output(server, code)
+    assert output(server, "told = 'fine'") == "fine"
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["server", "open_server"])
+def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    server = request.getfixturevalue(kind)
+    assert "a-secret-in-the-environment" not in json.dumps(output(server, "told = dict(os.environ)"))
+    places = output(
+        server,
+        "told = [os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.islink(one)] + [os.getcwd()]",
+    )
+    ours = (str(server.data), str(ROOT))
+    held = [place for place in places if place.startswith((*ours, "socket:"))]
+    # The interpreter's own: every process in an environment holds the lock that keeps it from being removed.
+    assert not [
+        place for place in held if not re.fullmatch(rf"{re.escape(str(ROOT))}/\.environments/[^/]+/in-use", place)
+    ]
+    variables = output(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
+    assert not [path for path in variables if path.startswith(str(server.data))]
+    assert not [name for name in output(server, "told = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))]
+
+
+@pytest.mark.parametrize("kind", ["server", "open_server"])
+def test_a_flood_of_words_fills_no_disk(request: pytest.FixtureRequest, kind: str) -> None:
+    server = request.getfixturevalue(kind)
+    code = """
+for _ in range(300):
+    os.write(2, b"x" * (1 << 20))
+    sys.stdout.write("y" * (1 << 20))
+told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.path.isfile(one))
+"""
+    number = server.submit("aurora", code.encode()).json()["id"]
+    done = server.settled(number)
+    assert len(server.text(done["stdout_file"])) < 5 << 20
+    database = sum(path.stat().st_size for path in server.data.glob("rehearsal.sqlite3"))
+    assert database < 20 << 20
+    used = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{server.process.pid}/status").read_text()).group(1))  # type: ignore[union-attr]
+    assert used < 300_000
+
+
+def test_a_folder_is_noted_before_it_exists() -> None:
+    """Whoever is killed in between leaves a note of nothing, never a folder that nobody knows."""
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+
+    noted = {}
+    folder = WorkerFolder(lambda path: noted.update({path: os.path.exists(path)}))
+    try:
+        assert noted == {folder.path: False}
+        assert os.stat(folder.path).st_mode & 0o777 == 0o700
+    finally:
+        folder.remove()
+    assert not os.path.exists(folder.path)
+
+
+def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from segjudge.platforms.evalai.hosted_worker import process
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+
+    monkeypatch.setattr(process, "DISK", 8 << 20)
+    compute = WorkerFolder()
+    try:
+        place = Path(compute.root) / "challenge_data/challenge_1"
+        place.mkdir()
+        (place / "__init__.py").write_text(
+            "import os, tempfile, time\n"
+            "def evaluate(*a, **k):\n"
+            "    with tempfile.TemporaryFile(dir=os.path.dirname(a[1])) as f, open(tempfile.mkstemp()[1], 'wb') as g:\n"
+            "        g.write(bytes(32 << 20)); g.flush()\n"
+            "        time.sleep(60)\n"
+        )
+        python = open_interpreter(sys.executable)
+        child = process.WorkerProcess(
+            python, compute, 1, process.WorkerTerms(sandbox_program=process.sandbox_for(python))
+        )
+        child.ask({"ready": True}, 60)
+        path = compute.add_submission(1, __file__, ".txt")
+        with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
+            child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)
+        assert not child.alive
+    finally:
+        compute.remove()
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "for _ in range(8):\n  if os.fork() == 0:\n   held = bytearray(b'x' * (60 << 20)); time.sleep(60)",
+            "memory together",
+        ),
+        (
+            "maps = [mmap.mmap(-1, 40 << 20) for _ in range(8)]\nfor part in maps: part.write(bytes(40 << 20))",
+            "Cannot allocate memory",
+        ),
+        ("open('/dev/shm/x', 'wb').write(bytes(500 << 20))", "No space left on device|MemoryError"),
+        ("open('/x', 'wb')", "Read-only file system: '/x'"),
+        ("os.memfd_create('x')", "Function not implemented"),
+    ],
+    ids=["children", "shared", "shm", "root", "memfd"],
+)
+def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
+    from segjudge.platforms.evalai.hosted_worker import process
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+
+    compute = WorkerFolder()
+    try:
+        place = Path(compute.root) / "challenge_data/challenge_1"
+        place.mkdir()
+        lines = textwrap.indent(f"{code}\ntime.sleep(60)", "    ")
+        (place / "__init__.py").write_text(f"import mmap, os, time\ndef evaluate(*a, **k):\n{lines}\n")
+        python = open_interpreter(sys.executable)
+        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.sandbox_for(python))
+        child = process.WorkerProcess(python, compute, 1, terms)
+        path = compute.add_submission(1, __file__, ".txt")
+        try:
+            text = child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)["stderr"]
+        except process.DiedError as death:
+            text = str(death)
+        child.kill()
+        assert re.search(words, text), text
+    finally:
+        compute.remove()
+
+
+def test_a_sandbox_is_required_where_there_is_none(tmp_path: Path) -> None:
+    server = Rehearsal(tmp_path / "data", ("--require-sandbox",), environment=without_sandbox(tmp_path / "bin"))
+    with pytest.raises(AssertionError, match="--require-sandbox: there is no bwrap here that works"):
+        server.start()
+
+
+# ── who may see what ────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    running = started(tmp_path_factory.mktemp("closed"), "--workers", "0", change=private)
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.mark.parametrize("who", ["", "aurora"])
+def test_a_private_phase_and_its_boards_are_for_hosts(closed: Rehearsal, who: str) -> None:
+    slug = closed.get("/api/challenges/challenge/phase/2/", "host").json()["slug"]
+    for path in ("/api/challenges/challenge/phase/2/", f"/api/challenges/phase/{slug}/"):
+        assert closed.get(path, who).status_code == 404
+        assert closed.get(path, "host").status_code == 200
+    assert closed.get("/api/challenges/challenge/1/challenge_phase/2", who).status_code == 406
+    with closed.store() as store:
+        boards = {split.id: split.phase_id for split in store.find(ChallengePhaseSplit)}
+    for number, phase in boards.items():
+        answer = closed.get(f"/api/jobs/challenge_phase_split/{number}/leaderboard/", who)
+        assert answer.status_code == (200 if phase == 1 else 400), answer.text
+        assert closed.get(f"/api/jobs/challenge_phase_split/{number}/leaderboard/", "host").status_code == 200
+        page = closed.get(f"/challenges/1/leaderboard/{number}")
+        assert page.status_code == (200 if phase == 1 else 404)
+    shown = closed.get("/api/challenges/1/challenge_phase_split", who).json()
+    assert {one["challenge_phase"] for one in shown} == {1, 3}
+
+
+@pytest.mark.parametrize("who", ["", "aurora"])
+def test_the_script_is_for_hosts(closed: Rehearsal, who: str) -> None:
+    if who:
+        closed.call("POST", f"/api/challenges/challenge/1/participant_team/{closed.people['aurora']['team']}", "aurora")
+    answers = [closed.get("/api/challenges/challenge/1", who), closed.get("/api/challenges/challenge/all/all/all", who)]
+    if who:
+        team = closed.people["aurora"]["team"]
+        answers.append(closed.get(f"/api/participants/participant_team/{team}/challenge", who))
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "script.zip" not in answer.text
+    url = closed.get("/api/challenges/challenge/1", "host").json()["evaluation_script"]
+    assert requests.get(url, timeout=10).status_code == 200
+
+
+def test_the_folder_and_its_files_are_ours_alone(closed: Rehearsal) -> None:
+    for folder, _, names in os.walk(closed.data):
+        for path in [folder, *(os.path.join(folder, name) for name in names)]:
+            assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0, path
+
+
+def test_a_folder_that_others_could_read_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    server = started(tmp_path, "--workers", "0")
+    try:
+        assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    finally:
+        server.stop()
+
+
+def test_a_folder_with_other_things_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    (tmp_path / "data/photo.png").touch()
+    with pytest.raises(AssertionError, match="holds something else than a rehearsal"):
+        started(tmp_path)
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o755
+
+
+# ── hidden splits ───────────────────────────────────────────────────────────
+
+HIDING = b"""
+import json
+
+ANSWERS = json.loads('''%s''')
+
+def evaluate(truth, submission, phase, **kwargs):
+    word = open(submission).read().strip()
+    print("secret 0.4312, or about 43 in a hundred")
+    if word == "fails":
+        raise ValueError("after 0.4312")
+    return {
+        "result": [{"dev": {"J&F-Mean": 0.7512}}, {"secret": {"J&F-Mean": 0.4312}}],
+        "submission_result": ANSWERS[word],
+        "submission_metadata": {"secret": {"J&F-Mean": 0.4312}},
+    }
+"""
+ROW = {"sequence": "bear", "J": 0.431234}
+#: What a script leaves as its result file, and what a participant reads of it; None where all of it is withheld.
+ANSWERS: dict[str, tuple[Any, Any]] = {
+    "as-ours": (
+        {
+            "protocol": "davis2017",
+            "result": [{"dev": {"J": 0.7512}}, {"secret": {"J": 0.4312}}],
+            "sequences": [{"split": "dev", "J": 0.7511}, {"split": "secret", **ROW}],
+            "warnings": ["dev: nothing", "secret: nothing to average for J"],
+        },
+        {"result": [{"dev": {"J": 0.7512}}], "sequences": [{"split": "dev", "J": 0.7511}]},
+    ),
+    "nested": ({"dev": {"J": 0.7512}, "all": {"secret": {"sequences": [ROW]}}}, {"dev": {"J": 0.7512}}),
+    "beside": ({"dev": {"J": 0.7512}, "J": 0.4312, "more": [0.431234, 43.12]}, {"dev": {"J": 0.7512}}),
+    "bare": ({"J": 0.4312}, None),
+    "cells": ([["dev", 0.7512], ["secret", 0.431234]], [["dev", 0.7512]]),
+    "texts": ({"dev": "J 0.7512", "note": "secret J=0.4312", "other": "0.4312"}, {"dev": "J 0.7512"}),
+    "keys": ({"dev": {"J": 0.7512}, "J_secret": 0.431234, "secret/J": 0.4312}, {"dev": {"J": 0.7512}}),
+    "named": ({"dev": {"J": 0.7512}, "The secret split": [0.431234]}, {"dev": {"J": 0.7512}}),
+    "text": ("dev 0.7512 secret 0.4312", None),
+    # What belongs to a visible split is shown whole, whatever it is named and whatever it scores.
+    "named-as-a-sequence": ({"dev": {"secret": {"J": 0.7512}, "J": 75.12}}, {"dev": {"secret": {"J": 0.7512}, "J": 75.12}}),
+    "deep": (functools.reduce(lambda inner, _: [inner], range(300), 0.4312), None),  # type: ignore[arg-type, return-value]
+}  # fmt: skip
+
+
+def hiding(config: Any) -> None:
+    many(config)
+    split = dict(config["dataset_splits"][0], id=99, codename="secret", name="The secret split")
+    config["dataset_splits"].append(split)
+    row = dict(config["challenge_phase_splits"][0], dataset_split_id=99, visibility=1)
+    config["challenge_phase_splits"].append(row)
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    script = HIDING % json.dumps({word: given for word, (given, _) in ANSWERS.items()}).encode()
+    running = started(tmp_path_factory.mktemp("hidden"), script=script, change=hiding)
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.mark.parametrize("word", ANSWERS)
+def test_a_participant_reads_nothing_of_a_hidden_split(hidden: Rehearsal, word: str) -> None:
+    number = hidden.submit("aurora", word.encode(), is_public="true").json()["id"]
+    assert hidden.settled(number)["status"] == "finished"
+    mine = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()
+    theirs = hidden.get(f"/api/jobs/submission/{number}", "host").json()
+    form = {"username": "aurora", "password": hidden.people["aurora"]["password"], "next": f"/submissions/{number}"}
+    with requests.Session() as session:
+        page = session.post(f"{hidden.address}/login", data=form, headers={"Origin": hidden.address}, timeout=10).text
+        links = re.findall(r'href="(/media[^"]+|http[^"]+/media[^"]+)"', page)
+    texts = [hidden.text(mine[key]) for key in ("submission_result_file", "stdout_file")]
+    texts += [requests.get(link.replace("&amp;", "&"), timeout=10).text for link in links if "/txt" not in link]
+    texts += [page, hidden.get("/api/jobs/challenge/1/challenge_phase/1/submission/", "aurora").text]
+    texts.append(hidden.get("/challenges/1/leaderboard").text)
+    for text in texts:
+        without_signatures = re.sub(r"[0-9a-f]{32,}|expires=\d+", "", text)  # any digits may follow each other there
+        assert "4312" not in without_signatures
+        assert "43.12" not in text
+    given, shown = ANSWERS[word]
+    assert texts[0] == (WITHHELD if shown is None else json.dumps(shown))
+    assert texts[1] == WITHHELD
+    assert json.loads(hidden.text(theirs["submission_result_file"])) == given
+    assert "secret 0.4312" in hidden.text(theirs["stdout_file"])
+    assert "submission_metadata_file" not in mine
+
+
+def test_of_a_failure_beside_a_hidden_split_a_participant_reads_the_kind(hidden: Rehearsal) -> None:
+    number = hidden.submit("aurora", b"fails").json()["id"]
+    assert hidden.settled(number)["status"] == "failed"
+    mine, theirs = (hidden.get(f"/api/jobs/submission/{number}", who).json() for who in ("aurora", "host"))
+    assert hidden.text(mine["stderr_file"]) == f"ValueError: {WITHHELD}"
+    assert "after 0.4312" in hidden.text(theirs["stderr_file"])
+
+
+def test_what_the_rehearsal_says_of_a_failure_is_not_withheld(hidden: Rehearsal) -> None:
+    number = hidden.submit("aurora", b"unknown").json()["id"]
+    assert hidden.settled(number)["status"] == "failed"
+    with hidden.store() as store:
+        ended = Submissions(store, FileStore(store), MessageQueues(store, 30, lambda: False))
+        store.change(Submission, number, status="running")
+        ended.fail(number, "On EvalAI this would hang.")
+    row = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()
+    assert hidden.text(row["stderr_file"]) == "On EvalAI this would hang."
+
+
+def ours_with_a_hidden_split(config: Any) -> None:
+    """The demo, of whose second phase one split is for hosts, named as a sequence of the other."""
+    many(config)
+    config["challenge_phase_splits"][2]["visibility"] = 1
+    for split in config["dataset_splits"]:
+        if split["id"] == config["challenge_phase_splits"][2]["dataset_split_id"]:
+            split["name"] = "bear"
+
+
+def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
+    bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
+    server = Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start()
+    try:
+        number = server.submit("aurora", ROOT / "examples/sequences-test/strong.zip", phase=2).json()["id"]
+        assert server.settled(number)["status"] == "finished"
+        mine, theirs = (server.get(f"/api/jobs/submission/{number}", who).json() for who in ("aurora", "host"))
+        for key in ("submission_result_file", "stdout_file"):
+            assert server.text(mine[key]) == server.text(theirs[key])
+        assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
+    finally:
+        server.stop()
+    assert "hidden=True" in server.errors(), "phases.py shows what the YAML hides, and the start says so"
+
+
+def test_a_participants_link_cannot_be_made_into_a_hosts(hidden: Rehearsal) -> None:
+    number = hidden.submit("aurora", b"nested").json()["id"]
+    hidden.settled(number)
+    link = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()["submission_result_file"]
+    for other in (link.replace(f"of={number}&", ""), link.replace(f"of={number}&", "of=0&"), link + "&of=0"):
+        assert requests.get(other, timeout=10).status_code == 403
+    for other in (f"of={number - 1}&", "of=x&", "of=%F0%9D%9F%99&"):
+        assert requests.get(link.replace(f"of={number}&", other), timeout=10).status_code == 403

@@ -1,0 +1,262 @@
+"""What a stranger, a participant or another web site must not be able to do to the rehearsal."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from segjudge.server.models import StoredFile
+from segjudge.server.store import Store
+from segjudge.server.stored_files import FileStore
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, bundle_with
+
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    running = Rehearsal(tmp_path_factory.mktemp("security") / "data", ("--requests-per-minute", "100000")).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture(scope="module")
+def done(server: Rehearsal) -> dict[str, Any]:
+    return server.settled(server.submit("aurora", STRONG).json()["id"])
+
+
+def token_of(page: str) -> str:
+    found = re.search(r'name="form_token" value="(\w+)"', page)
+    assert found
+    return found.group(1)
+
+
+def test_it_listens_on_this_machine_alone(server: Rehearsal) -> None:
+    port = int(server.address.rpartition(":")[2])
+    wanted = f"{port:04X}"
+    table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = {row[1].split(":")[0] for row in table if row[3] == "0A" and row[1].endswith(f":{wanted}")}
+    assert listening == {"0100007F"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8899", "127.0.0.1.evil.example", ""])
+def test_another_name_for_this_machine_is_refused(server: Rehearsal, host: str) -> None:
+    answer = server.get("/api/challenges/challenge/1", headers={"Host": host})
+    assert answer.status_code == 400
+
+
+def test_tokens_and_passwords_are_not_kept_as_they_are(server: Rehearsal) -> None:
+    server.session("aurora")
+    kept = b"".join(path.read_bytes() for path in server.data.iterdir() if path.is_file())
+    for person in server.people.values():
+        assert person["token"].encode() not in kept
+        assert person["password"].encode() not in kept
+
+
+def test_the_folder_is_ours_alone(server: Rehearsal) -> None:
+    assert server.data.stat().st_mode & 0o077 == 0
+
+
+def test_file_links_are_signed_and_end(server: Rehearsal, done: Any) -> None:
+    url = done["input_file"]
+    answer = requests.get(url, timeout=10)
+    assert answer.content == STRONG.read_bytes()
+    bare, _, query = url.partition("?")
+    assert requests.get(bare, timeout=10).status_code == 403
+    assert requests.get(f"{bare}?{query[:-1]}x", timeout=10).status_code == 403
+    other = done["stdout_file"].partition("?")[0]
+    assert requests.get(f"{other}?{query}", timeout=10).status_code == 403, "a signature is for one file"
+    later = re.sub(r"expires=(\d+)", lambda found: f"expires={int(found.group(1)) + 9}", url)
+    assert requests.get(later, timeout=10).status_code == 403
+
+
+def test_a_link_that_has_ended_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FileStore(Store(str(tmp_path)))
+    url = files.part_url("upload", 1, "http://x")
+    expires, signature = re.findall(r"=(\w+)", url)
+    assert files.is_signed("upload/1", expires, signature)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3601)
+    assert not files.is_signed("upload/1", expires, signature)
+
+
+def test_files_are_downloads_that_no_browser_guesses_about(server: Rehearsal) -> None:
+    page = server.settled(server.submit("aurora", b"<script>alert(1)</script>", file_name="x.html").json()["id"])
+    for key in ("input_file", "stderr_file"):
+        answer = requests.get(page[key], timeout=10)
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/media/../rehearsal.sqlite3/x",
+        "/media/..%2f..%2frehearsal.sqlite3/x",
+        "/media/%2e%2e/x",
+        "/static/../frame.py",
+        "/static/..%2fframe.py",
+        "/static/%2e%2e/frame.py",
+        "/static//etc/passwd",
+        "/upload/../../x/1",
+    ],
+)
+def test_no_path_of_a_request_reaches_the_disk(server: Rehearsal, path: str) -> None:
+    host, port = server.address.removeprefix("http://").split(":")
+    import http.client
+
+    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status in (403, 404, 405)
+    assert b"import" not in answer.read()
+    connection.close()
+
+
+def test_a_name_of_a_file_is_never_a_path(server: Rehearsal) -> None:
+    answer = server.call(
+        "POST",
+        "/api/jobs/challenge/1/challenge_phase/1/submission/",
+        "aurora",
+        files={"input_file": ("../../../../tmp/evil.zip", STRONG.read_bytes())},
+    )
+    assert server.settled(answer.json()["id"])["status"] == "finished"
+    assert not Path("/tmp/evil.zip").exists()
+    with server.store() as store:
+        names = {file.name for file in store.find(StoredFile)}
+    assert not [name for name in names if "/" in name]
+
+
+def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: Rehearsal) -> None:
+    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
+    answer = server.call("POST", path, "aurora", headers={"Content-Length": str(10**9)}, data=b"")
+    assert answer.status_code == 413
+    assert "larger than 200 MB" in answer.json()["error"]
+
+
+def test_an_endless_upload_is_cut_off(server: Rehearsal) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        yield b'--b\r\nContent-Disposition: form-data; name="input_file"; filename="x.zip"\r\n\r\n'
+        while sent < 400 << 20:
+            sent += 1 << 20
+            yield bytes(1 << 20)
+
+    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    try:
+        answer = server.call("POST", path, "aurora", data=endless(), headers=kind)
+        assert answer.status_code in (400, 413)
+    except requests.ConnectionError:
+        pass
+    assert sent <= 260 << 20
+    used = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{server.process.pid}/status").read_text()).group(1))  # type: ignore[union-attr]
+    assert used < 300_000
+
+
+# ── the pages ───────────────────────────────────────────────────────────────
+
+
+def test_a_form_of_another_site_does_nothing(server: Rehearsal, done: Any) -> None:
+    host = server.session("host")
+    page = host.get(f"{server.address}/challenges/1/host", timeout=10).text
+    form = {"form_token": token_of(page)}
+    url = f"{server.address}/submissions/{done['id']}/rerun"
+    for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Referer": "http://evil.example/x"}):
+        assert host.post(url, data=form, headers=headers, timeout=10).status_code == 403
+    ours = {"Origin": server.address}
+    assert host.post(url, data={}, headers=ours, timeout=10).status_code == 403, "without the form's token"
+    other = token_of(server.session("aurora").get(f"{server.address}/challenges/1", timeout=10).text)
+    assert host.post(url, data={"form_token": other}, headers=ours, timeout=10).status_code == 403, "another session's"
+    assert host.post(url, data=form, headers=ours, timeout=10).status_code == 200
+
+
+def test_the_session_is_out_of_reach_of_scripts(server: Rehearsal) -> None:
+    form = {"username": "aurora", "password": server.people["aurora"]["password"]}
+    answer = requests.post(
+        f"{server.address}/login", data=form, headers={"Origin": server.address}, allow_redirects=False, timeout=10
+    )
+    cookie = answer.headers["Set-Cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+
+
+def test_a_logout_ends_the_session_on_the_server(server: Rehearsal) -> None:
+    aurora = server.session("aurora")
+    kept = dict(aurora.cookies)
+    page = aurora.get(f"{server.address}/challenges/1", timeout=10).text
+    aurora.post(
+        f"{server.address}/logout", data={"form_token": token_of(page)}, headers={"Origin": server.address}, timeout=10
+    )
+    answer = requests.get(f"{server.address}/challenges/1/submit", cookies=kept, allow_redirects=False, timeout=10)
+    assert answer.status_code == 303
+
+
+@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_a_login_leads_nowhere_else(server: Rehearsal, target: str) -> None:
+    form = {"username": "aurora", "password": server.people["aurora"]["password"], "next": target}
+    answer = requests.post(
+        f"{server.address}/login", data=form, headers={"Origin": server.address}, allow_redirects=False, timeout=10
+    )
+    assert answer.headers["Location"] == "/"
+
+
+def test_a_participant_sees_no_other_team_no_host_page_no_truth(server: Rehearsal, done: Any) -> None:
+    borealis = server.session("borealis")
+    assert borealis.get(f"{server.address}/submissions/{done['id']}", timeout=10).status_code == 403
+    assert borealis.get(f"{server.address}/challenges/1/host", timeout=10).status_code == 403
+    ours = {"Origin": server.address}
+    form = {"form_token": token_of(borealis.get(f"{server.address}/challenges/1", timeout=10).text)}
+    for action in ("rerun", "cancel"):
+        url = f"{server.address}/submissions/{done['id']}/{action}"
+        assert borealis.post(url, data=form, headers=ours, timeout=10).status_code == 403
+    for path in ("", "/evaluation", "/phases", "/leaderboard", "/submit"):
+        page = borealis.get(f"{server.address}/challenges/1{path}", timeout=10).text
+        assert "/media/" not in page.partition("<main")[2], "no file but the logo"
+
+
+HOSTILE = b"""<p onclick="alert(1)">Read <b>this</b></p><script>alert(2)</script><img src=x onerror=alert(3)>
+<a href="javascript:alert(4)">x</a><iframe src="http://evil.example"></iframe><style>body{display:none}</style>"""
+
+
+def test_templates_run_nothing(server: Rehearsal, tmp_path: Path) -> None:
+    path = bundle_with(tmp_path, lambda config: config.update(title="X <script>alert(0)</script>"))
+    import zipfile
+
+    with zipfile.ZipFile(path) as files:
+        content = {name: files.read(name) for name in files.namelist()}
+    content["templates/description.html"] = HOSTILE
+    with zipfile.ZipFile(path, "w") as files:
+        for name, data in content.items():
+            files.writestr(name, data)
+    assert server.push(path, repository="me/hostile").status_code == 201
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    number = max(one["id"] for one in listed)
+    page = requests.get(f"{server.address}/challenges/{number}", timeout=10)
+    body = page.text.partition("<main")[2]
+    for word in ("onclick", "alert(2)", "onerror", "javascript:", "<iframe", "<style"):
+        assert word not in body
+    assert "<b>this</b>" in body
+    assert "<script>alert(0)" not in page.text
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_names_that_people_give_are_text(server: Rehearsal) -> None:
+    number = server.submit("aurora", STRONG, method_name="<img src=x onerror=alert(1)>", is_public="true").json()["id"]
+    server.settled(number)
+    page = server.session("aurora").get(f"{server.address}/submissions/{number}", timeout=10).text
+    assert "<img src=x" not in page
+    assert "&lt;img src=x" in page

@@ -1,0 +1,272 @@
+"""A rehearsal that is stopped in order loses nothing and fails nothing: it is at least as good as one that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.datasets.demo.make import frames
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server.models import LeaderboardData, StoredMessage, Submission
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, bundle_with, waited, without_sandbox
+
+#: Scores what a submission says, and takes its time.
+SCRIPT = b"""
+import sys, time
+
+def evaluate(truth, submission, phase, **kwargs):
+    value, seconds = open(submission).read().split()
+    until = time.monotonic() + float(seconds)
+    while time.monotonic() < until:
+        time.sleep(0.01)
+    return {"result": [{"dev": {"J&F-Mean": float(value)}}]}
+"""
+
+
+def slow_bundle(folder: Path, script: bytes = SCRIPT) -> Path:
+    def change(config: Any) -> None:
+        for phase in config["challenge_phases"]:
+            phase.update(max_submissions_per_day=1000, max_concurrent_submissions_allowed=1000)
+
+    return bundle_with(folder, change, {"__init__.py": script})
+
+
+def rehearsal(tmp_path: Path, *options: str, **more: Any) -> Rehearsal:
+    wide = ("--requests-per-minute", "100000", *options)
+    return Rehearsal(tmp_path / "data", wide, bundle=slow_bundle(tmp_path), grouped=True, **more)
+
+
+def send(server: Rehearsal, count: int, seconds: float) -> dict[int, float]:
+    """Submissions and the score that each must get."""
+    wanted = {}
+    for k in range(count):
+        sent = server.submit("aurora", f"{k / 100} {seconds}".encode())
+        assert sent.status_code == 201, sent.text
+        wanted[sent.json()["id"]] = k / 100
+    return wanted
+
+
+def status(server: Rehearsal, number: int) -> str:
+    return str(server.get(f"/api/jobs/submission/{number}", "host").json()["status"])
+
+
+def running(server: Rehearsal, numbers: dict[int, float]) -> bool:
+    return any(status(server, number) == "running" for number in numbers)
+
+
+def scored(server: Rehearsal, wanted: dict[int, float]) -> None:
+    for number in wanted:
+        done = server.settled(number)
+        assert done["status"] == "finished", server.text(done["stderr_file"])
+    with server.store() as store:
+        rows = store.find(LeaderboardData, LeaderboardData.disabled.is_(False))
+        left = store.count(StoredMessage)
+    values = {row.submission_id: row.result["J&F-Mean"] for row in rows}
+    assert {number: values[number] for number in wanted} == wanted
+    assert left == 0
+
+
+def once(number: int) -> Callable[[Rehearsal], None]:
+    return lambda server: server.process.send_signal(number)
+
+
+def ctrl_c(times: int) -> Callable[[Rehearsal], None]:
+    def pressed(server: Rehearsal) -> None:
+        for _ in range(times):
+            os.killpg(server.process.pid, signal.SIGINT)
+            time.sleep(0.05)
+
+    return pressed
+
+
+STOPS = [
+    pytest.param(once(signal.SIGTERM), id="SIGTERM"),
+    pytest.param(once(signal.SIGINT), id="SIGINT"),
+    pytest.param(once(signal.SIGHUP), id="SIGHUP"),
+    pytest.param(ctrl_c(1), id="ctrl-c"),
+    pytest.param(ctrl_c(2), id="ctrl-c-twice"),
+    pytest.param(ctrl_c(8), id="ctrl-c-again-and-again"),
+]
+
+
+def stopped(server: Rehearsal, stop: Callable[[Rehearsal], None]) -> None:
+    stop(server)
+    assert server.process.wait(30) == 0, server.errors()
+    server.process.stdout.close()
+    server.log.close()
+    assert "Traceback" not in server.errors()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stop", STOPS)
+def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, stop: Any) -> None:
+    server = rehearsal(tmp_path, "--workers", "2").start()
+    wanted = send(server, 4, 0.7)
+    waited(lambda: running(server, wanted))
+    stopped(server, stop)
+    with server.store() as store:
+        statuses = {row.status for row in store.find(Submission)}
+        hidden = store.count(StoredMessage, StoredMessage.visible_at > time.time())
+    assert statuses <= {"submitted", "finished"}
+    assert hidden == 0, "the next start finds them at once, not after thirty seconds"
+    server.start()
+    scored(server, wanted)
+    stopped(server, once(signal.SIGTERM))
+
+
+@pytest.mark.long
+def test_without_a_sandbox_too(tmp_path: Path) -> None:
+    server = rehearsal(tmp_path, "--workers", "2", environment=without_sandbox(tmp_path / "bin")).start()
+    assert "No sandbox" in server.errors()
+    wanted = send(server, 3, 0.7)
+    for _ in range(2):
+        waited(lambda: running(server, wanted))
+        stopped(server, ctrl_c(2))
+        server.start()
+    scored(server, wanted)
+    stopped(server, once(signal.SIGTERM))
+
+
+@pytest.mark.long
+def test_a_stop_while_the_script_is_loaded(tmp_path: Path) -> None:
+    loading = b"import time\ntime.sleep(1.5)\n" + SCRIPT
+    server = rehearsal(tmp_path, "--workers", "1")
+    server.bundle = slow_bundle(tmp_path, loading)
+    server.start()
+    wanted = send(server, 2, 0.1)
+    waited(lambda: running(server, wanted))
+    stopped(server, once(signal.SIGINT))
+    server.start()
+    scored(server, wanted)
+    stopped(server, once(signal.SIGTERM))
+
+
+def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    server = rehearsal(tmp_path, "--workers", "2", environment={"TMPDIR": str(tmp_path / "tmp")}).start()
+    wanted = send(server, 2, 30)
+    waited(lambda: all(status(server, number) == "running" for number in wanted))
+    stopped(server, once(signal.SIGTERM))
+    assert list((tmp_path / "tmp").iterdir()) == []
+    server.start()
+    waited(lambda: running(server, wanted))
+    left = waited(lambda: list((tmp_path / "tmp").glob("segjudge-worker-*")))
+    server.stop(signal.SIGKILL)
+    assert left
+    server.start("--workers", "0")
+    assert not [one for one in left if one.exists()], "what a killed one left goes at the next start"
+    stopped(server, once(signal.SIGTERM))
+
+
+@pytest.mark.long
+def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None:
+    server = rehearsal(tmp_path, "--workers", "1").start()
+    wanted = send(server, 1, 0.5)
+    host, port = server.address.removeprefix("http://").split(":")
+    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {server.people['aurora']['token']}\r\n"
+        "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000000\r\n\r\n"
+        '--b\r\nContent-Disposition: form-data; name="input_file"; filename="x.zip"\r\n\r\n'
+    )
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + bytes(1000))
+        waited(lambda: running(server, wanted))
+        stopped(server, once(signal.SIGTERM))
+    server.start()
+    scored(server, wanted)
+    with server.store() as store:
+        assert store.count(Submission) == len(wanted)
+    stopped(server, once(signal.SIGTERM))
+
+
+# ── cancelling ──────────────────────────────────────────────────────────────
+
+
+def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None:
+    server = rehearsal(tmp_path, "--workers", "1").start()
+    (first,) = send(server, 1, 60)
+    waited(lambda: status(server, first) == "running")
+    path = f"/api/jobs/challenges/1/submissions/{first}/update_submission_meta/"
+    assert server.call("PATCH", path, "aurora", json={"status": "cancelled"}).status_code == 200
+    after = send(server, 2, 0.1)
+    scored(server, after)
+    assert status(server, first) == "cancelled"
+    split = server.get("/api/challenges/1/challenge_phase_split").json()[0]["id"]
+    rows = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/", "host").json()["results"]
+    assert first not in [row["submission__id"] for row in rows]
+    stopped(server, once(signal.SIGTERM))
+    with server.store() as store:
+        assert not store.exists(LeaderboardData.submission_id == first)
+
+
+# ── code uploads ────────────────────────────────────────────────────────────
+
+
+def table_of(folder: Path) -> Path:
+    """Agents that take their time, in a folder around everything."""
+    frames(str(folder / "frames"))
+    shutil.copytree(ROOT / "code_upload_challenge_evaluation/agent", folder / "agents")
+    slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('copy_first.py', run_name='__main__')\n"
+    (folder / "agents/slow.py").write_text(slow)
+    truth = ROOT / "annotations/sequences-dev.zip"
+    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+             "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
+    (folder / "agents.toml").write_text(
+        f'seconds = 60\n[images."a/slow:1"]\ncommand = ["python", "slow.py"]\nfolder = "agents"\n'
+        f"[environments]\nsequences-dev = {json.dumps(words)}\n"
+    )
+    return folder / "agents.toml"
+
+
+@pytest.mark.long
+def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    bundle = Path(build(str(ROOT), str(tmp_path / "code.zip"), variant="code-upload", lenient=True).path)
+    options = ("--requests-per-minute", "100000", "--agents", str(table), "--workers", "0")
+    server = Rehearsal(tmp_path / "data", options, bundle=bundle, grouped=True).start()
+    sent = server.submit("aurora", json.dumps({"submitted_image_uri": "a/slow:1"}).encode())
+    number = sent.json()["id"]
+    for stop in (ctrl_c(2), once(signal.SIGTERM), once(signal.SIGHUP)):
+        waited(lambda: status(server, number) == "running")
+        time.sleep(0.5)
+        stopped(server, stop)
+        with server.store() as store:
+            assert [row.status for row in store.find(Submission)] == ["submitted"]
+            assert store.count(StoredMessage) == 1
+        server.start()
+    done = server.settled(number)
+    assert done["status"] == "finished", server.text(done["stderr_file"])
+    stopped(server, once(signal.SIGTERM))
+
+
+def test_a_stop_that_breaks_a_query_is_a_stop(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from segjudge.cli import main\n"
+        "from segjudge.server import first_run\n"
+        "def create_people(*_):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    finally:\n"
+        "        raise RuntimeError('the connection is in the middle of a query')\n"
+        "first_run.create_people = create_people\n"
+        "sys.exit(main(['rehearse', '--port', '0', '--workers', '0', '--data', sys.argv[1]]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "data")],
+        check=False, cwd=ROOT, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

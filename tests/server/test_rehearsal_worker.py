@@ -1,0 +1,344 @@
+"""The rehearsal's worker does what EvalAI's does, and ends what would hang there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, bundle_with, waited
+
+#: What a submission says is what the script does.
+SCRIPT = b"""
+import os, sys, time
+import numpy as np
+
+CALLS = []
+
+def evaluate(truth, submission, phase, **kwargs):
+    word = open(submission).read().strip()
+    CALLS.append(word)
+    print("called", len(CALLS), os.path.basename(submission).count("-"), kwargs["submission_metadata"]["status"])
+    print("to stderr", file=sys.stderr)
+    good = {"result": [{"dev": {"J&F-Mean": float(len(CALLS))}}]}
+    if word == "exit":
+        sys.exit(3)
+    if word == "segfault":
+        os.kill(os.getpid(), 11)
+    if word == "realtime":
+        os.kill(os.getpid(), 40)
+    if word == "fork":
+        os.fork()
+    if word == "garbage":
+        for fd in range(3, 12):
+            try:
+                os.write(fd, b"garbage\\n")
+            except OSError:
+                pass
+    if word == "orphan":
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(20)
+            os._exit(0)
+        os.kill(os.getpid(), 9)
+    if word == "loud":
+        for _ in range(50):
+            sys.stdout.write("x" * 1000000)
+    if word == "hang":
+        time.sleep(1000)
+    if word == "raise":
+        raise ValueError("what went wrong")
+    if word == "slow":
+        time.sleep(3)
+    if word == "memory":
+        bytearray(2 << 30)
+    if word == "cpu":
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            pass
+        print("cpu", time.process_time())
+    return {
+        "none": None,
+        "empty": {},
+        "no-rows": {"result": []},
+        "float32": {"result": [{"dev": {"J&F-Mean": np.float32(1)}}]},
+        "float64": {"result": [{"dev": {"J&F-Mean": np.float64(0.5)}}]},
+        "nan": {"result": [{"dev": {"J&F-Mean": float("nan")}}]},
+        "split": {"result": [{"nowhere": {"J&F-Mean": 1.0}}]},
+        "two-keys": {"result": [{"dev": {"J&F-Mean": 7.0}, "test": {"J&F-Mean": 8.0}}]},
+        "files": {**good, "submission_result": {"a": 1}, "submission_metadata": {"b": 2}},
+    }.get(word, good)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    options = ("--requests-per-minute", "100000", "--visibility", "2", "--seconds", "6")
+    running = Rehearsal(tmp_path_factory.mktemp("worker") / "data", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture(scope="module")
+def challenge(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    def change(config: Any) -> None:
+        config["title"] = "Script"
+        config["challenge_phases"][0].update(max_submissions_per_day=1000, max_concurrent_submissions_allowed=100)
+
+    script = {"__init__.py": b"from .main import evaluate\n", "main.py": SCRIPT}
+    assert (
+        server.push(bundle_with(tmp_path_factory.mktemp("script"), change, script), repository="me/script").status_code
+        == 201
+    )
+    return entered(server, "Script")
+
+
+def entered(server: Rehearsal, title: str) -> dict[str, Any]:
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    held: dict[str, Any] = next(one for one in listed if one["title"] == title)
+    server.call(
+        "POST", f"/api/challenges/challenge/{held['id']}/participant_team/{server.people['aurora']['team']}", "aurora"
+    )
+    held["phase"] = server.get(f"/api/challenges/{held['id']}/phases/", "host").json()[0]["id"]
+    return held
+
+
+def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, Any]:
+    sent = server.submit("aurora", word.encode(), challenge["phase"], challenge["id"])
+    assert sent.status_code == 201, sent.text
+    return server.settled(sent.json()["id"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        pytest.param("exit", "its process ended with exit code 3, again and again", id="sys.exit"),
+        pytest.param("segfault", "its process was killed by SIGSEGV, again and again", id="segfault"),
+        pytest.param("realtime", "its process was killed by signal 40, again and again", id="realtime-signal"),
+        pytest.param("garbage", "something other than the answer came from its process, again and again", id="garbage"),
+        pytest.param("orphan", "its process was killed by SIGKILL, again and again", id="orphan-holds-the-pipe"),
+        pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits for ever", id="hang"),
+    ],
+)
+def test_what_hangs_on_evalai_is_ended_and_said(server: Rehearsal, challenge: Any, word: str, words: str) -> None:
+    done = ended(server, challenge, word)
+    assert done["status"] == "failed"
+    output = server.text(done["stderr_file"])
+    assert output.startswith("On EvalAI this would hang: ")
+    assert words in output
+    assert ended(server, challenge, "fine")["status"] == "finished", "the next one is scored"
+
+
+@pytest.mark.parametrize(
+    ("word", "last"),
+    [
+        pytest.param("raise", "ValueError: what went wrong", id="raise"),
+        pytest.param("none", "TypeError: argument of type 'NoneType' is not iterable", id="none"),
+        pytest.param("float32", "TypeError: Object of type float32 is not JSON serializable", id="float32"),
+        pytest.param("nan", "ValueError: Out of range float values are not JSON compliant", id="nan"),
+        pytest.param("split", "no split 'nowhere' is mapped to this phase", id="split"),
+        pytest.param("memory", "MemoryError", id="memory"),
+    ],
+)
+def test_what_fails_on_evalai_fails_here(server: Rehearsal, challenge: Any, word: str, last: str) -> None:
+    done = ended(server, challenge, word)
+    assert done["status"] == "failed"
+    text = server.text(done["stderr_file"]).strip()
+    assert last in text.splitlines()[-1]
+    assert text.startswith("to stderr")
+    assert done["submission_result_file"] is None
+
+
+def test_a_result_that_is_missing_fails_in_silence(server: Rehearsal, challenge: Any) -> None:
+    done = ended(server, challenge, "empty")
+    assert done["status"] == "failed"
+    assert server.text(done["stderr_file"]) == "to stderr\n"
+
+
+def rows(server: Rehearsal, challenge: Any) -> list[Any]:
+    split = server.get(f"/api/challenges/{challenge['id']}/challenge_phase_split").json()[0]["id"]
+    return list(server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"])
+
+
+def test_only_the_first_key_of_an_entry_counts(server: Rehearsal, challenge: Any) -> None:
+    assert ended(server, challenge, "no-rows")["status"] == "finished"
+    done = ended(server, challenge, "two-keys")
+    assert done["status"] == "finished"
+    values = server.get(f"/api/jobs/submission/{done['id']}", "host").json()
+    assert values["status"] == "finished"
+
+
+def test_numpys_float64_is_a_number(server: Rehearsal, challenge: Any) -> None:
+    assert ended(server, challenge, "float64")["status"] == "finished"
+
+
+def test_the_second_submission_meets_the_first_ones_process(server: Rehearsal, challenge: Any) -> None:
+    first, second = (server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(2))
+    assert int(second[1]) == int(first[1]) + 1
+    assert first[2:] == ["4", "running"], "a uuid as file name, and the status that EvalAI gives"
+
+
+def test_a_script_that_forks_gives_nobody_anothers_score(server: Rehearsal, challenge: Any) -> None:
+    assert ended(server, challenge, "fork")["status"] == "finished"
+    texts = [server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(3)]
+    assert [int(text[1]) for text in texts] == list(range(int(texts[0][1]), int(texts[0][1]) + 3))
+
+
+def test_very_much_output_is_cut(server: Rehearsal, challenge: Any) -> None:
+    text = server.text(ended(server, challenge, "loud")["stdout_file"])
+    assert text.endswith("[the rest is cut off here]\n")
+
+
+def test_a_stop_ends_what_runs_and_leaves_nothing_running(tmp_path: Path) -> None:
+    running = Rehearsal(tmp_path / "data", ("--workers", "2", "--requests-per-minute", "10000")).start()
+    script = {"__init__.py": b"def evaluate(*a, **k):\n    while True: pass\n"}
+    running.push(bundle_with(tmp_path, lambda config: config.update(title="Busy"), script), repository="me/busy")
+    held = entered(running, "Busy")
+    for _ in range(2):
+        running.submit("aurora", b"x", held["phase"], held["id"])
+    waited(lambda: len(children(running)) == 2)
+    time.sleep(1)
+    left = children(running)
+    running.stop()
+    assert not [pid for pid in left if os.path.exists(f"/proc/{pid}")]
+    assert not [name for name in os.listdir(running.data) if name.startswith("worker-")]
+
+
+def test_extra_files_are_kept(server: Rehearsal, challenge: Any) -> None:
+    done = ended(server, challenge, "files")
+    assert server.text(done["submission_result_file"]) == '{"a": 1}'
+    held = server.get(f"/api/jobs/submission/{done['id']}", "host").json()
+    assert server.text(held["submission_metadata_file"]) == '{"b": 2}'
+    assert "submission_metadata_file" not in server.get(f"/api/jobs/submission/{done['id']}", "aurora").json()
+
+
+def children(server: Rehearsal) -> list[int]:
+    path = Path(f"/proc/{server.process.pid}/task")
+    return [int(pid) for task in path.iterdir() for pid in (task / "children").read_text().split()]
+
+
+def test_a_killed_process_costs_a_redelivery_and_nothing_else(server: Rehearsal, challenge: Any) -> None:
+    number = server.submit("aurora", b"slow", challenge["phase"], challenge["id"]).json()["id"]
+    waited(lambda: server.get(f"/api/jobs/submission/{number}", "host").json()["status"] == "running")
+    time.sleep(0.5)
+    for pid in children(server):
+        os.kill(pid, signal.SIGKILL)
+    assert server.settled(number)["status"] == "finished"
+
+
+def test_a_processor_is_shared_or_the_rehearsal_says_so(server: Rehearsal, challenge: Any) -> None:
+    done = ended(server, challenge, "cpu")
+    used = float(server.text(done["stdout_file"]).split("cpu")[1])
+    if "CPU is not limited here; EvalAI has half a core." not in server.said:
+        assert used < 2.2, "half a core for two seconds, and the time before"
+
+
+def test_a_script_that_cannot_be_loaded_is_said_to_team_and_host(server: Rehearsal, tmp_path: Path) -> None:
+    script = {"__init__.py": b"import nowhere_to_be_found\n"}
+    bundle = bundle_with(tmp_path, lambda config: config.update(title="Broken"), script)
+    assert server.push(bundle, repository="me/broken").status_code == 201
+    held = entered(server, "Broken")
+    done = ended(server, held, "x")
+    reason = "ModuleNotFoundError: No module named 'nowhere_to_be_found' (__init__.py, line 1)"
+    assert server.text(done["stderr_file"]) == (
+        f"evaluation_script cannot be loaded: {reason}. "
+        "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
+    )
+    logs = server.get(f"/api/challenges/{held['id']}/get_worker_logs/", "host").json()["logs"]
+    assert any("nowhere_to_be_found" in line for line in logs)
+    assert server.get(f"/api/challenges/{held['id']}/get_worker_logs/", "aurora").status_code == 400
+
+
+def test_logs_are_thrown_away_where_the_phase_says_so(server: Rehearsal, tmp_path: Path) -> None:
+    def change(config: Any) -> None:
+        config["title"] = "Silent"
+        config["challenge_phases"][0]["disable_logs"] = True
+
+    server.push(bundle_with(tmp_path, change), repository="me/silent")
+    held = entered(server, "Silent")
+    done = ended(server, held, "no json")
+    assert (done["status"], done["stdout_file"], done["stderr_file"]) == ("failed", None, None)
+
+
+def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) -> None:
+    for value in (b"1.0", b"2.0"):
+        script = {"__init__.py": b"def evaluate(*a, **k): return {'result': [{'dev': {'J&F-Mean': " + value + b"}}]}\n"}
+        server.push(
+            bundle_with(tmp_path, lambda config: config.update(title="Renewed"), script), repository="me/renewed"
+        )
+        held = entered(server, "Renewed")
+        sent = server.submit("aurora", b"x", held["phase"], held["id"], is_public="true").json()
+        server.settled(sent["id"])
+    assert rows(server, held)[0]["result"][0] == 2.0
+
+
+@pytest.mark.long
+def test_state_survives_a_restart(tmp_path: Path) -> None:
+    server = Rehearsal(tmp_path / "data", ("--seed-demo",)).start()
+    try:
+        waited(lambda: len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3)
+        server.stop()
+        assert "shown once" in server.said
+        assert re.search("The bundle was built with(out)? kernel", server.said.splitlines()[-1])
+        server.start()
+        assert "shown once" not in server.said
+        assert "Sent" not in server.said, "samples are not sent twice"
+        assert len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3
+        assert server.get("/api/participants/participant_team", "aurora").status_code == 200, "tokens too"
+    finally:
+        server.stop()
+    server.start("--reset")
+    assert "shown once" in server.said
+    server.stop(signal.SIGKILL)
+
+
+@pytest.mark.long
+def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
+    server = Rehearsal(tmp_path / "data", ("--workers", "0")).start()
+    try:
+        with pytest.raises(AssertionError, match="another rehearsal uses this folder"):
+            Rehearsal(tmp_path / "data").start()
+    finally:
+        server.stop()
+
+
+def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/one.png").touch()
+    with pytest.raises(AssertionError, match="so it is not emptied"):
+        Rehearsal(tmp_path / "photos").start("--reset")
+    assert (tmp_path / "photos/one.png").exists()
+
+
+@pytest.mark.long
+def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
+    from segjudge.evaluation_script import evaluate
+
+    server = Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start()
+    try:
+        splits = server.get("/api/challenges/1/challenge_phase_split").json()
+        phases = {1: "sequences-dev", 2: "sequences-test", 3: "instances-dev"}
+        for split in splits:
+            path = f"/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
+            found = waited(lambda path=path: len(server.get(path).json()["results"]) == 3 and server.get(path).json())
+            for row in found["results"]:
+                codename = phases[split["challenge_phase"]]
+                here = evaluate(
+                    str(ROOT / f"annotations/{codename}.zip"),
+                    str(ROOT / f"examples/{codename}" / row["submission__method_name"]),
+                    codename,
+                )
+                values = {name: v for entry in here["result"] for name, v in entry.items()}
+                name = {"Development": "dev", "Test": "test"}.get(split["dataset_split_name"], "test-hard")
+                assert row["result"] == list(values[name].values())
+    finally:
+        server.stop()

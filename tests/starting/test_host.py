@@ -1,0 +1,163 @@
+"""`segjudge host`, `benchmarks` and `new --demo`: from published data to a local leaderboard, for every benchmark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from tests.published import published
+
+#: A protocol of each form of truth stands for the others where there is little time.
+OF_A_FORM = {protocol.form: name for name, protocol in PROTOCOLS.items()}.values()
+
+
+@pytest.mark.parametrize(
+    "protocol", [pytest.param(name, marks=() if name in OF_A_FORM else pytest.mark.long) for name in PROTOCOLS]
+)
+def test_two_commands_lead_from_published_data_to_a_leaderboard(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth, folder = published(protocol, tmp_path), str(tmp_path / "my-challenge")
+
+    assert main(["host", protocol, "--truth", str(truth), "--out", folder]) == 0
+    capsys.readouterr()
+    assert main(["run", folder]) == 0
+
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(\d)\. (\w+)\.zip +(\d\.\d+)", out, re.MULTILINE)
+    assert [row[:2] for row in rows] == [("1", "good"), ("2", "poor")]
+    assert 0.5 <= float(rows[0][2]) <= 1  # one salient mask for two objects is half right, and so is a moved boundary
+    assert float(rows[1][2]) < float(rows[0][2])
+    assert main(["check", "--quick", "--strict", folder]) == 0
+    assert "warning" not in out + capsys.readouterr().out
+
+
+#: A protocol of each form in which truths are published.
+FORMS = (
+    *("davis2017", "sav", "mevis-v2", "ref-youtube-vos", "ref-davis17", "lvis", "ovis", "coco-panoptic", "vipseg"),
+    *("vspw", "mots", "kitti-mots", "burst"),
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", FORMS)
+def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "try", "--demo", "--protocol", protocol]) == 0
+    assert main(["check", "--quick", "--strict", "try"]) == 0
+    found = []
+    for sample in ("good", "poor"):
+        capsys.readouterr()
+        words = [
+            "score",
+            f"try/examples/val/{sample}.zip",
+            "--truth",
+            "try/annotations/val.zip",
+            "--protocol",
+            protocol,
+        ]
+        assert main([*words, "--json", "-"]) == 0
+        result = json.loads(capsys.readouterr().out)["result"][0]["val"]
+        found.append(result[PROTOCOLS[protocol].metrics[0]])
+    assert 0.8 < found[0] < 1
+    assert 0.2 < found[1] < found[0] - 0.1
+
+
+def test_the_demo_is_of_davis_unless_another_benchmark_is_named(tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "try"), "--demo"]) == 0
+    assert "scored by davis2017" in capsys.readouterr().out
+    assert main(["new", str(tmp_path / "other"), "--demo", "--truth", str(tmp_path)]) == 2
+    assert "--demo brings its own truth" in capsys.readouterr().err
+
+
+def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
+    assert main(["benchmarks"]) == 0
+    listing = capsys.readouterr().out.partition("\n\n")[0]
+    assert re.findall(r"^(\S+):$", listing, re.MULTILINE) == list(
+        dict.fromkeys(one.track for one in PROTOCOLS.values())
+    )
+    rows = [line.split(maxsplit=1) for line in listing.splitlines() if line.startswith("  ")]
+    assert rows == [[name, protocol.about] for name, protocol in PROTOCOLS.items()]
+
+
+#: Benchmarks, another whose truth is named, and what that holds.
+UNFIT = (
+    ("youtube-vis-2019", "coco", "images"), ("coco", "ovis", "videos"), ("vipseg", "coco-panoptic", "coco-panoptic"),
+    ("coco-panoptic", "vipseg", "vipseg"), ("burst", "mots", "mots"), ("coco", "vspw", "semantic"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("protocol", "other", "held"), UNFIT)
+def test_a_truth_of_another_form_is_refused(protocol: str, other: str, held: str, tmp_path: Path, capsys: Any) -> None:
+    truth = published(other, tmp_path)
+    if PROTOCOLS[protocol].track != PROTOCOLS[other].track:  # else published files are read as of the same track
+        assert main(["host", other, "--truth", str(truth), "--out", str(tmp_path / "one")]) == 0
+        truth = tmp_path / "one/annotations/val.zip"
+    assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "two")]) == 3
+    assert f"the truth of val holds {held}, which the protocol {protocol} does not score" in capsys.readouterr().err
+    assert not (tmp_path / "two").exists()
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+#: Benchmark → what is done to its truth, and what a host reads of it.
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "vspw": (lambda root: (root / "data/goat/mask/00000002.png").write_bytes(b"GIF"), "data/goat/mask/00000002.png: "),
+    "semantic": (lambda root: (root / "val.txt").write_text("swan\nduck\n"), "has no frames of duck"),
+    "vipseg": (lambda root: (root / "panomasksRGB/swan/00000001.png").unlink(), "no PNG swan/00000001.png"),
+    "coco-panoptic": (lambda path: replaced(path, '"category_id": 18', '"category_id": 19'), "139: cannot be read"),
+    "coco-panoptic-boundary": (lambda path: replaced(path, '"isthing"', '"is"'), "is not a panoptic truth"),
+    "mots": (lambda root: replaced(root / "MOTS20-swan/gt/gt.txt", "2001", "car"), "line 1 is not `frame id class"),
+    "burst": (lambda path: replaced(path, '"rle"', '"mask"'), "YFCC100M/swan: cannot be read (KeyError('rle'))"),
+    "mevis": (lambda root: (root / "mask_dict.json").write_text("{}"), "no video of meta_expressions.json has masks"),
+    "ref-youtube-vos": (lambda root: replaced(next(root.rglob("*.json")), "obj_id", "id"), "that say their obj_id"),
+    "ovis": (lambda path: replaced(path, '"video_id": 2', '"video_id": 9'), "video 9, which is not listed"),
+    "lvis": (lambda path: replaced(path, '"categories"', '"classes"'), "'categories' is missing"),
+}
+
+
+@pytest.mark.parametrize("protocol", BROKEN)
+def test_a_broken_truth_is_a_sentence_and_leaves_nothing(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth, (spoil, sentence) = published(protocol, tmp_path / "data"), BROKEN[protocol]
+    spoil(truth)
+    assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 3
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "defect" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) -> None:
+    """As the short and the long videos of YouTube-VIS 2022 are."""
+    truth, packed, folder = published("youtube-vis-2022", tmp_path), str(tmp_path / "truth.zip"), str(tmp_path / "mine")
+    for split in ("short", "long"):
+        words = ["pack", "--layout", "coco", "--root", str(truth), "--out", packed, "--split", split]
+        assert main(words) == 0
+        assert f"split {split}, 2 images or videos, 4 instances" in capsys.readouterr().out
+    assert main(["pack", "--layout", "coco", "--root", packed, "--out", f"{packed}2"]) == 2
+    assert "is packed already" in capsys.readouterr().err
+    assert main(["host", "youtube-vis-2022", "--truth", packed, "--out", folder]) == 0
+    assert main(["run", folder]) == 0
+    assert "all / long" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "vspw", "mots", "burst"])
+def test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant(
+    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = tmp_path / "truth.zip"
+    truth.touch()
+    assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith(f"{truth}: ")
+    assert "is empty. Name the folder or the " in said
+    assert "your file" not in said
+    assert "Send" not in said
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,450 @@
+"""`segjudge new`: a small repository that runs, checks and is scored by the installed package."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.trial import try_samples
+from segjudge.starting import lock
+from segjudge.starting.meanings import meaning
+from segjudge.starting.title import evalai_title, plain_title
+from tests.builders import ROOT
+from tests.published import davis
+
+FILES = {
+    "challenge_config.yaml", "evaluation_script/phases.py", "annotations/val.zip", "logo.png", "requirements.txt",
+    "README.md", ".gitignore", ".github/workflows/evalai.yml",
+    *(f"templates/{name}.html" for name in (
+        "description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DAVIS root with two sequences in its val list, whose objects move."""
+    return davis(tmp_path_factory.mktemp("truth"))
+
+
+def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
+    assert main(["new", str(folder), "--protocol", protocol, "--truth", str(truth), *more]) == 0
+    return folder
+
+
+def test_it_holds_what_a_challenge_needs(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "my-challenge", "davis2017", root)
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    wheel = f"wheels/segjudge-{VERSION}-py3-none-any.whl"
+    assert files == {*FILES, "examples/val/good.zip", "examples/val/poor.zip", wheel}
+
+
+def test_nothing_of_the_demo_is_left(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "my-challenge", "davis2017", root, "--title", 'Cats: "all" & <more>')
+
+    config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
+    assert config["title"] == 'Cats "all" & <more>'  # EvalAI makes an address of the first word
+    assert "Cats: &#34;all&#34; &amp; &lt;more&gt;" in (folder / "templates/description.html").read_text()
+    texts = [path.read_text() for path in folder.rglob("*") if path.suffix in (".html", ".yaml", ".md", ".py", ".yml")]
+    for word in (
+        "demo challenge",
+        "demonstration",
+        "crossing",
+        "synthetic",
+        "./run.sh",
+        "{{ title",
+        "{%",
+        "instances-dev",
+    ):
+        assert not [text for text in texts if word in text], word
+    assert "swan/00000.png" in (folder / "templates/submission_guidelines.html").read_text()
+
+
+def test_the_zip_holds_the_installed_scorers_beside_its_own_phases(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "my-challenge", "davis2017", root)
+    assert main(["build", "--bundle", str(folder), "--no-kernel"]) == 0
+
+    with zipfile.ZipFile(folder / "dist/challenge_config.zip") as bundle:
+        script = zipfile.ZipFile(io.BytesIO(bundle.read("evaluation_script.zip")))
+    scorers = ROOT / "evaluation_script"
+    ours = {path.relative_to(scorers).as_posix() for path in scorers.rglob("*.py")} | {"requirements.txt"}
+    assert set(script.namelist()) == ours
+    assert script.read("phases.py") == (folder / "evaluation_script/phases.py").read_bytes()
+    assert script.read("main.py") == (ROOT / "evaluation_script/main.py").read_bytes()
+
+
+def test_its_phases_are_scored_in_its_folder(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = made(tmp_path / "my-challenge", "davis2017", root)
+    monkeypatch.chdir(folder)
+    assert main(["score", "examples/val/good.zip", "--phase", "val"]) == 0
+    assert "swan" in capsys.readouterr().out
+
+
+def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:
+    folder = made(tmp_path / "two", "davis2017", ROOT / "annotations/sequences-test.zip")
+    config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
+    assert [split["codename"] for split in config["dataset_splits"]] == ["test", "test-hard"]
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+
+
+def test_a_link_to_an_empty_folder_is_filled(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    made(tmp_path / "link", "davis2017", root)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "empty" / "challenge_config.yaml").is_file()
+
+
+def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("years")
+    words = ["new", str(folder), "--protocol", "davis2017", "--truth", str(root)]
+    assert main(words) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+    (tmp_path / "empty").mkdir()
+    assert main(["new", str(tmp_path / "none"), "--protocol", "davis2017", "--truth", str(tmp_path / "empty")]) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine"]
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+DIGEST = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (f"https://example.org/segjudge.git@{COMMIT}", f"segjudge @ git+https://example.org/segjudge.git@{COMMIT}"),
+        (f"git+ssh://git@example.org/segjudge@{COMMIT}", f"segjudge @ git+ssh://git@example.org/segjudge@{COMMIT}"),
+        (
+            f"https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
+            f"segjudge @ https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
+        ),
+    ],
+)
+def test_the_lock_names_what_scores(source: str, line: str, root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", source)
+    assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("1.2", "the package index has no release of this project"),
+        ("git+https://example.org/segjudge@v1", "may lead to something else tomorrow"),
+        ("https://example.org/segjudge.git", "may lead to something else tomorrow"),
+        ("https://example.org/segjudge-1-py3-none-any.whl", "may lead to something else tomorrow"),
+        ("none.whl", "none.whl"),
+        ("segjudge-1.0-py3-none-any.whl", "is no wheel of Segjudge"),
+    ],
+)
+def test_what_may_be_anything_tomorrow_does_not_score(
+    source: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    words = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", source]
+    assert main(words) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_came_from(
+    root: Path, tmp_path: Path
+) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (wheel,) = (folder / "wheels").iterdir()
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    line = f"file:./wheels/{wheel.name}#sha256={digest}"
+    assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "there"),
+    ]
+    subprocess.run([*command, "-r", "requirements.txt"], cwd=folder, check=True)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'there')!r}); import segjudge; print(segjudge.__file__)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert out.startswith(str(tmp_path / "there"))
+    taken = {path.relative_to(ROOT / "segjudge").as_posix() for path in (ROOT / "segjudge/starting/files").iterdir()}
+    assert all((tmp_path / "there/segjudge" / name).is_file() for name in (*taken, "evaluation_script/main.py"))
+
+
+def test_a_wheel_that_is_named_goes_into_the_repository_with_its_version(root: Path, tmp_path: Path) -> None:
+    first = made(tmp_path / "first", "davis2017", root)
+    (wheel,) = (first / "wheels").iterdir()
+    other = tmp_path / wheel.name.replace(VERSION, "0.0.9")
+    other.write_bytes(wheel.read_bytes())
+    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(other))
+    other.unlink()
+    assert (folder / "wheels" / other.name).read_bytes() == wheel.read_bytes()
+    assert (folder / "requirements.txt").read_text().endswith("# scores as of 0.0.9\n")
+
+
+#: What a line of the requirements says, and what `check` says of it; "" for what it lets pass.
+LINES = (
+    (f"segjudge=={VERSION}", "error: requirements.txt:1: asks the package index"),
+    ("segjudge[tables]>=0.1", "error: requirements.txt:1: asks the package index"),
+    ("SegJudge", "error: requirements.txt:1: asks the package index"),
+    ("./wheels/{wheel}", "warning: requirements.txt:1: names ./wheels/{wheel} without its checksum"),
+    (f"file:./wheels/{{wheel}}#sha256={DIGEST}", "error: requirements.txt:1: has another checksum"),
+    (f"file:./wheels/segjudge-9-py3-none-any.whl#sha256={DIGEST}", "error: requirements.txt:1: names ./wheels/segjudge-9-py3-none-any.whl, which is not there"),
+    (f"segjudge @ file:///home/me/segjudge-9-py3-none-any.whl#sha256={DIGEST}", "error: requirements.txt:1: names /home/me/segjudge-9-py3-none-any.whl, which is on this machine alone"),
+    ("segjudge @ git+https://example.org/s@main", "warning: requirements.txt:1: segjudge @ git+https://example.org/s@main may be something else"),
+    ("numpy", "warning: requirements.txt:1: does not pin numpy"),
+    ("numpy==1.*", "warning: requirements.txt:1: does not pin numpy"),
+    ("-r other.txt", "warning: requirements.txt:1: has -r"),
+    ("--extra-index-url=https://example.org/simple", "warning: requirements.txt:1: has --extra-index-url"),
+    ("numpy==2.0  # pinned\n--only-binary :all:", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "sentence"), LINES)
+def test_check_names_what_is_not_pinned_or_not_there(
+    line: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (wheel,) = (folder / "wheels").iterdir()
+    (folder / "requirements.txt").write_text(line.format(wheel=wheel.name) + "\n")
+    capsys.readouterr()
+    assert main(["check", "--quick", "--strict", str(folder)]) == (4 if sentence else 0)
+    out = capsys.readouterr().out
+    assert sentence.format(wheel=wheel.name) in out
+    assert bool(sentence) == ("requirements.txt" in out)
+
+
+def test_run_and_build_say_that_the_requirements_name_another_version(root: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    assert main(["build", "--no-kernel", str(folder)]) == 0
+    assert "requirements.txt" not in capsys.readouterr().err
+    for line in (
+        "file:./wheels/segjudge-9.1-py3-none-any.whl#sha256=00",
+        "segjudge==9.1",
+        "segjudge @ git+ssh://g/s  # scores as of 9.1",
+    ):
+        (folder / "requirements.txt").write_text(f"{line}\n")
+        for command in (
+            ["build", "--no-kernel"],
+            ["build", "--platform", "codabench", "--no-kernel"],
+            ["build", "--platform", "grand-challenge"],
+        ):
+            assert main([*command, str(folder)]) == 0
+            assert (
+                f"requirements.txt names Segjudge 9.1, and the scorers of {VERSION} are taken"
+                in capsys.readouterr().err
+            )
+
+
+TITLES = (
+    "MOSE/LVOS challenge", "VOS'26", "C++", "U.S.", "Détection d'objets", "挑战 2026", "one\ntwo", "x" * 240,
+    "word " * 60, "日本" * 80, "🦢", ".", "\u200b", "'", "+ +", "naïve_α test", "{{ title }}", "\ud800", "null", "2026",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_title_becomes_one_that_evalai_takes(title: str) -> None:
+    short = evalai_title(plain_title(title) or "Challenge")
+    assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
+    assert len(short) <= 100
+    assert evalai_title(short) == short
+
+
+@pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])
+def test_a_challenge_passes_the_step_that_it_names_next(
+    folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--protocol", "davis2017", "--truth", str(root), "--title", "" if folder != "a.b" else "Ü+\n" * 60]
+    assert main(["new", *words, "--", folder]) == 0
+    command = capsys.readouterr().out.partition("Next: ")[2].partition("; its README")[0]
+    assert main([*shlex.split(command)[1:]]) == 0
+    assert main(["check", "--quick", "--strict", f"--bundle={folder}"]) == 0
+    config = yaml.safe_load((tmp_path / folder / "challenge_config.yaml").read_text())
+    assert config["title"].split(" ")[0].isascii()
+    if folder == "a.b":
+        assert "Ü+ Ü+" in (tmp_path / folder / "templates/description.html").read_text()
+
+
+@pytest.mark.parametrize("split", ["true", "2026-01-01", "1e5", "007"])
+def test_a_split_may_be_called_what_yaml_reads_as_something_else(split: str, root: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.zip"
+    assert (
+        main(
+            [
+                "pack",
+                "--layout",
+                "davis2017",
+                "--root",
+                str(root),
+                "--subset",
+                "val",
+                "--out",
+                str(packed),
+                "--split",
+                split,
+            ]
+        )
+        == 0
+    )
+    folder = made(tmp_path / "mine", "davis2017", packed)
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+
+
+def test_check_says_what_changed_in_scores_since_the_lock(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    changelog = tmp_path / "CHANGELOG.md"
+    changelog.write_text(
+        "# Changelog\n\n## Unreleased\n\n### Added\n- A word.\n\n### Scores\n- J of an empty\n  frame: 0 → 1.\n\n"
+        "## 0.2.0\n\n### Scores\n- F: 0.5 → 0.6.\n\n## 0.1.0\n\n### Scores\n- First numbers.\n"
+    )
+    monkeypatch.setattr(lock, "_CHANGELOG", str(changelog))
+    monkeypatch.setattr(lock, "VERSION", "0.3.0")
+
+    assert main(["check", "--quick", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "has scores as of 0.1.0; 0.3.0 changed them: J of an empty frame: 0 → 1" in out
+    assert "0.2.0 changed them: F: 0.5 → 0.6" in out
+    assert "First numbers" not in out
+    assert main(["check", "--quick", "--strict", str(folder)]) == 4
+
+    lock_line = (folder / "requirements.txt").read_text().rpartition("  # ")[0]
+    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.3.0\n")
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.4.0\n")
+    assert main(["check", "--quick", "--strict", str(folder)]) == 4
+
+
+def test_the_changelog_of_this_version_is_read() -> None:
+    changes = list(lock._changes())
+    assert any("First numbers" in change for _, change in changes)
+
+
+def test_it_asks_on_a_terminal_and_nowhere_else(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    assert main(["new", str(tmp_path / "mine")]) == 2
+    assert "new needs --protocol" in capsys.readouterr().err
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(f"davis2017\n\n{root}\n"))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert main(["new", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "mine/challenge_config.yaml").is_file()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_metric_has_a_meaning(protocol: str) -> None:
+    assert all(len(meaning(metric)) > 10 for metric in PROTOCOLS[protocol].metrics if metric not in BESIDE)
+
+
+def instances(path: Path, side: int) -> Path:
+    """A COCO truth of three images, with an instance of this size in each."""
+    box = [10, 10, side, side]
+    outline = [10, 10, 10 + side, 10, 10 + side, 10 + side, 10, 10 + side]
+    truth = {
+        "images": [{"id": number, "width": 400, "height": 400} for number in (1, 2, 3)],
+        "categories": [{"id": 1, "name": "swan"}],
+        "annotations": [
+            {"id": n, "image_id": n, "category_id": 1, "iscrowd": 0, "area": side * side, "bbox": box, "segmentation": [outline]}
+            for n in (1, 2, 3)
+        ],
+    }  # fmt: skip
+    path.write_text(json.dumps(truth))
+    return path
+
+
+def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path, capsys: Any) -> None:
+    packed = tmp_path / "truth.zip"
+    for name, side in (("near", 200), ("far", 20)):
+        source = instances(tmp_path / f"{name}.json", side)
+        words = ["pack", "--layout", "coco", "--root", str(source), "--out", str(packed), "--split", name]
+        assert main(words) == 0
+    folder = made(tmp_path / "mine", "coco", packed)
+    said = capsys.readouterr().err
+    assert "nothing to average for APs, APm, ARs, ARm in near: its leaderboard leaves them out" in said
+    assert "nothing to average for APm, APl, ARm, ARl in far: its leaderboard leaves them out" in said
+    config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
+    near, far = (board["schema"]["labels"] for board in config["leaderboard"])
+    assert "APl" in near
+    assert "APs" in far
+    assert {"APm"}.isdisjoint({*near, *far})
+    assert [row["leaderboard_id"] for row in config["challenge_phase_splits"]] == [1, 2]
+    assert main(["run", str(folder)]) == 0
+    assert "nothing to average" not in capsys.readouterr().out
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+
+
+def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20))
+    for name, old, new in (
+        ("evaluation_script/phases.py", '"APs",', '"APl", "APs",'),
+        ("challenge_config.yaml", '"APs", ', '"APl", "APs", '),
+        ("challenge_config.yaml", "metadata:", "metadata:\n        APl: {sort_ascending: False, description: large}"),
+    ):
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+    sentence = "val: val: nothing to average for APl on this truth, so that the leaderboard shows 0"
+    bundle = build(str(folder), str(tmp_path / "bundle.zip")).path
+    assert [f"{problem.where}: {problem.found}" for problem in try_samples(str(folder), bundle)] == [sentence]
+    capsys.readouterr()
+    assert main(["run", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert sentence in out
+    assert "pack --layout coco --root DATA --out annotations/NAME.zip" in out  # the next step of this challenge
+
+
+@pytest.mark.long
+def test_check_does_without_the_folder_for_what_it_remembers(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (folder / ".segjudge").write_text("a file in its place")
+    assert main(["check", str(folder)]) == 0
+
+
+def test_what_cannot_be_written_is_a_sentence(root: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (folder / "dist").write_text("a file in the place of the folder for what is built")
+    for platform in ("evalai", "codabench", "grand-challenge"):
+        capsys.readouterr()
+        assert main(["build", "--platform", platform, str(folder)]) == 3
+        assert f"{folder}/dist" in capsys.readouterr().err
+    assert main(["new", "--demo", str(folder / "dist/inside")]) == 2
+    assert "/dist: cannot be written" in capsys.readouterr().err
+
+
+def test_a_truth_with_nothing_to_score_is_refused(tmp_path: Path, capsys: Any) -> None:
+    truth = instances(tmp_path / "truth.json", 20)
+    content = json.loads(truth.read_text())
+    content["annotations"] = []
+    truth.write_text(json.dumps(content))
+    assert main(["new", str(tmp_path / "mine"), "--protocol", "coco", "--truth", str(truth)]) == 3
+    assert "gives coco nothing to score" in capsys.readouterr().err

@@ -1,0 +1,283 @@
+"""Ctrl-C, SIGTERM, a reader that goes away and a full disk, in the middle of a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.datasets.demo.davis_root import write
+from segjudge.datasets.demo.scenes import scene
+from segjudge.evaluation_script.families.sequences import engine as sequences
+from tests.builders import ANNOTATIONS, ROOT
+
+COMMAND = [sys.executable, "-P", "-m", "segjudge"]
+STOPS = (signal.SIGINT, signal.SIGTERM)
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some videos."""
+    root = tmp_path_factory.mktemp("davis") / "root"
+    write(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
+    return root
+
+
+def begun(*words: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
+    """A command as run.sh starts it in a terminal: Ctrl-C reaches its group, and waits until Python has started."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, words)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **{"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), **options},
+    )
+
+
+def pack(dataset: Path, out: Path) -> list[str | Path]:
+    return ["pack", "--layout", "davis2017", "--root", dataset, "--subset", "val", "--out", out]
+
+
+def zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def met(process: Any, look: Callable[[], Any]) -> bool:
+    """Whether a look found something before the command ended; without a pause, since the moment is short."""
+    while not zombie(process.pid):
+        if look():
+            return True
+    return False
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_writes_it_leaves_the_file_of_before(
+    number: int, times: int, dataset: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "truth.zip"
+    for _ in range(20):
+        out.write_bytes(b"of before")
+        process = begun(*pack(dataset, out))
+        landed = met(process, lambda: list(tmp_path.glob("*.partial")))
+        for _ in range(times):
+            os.killpg(process.pid, number)
+        output = process.communicate(timeout=60)[1]
+        assert os.listdir(tmp_path) == ["truth.zip"]
+        if landed and process.returncode:
+            assert output == "segjudge: stopped\n"
+            assert process.returncode == (130 if number == signal.SIGINT else -number)
+            assert out.read_bytes() == b"of before"
+            return
+    raise AssertionError("it was never met while it wrote")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["build", "check", "score", "pack"])
+def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Path, tmp_path: Path) -> None:
+    chosen = random.Random(command)
+    words: dict[str, list[str | Path]] = {
+        "build": ["build", "--out", tmp_path / "out.zip"],
+        "check": ["check"],
+        "score": ["score", STRONG, "--phase", "sequences-dev", "--json", tmp_path / "out.json"],
+        "pack": pack(dataset, tmp_path / "out.zip"),
+    }
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    for _ in range(8):
+        process = begun(*words[command])
+        time.sleep(chosen.uniform(0, 1.5))
+        os.killpg(process.pid, signal.SIGINT)
+        output = process.communicate(timeout=60)[1]
+        assert process.returncode in (0, 130), output
+        # What the command says of the files themselves is no word about its end.
+        of_files = ("warning: ", "note: ", "Protocol ")
+        last = [line for line in output.splitlines() if not line.startswith(of_files)]
+        assert last in ([], ["segjudge: stopped"]) or command == "score", output
+        assert output.count("segjudge: stopped") == (process.returncode == 130), output
+        assert "Traceback" not in output, output
+        assert not list(tmp_path.glob("*.partial"))
+        if (tmp_path / "out.zip").exists():
+            assert zipfile.ZipFile(tmp_path / "out.zip").testzip() is None
+        if (tmp_path / "out.json").exists():
+            json.loads((tmp_path / "out.json").read_text())
+
+
+def test_processes_that_score_beside_say_nothing() -> None:
+    found, truth = ROOT / "examples/instances-dev/wild.json", ROOT / "annotations/instances-dev.zip"
+    for _ in range(20):
+        process = begun("score", found, "--truth", truth, "--protocol", "coco", "--jobs", "3")
+        landed = met(process, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text)
+        os.killpg(process.pid, signal.SIGINT)
+        output = process.communicate(timeout=60)[1]
+        assert "Traceback" not in output
+        if landed and process.returncode:
+            assert process.returncode == 130
+            assert output.splitlines()[-1] == "segjudge: stopped"
+            return
+    raise AssertionError("it was never met while it scored")
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "import os, signal, time\nfrom segjudge.system.interrupts import *\n" + code],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.long
+def test_a_signal_that_a_finalizer_swallows_ends_the_command_all_the_same() -> None:
+    done = run("""
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+try:
+    with interruptible():
+        Finalized()
+        time.sleep(50)
+except Interrupted as error:
+    print(error.number)
+""")
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_what_fails_since_it_was_interrupted_is_no_defect() -> None:
+    done = run("""
+try:
+    with interruptible():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise ValueError
+except Interrupted as error:
+    print(error.number)
+""")
+    assert (done.stdout, done.stderr) == ("15\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_python_ends_changes_nothing(number: int) -> None:
+    done = run(f"""
+class Last:
+    def __del__(self, kill=os.kill, ours=os.getpid()):
+        kill(ours, {int(number)})
+leave_at_once()
+last = Last()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_alarm_that_comes_while_python_ends_changes_nothing() -> None:
+    done = run("""
+class Last:
+    def __del__(self):
+        ours(signal.SIGALRM)
+ours = signal.raise_signal
+leave_at_once()
+signal.signal(signal.SIGALRM, lambda *_: None)
+last = Last()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
+    # Whoever started the tests may ignore it, as `nohup` does.
+    done = run(f"signal.signal({int(number)}, signal.SIG_DFL)\nleave_at_once()\nsignal.raise_signal({int(number)})\n")
+    assert done.returncode == (130 if number == signal.SIGINT else -number)
+    assert done.stderr == "segjudge: stopped\n"
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_a_reader_that_goes_away_is_no_error(option: str, buffered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if buffered:
+        monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    for taken in (0, 1):
+        process = begun("score", option) if option == "--help" else begun(option)
+        for _ in range(taken):
+            process.stdout.readline()
+        process.stdout.close()
+        output = process.stderr.read()
+        process.stderr.close()
+        assert process.wait() == 0
+        assert output == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
+def test_an_output_that_takes_no_more_is_a_sentence() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.endswith("segjudge: the output: cannot be written (No space left on device)\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("words", [["--json", "scores.json"], ["--part", "1/1", "--out", "scores.json"]])
+def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
+    kind: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sequences, "count", lambda *_: os.kill(os.getpid(), kind))
+    monkeypatch.chdir(tmp_path)
+    given = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017", "--jobs", "2"]
+    assert main([*given, *words]) == 3
+    line = "segjudge: memory ran out, or the system ended a process (a process that scored was ended); try fewer --jobs"
+    assert capfd.readouterr().err.strip().splitlines()[-1] == line
+    assert not os.listdir(tmp_path)
+
+
+def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
+    prefix = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    out = tmp_path / "scores.json"
+    words = [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev", "--json", str(out)]
+    limited = subprocess.run(
+        words, env=prefix, cwd=ROOT, check=False, capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )  # fmt: skip
+    assert (limited.returncode, limited.stderr) == (3, f"segjudge: {out}: cannot be written (File too large)\n")
+    cached = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc") if "segjudge" in path.parts}
+    assert cached <= {"__init__"}, "Python would find a part of them"
+
+
+def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "truth.zip"
+    out.write_bytes(b"of before")
+    process = begun(*pack(dataset, out), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
+    output = process.communicate(timeout=60)[1]
+    assert process.returncode == 3
+    assert output == f"segjudge: {out}: cannot be written (File too large)\n"
+    assert out.read_bytes() == b"of before"
+    assert os.listdir(tmp_path) == ["truth.zip"]
+
+
+def test_what_is_written_to_a_device_or_through_a_link_stays_one(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to("real.json")
+    words = ["score", str(STRONG), "--phase", "sequences-dev", "--json"]
+    done = subprocess.run([*COMMAND, *words, "/dev/null"], capture_output=True, check=False, cwd=ROOT)
+    assert done.returncode == 0
+    assert not os.path.isfile("/dev/null")
+    subprocess.run([*COMMAND, *words, str(tmp_path / "link.json")], capture_output=True, check=True, cwd=ROOT)
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())

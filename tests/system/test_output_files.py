@@ -1,0 +1,280 @@
+"""What the commands write is there whole, or stays as it was."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segjudge
+from segjudge import cli
+from segjudge.cli import main
+from segjudge.commands.shared import check_files
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.system.files import OutputFile, OutputFolder, file_name
+from tests.builders import ANNOTATIONS, ROOT, STRONG, zipped
+from tests.commands.test_participants import SHARP, TRUTH
+
+BEFORE = "written before"
+
+
+def places(folder: Path) -> list[str]:
+    """A picture and its categories, as words for `convert`."""
+    (folder / "png").mkdir()
+    Image.fromarray(np.ones((8, 9, 3), np.uint8)).save(folder / "png/a.png")
+    (folder / "categories.json").write_text('{"categories": [{"id": 1, "name": "bed"}]}')
+    return ["convert", "places", str(folder / "png"), str(folder / "out.json"), "--categories",
+            str(folder / "categories.json")]  # fmt: skip
+
+
+def scoring(folder: Path) -> list[str]:
+    return ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "sav", "--csv", str(folder)]
+
+
+def instances(folder: Path) -> list[str]:
+    return ["score", SHARP, "--truth", TRUTH, "--protocol", "coco", "--csv", str(folder)]
+
+
+def drawing(folder: Path) -> list[str]:
+    return ["show", "--truth", TRUTH, "--out", str(folder)]
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (places, "out.json"),
+        (scoring, "global_results-dev.csv"),
+        (scoring, "per-sequence_results-dev.csv"),
+        (scoring, "results.csv"),
+        (instances, "per-category_results-dev.csv"),
+        (drawing, "index.html"),
+        (drawing, "images/1.png"),
+    ],
+    ids=["convert", "global", "per-sequence", "padded", "per-category", "page", "picture"],
+)
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    words: Any, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    command = words(tmp_path)
+    out = tmp_path / file
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(BEFORE)
+    replace = os.replace
+
+    def full(source: str, target: str) -> None:
+        if target == str(out):
+            raise OSError(errno.ENOSPC, "No space left on device", source)
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        assert main(command) != 0
+
+    assert f"{out}: cannot be written (No space left on device)" in capsys.readouterr().err
+    assert out.read_text() == BEFORE
+    assert not list(tmp_path.rglob("*.partial"))
+    assert main(command) == 0
+    assert out.read_bytes() != BEFORE.encode()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_defect(closed: str) -> None:
+    command = f"exec {sys.executable} -m segjudge benchmarks {closed}"
+    done = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ── where files may be written ──────────────────────────────────────────────
+
+
+def test_every_option_that_writes_is_checked_before_anything_is_done() -> None:
+    writing = {"out", "json", "csv", "plots", "report", "pages", "result", "results_yaml", "output_json"}
+    for name in {*cli.COMMANDS} - {"host"}:  # it writes a new folder alone
+        for platform in [cli.EVALAI, *(key for key, table in cli.PLATFORMS.items() if name in table)]:
+            for parser in parsers(cli._parser([name, "--platform", platform])):
+                for action in parser._actions:
+                    if action.dest in writing and action.nargs != 0:
+                        assert isinstance(action.type, type), (name, action.dest)
+                        assert issubclass(action.type, OutputFile), (name, action.dest)
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action.choices.values():
+                yield from parsers(choice)
+
+
+SCORE = ["score", "R.zip", "--truth", "T.zip", "--protocol", "davis2017"]
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        ([*SCORE, "--json", "T.zip"], "T.zip"),
+        ([*SCORE, "--report", "R.zip"], "R.zip"),
+        ([*SCORE, "--results-yaml", "./T.zip"], "./T.zip"),
+        ([*SCORE, "--part", "1/2", "--out", "T.zip"], "T.zip"),
+        ([*SCORE, "--json", "link"], "link"),
+        ([*SCORE, "--unseen", "unseen.txt", "--json", "unseen.txt"], "unseen.txt"),
+        (["score", "folder", "--truth", "T.zip", "--protocol", "davis2017", "--json", "folder/a.png"], "folder/a.png"),
+        (["score", "R.zip", "--phase", "sequences-dev", "--json", str(ANNOTATIONS)], str(ANNOTATIONS)),
+        (["merge", "R.zip", "T.zip", "--json", "T.zip"], "T.zip"),
+        (["report", "R.zip", "--truth", "T.zip", "--out", "T.zip"], "T.zip"),
+        (["report", "R.zip", "--out", "R.zip"], "R.zip"),
+        (["compare", "R.zip", "b=link", "--truth", "unseen.txt", "--json", "T.zip"], "T.zip"),
+        (["compare", "R.zip", "T.zip", "--truth", "unseen.txt", "--out", "unseen.txt"], "unseen.txt"),
+        (["rank", "unseen.txt", "--json", "unseen.txt"], "unseen.txt"),
+        (["pack", "--layout", "davis2017", "--root", "T.zip", "--out", "T.zip"], "T.zip"),
+        (["pack", "--layout", "davis2017", "--root", "folder", "--out", "folder/a.png"], "folder/a.png"),
+        (["compress", "R.zip", "--out", "R.zip"], "R.zip"),
+        (["convert", "places", "folder", "unseen.txt", "--categories", "unseen.txt"], "unseen.txt"),
+        (["convert", "--ann_dir", "folder", "--output_json", "folder/a.png"], "folder/a.png"),
+        (["build", str(ROOT), "--out", str(ROOT / "challenge_config.yaml")], str(ROOT / "challenge_config.yaml")),
+        (["arena", "--truth", "T.zip", "--result", "T.zip", "--", "agent"], "T.zip"),
+    ],
+)
+def test_no_output_is_written_over_an_input(
+    words: list[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    inputs(tmp_path, monkeypatch)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert main(words) == 2
+    assert "would be written over; name another file" in (error := capsys.readouterr().err)
+    assert error.startswith(f"segjudge: {path}: is ")
+    assert before == {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+
+def inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results and a truth in the current folder."""
+    (folder / "folder").mkdir()
+    for name, source in (("R.zip", STRONG), ("T.zip", ANNOTATIONS), ("folder/a.png", STRONG), ("unseen.txt", STRONG)):
+        (folder / name).write_bytes(source.read_bytes())
+    (folder / "link").symlink_to("T.zip")
+    monkeypatch.chdir(folder)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--json", "X", "--report", "X"],
+        ["--json", "X", "--results-yaml", "folder/../X"],
+        ["--csv", "D", "--json", "D/global_results-dev.csv"],
+        ["--csv", "D", "--report", "D/per-sequence_results-dev.csv"],
+    ],
+)
+def test_no_two_outputs_are_written_to_one_place(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    inputs(tmp_path, monkeypatch)
+    assert main([*SCORE, *words]) == 2
+    assert "is named for two outputs; name a file for each" in capsys.readouterr().err
+    assert not [file for file in tmp_path.rglob("*") if file.name == "X" or file.suffix == ".csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([*SCORE, "--csv", "R.zip"], "R.zip: cannot be written (Not a directory)"),
+        ([*SCORE, "--json", "folder"], "folder: cannot be written (Is a directory)"),
+        ([*SCORE, "--report", "none/x"], "none: cannot be written (No such file or directory)"),
+        (["compare", "R.zip", "a=R.zip", "--truth", "T.zip", "--out", "folder"], "folder: cannot be written (Is a dir"),
+        (["rank", "x.json", "--plots", "R.zip"], "R.zip: cannot be written (Not a directory)"),
+        (
+            ["pack", "--layout", "davis2017", "--root", "folder", "--out", "R.zip/x.zip"],
+            "R.zip: cannot be written (Not",
+        ),
+        (["build", str(ROOT), "--out", "R.zip/x.zip"], "R.zip: cannot be written (Not a directory)"),
+        (["show", "--truth", "T.zip", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
+        (["schema", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
+        (["demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
+        (["new", "R.zip/x", "--protocol", "davis2017", "--truth", "T.zip"], "R.zip: cannot be written (Not a dir"),
+        (["interactive", "demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
+        ([*SCORE, "--json", "/dev/full"], "/dev/full: cannot be written (No space left on device)"),
+        ([*SCORE, "--report", "/dev/full"], "/dev/full: cannot be written (No space left on device)"),
+        (["schema", "--out", "/dev/full"], "/dev/full: cannot be written (No space left on device)"),
+    ],
+)
+def test_what_cannot_be_written_ends_every_command_with_one_sentence_and_one_code(
+    words: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    inputs(tmp_path, monkeypatch)
+    assert main(words) == (3 if "No space" in reason else 2)
+    line = capsys.readouterr().err.strip().splitlines()[-1].removeprefix("segjudge: ").replace(f"{tmp_path}/", "")
+    assert line.startswith(reason)
+
+
+def test_saved_scores_that_cannot_be_written_are_said(tmp_path: Path) -> None:
+    scores = segjudge.score(STRONG, ANNOTATIONS)
+    for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "none/x", "No such file or directory")):
+        with pytest.raises(OSError, match=rf"{path}: cannot be written \({reason}\)"):
+            scores.save(path)
+
+
+@pytest.mark.parametrize("name", ["x/../../../ESCAPED", "/ESCAPED", "..", ".hidden", "a\nb", "%2F", "ü" * 300, "日本"])
+def test_a_name_from_a_file_makes_no_path(name: str, tmp_path: Path, capsys: Any) -> None:
+    (truth,) = sequence_truth.read(str(ANNOTATIONS)).splits.values()
+    folder = tmp_path / "deep/deeper/csv"
+    packed = tmp_path / "packed.zip"
+    sequence_truth.write(str(packed), {name: truth, name.replace("/", "%2F") + "%": truth})
+    words = ["score", str(STRONG), "--truth", str(packed), "--protocol", "vos-benchmark", "--csv", str(folder)]
+    before = set(tmp_path.rglob("*"))
+    assert main(words) == 0
+    written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert len(written) == 6
+    assert {path.parent for path in written} == {folder}
+    assert all(len(os.fsencode(path.name)) < 200 and not path.name.startswith(".") for path in written)
+    part, merged = tmp_path / "part", tmp_path / "merged"
+    assert main([*words[:-2], "--part", "1/1", "--out", str(part)]) == 0
+    assert main(["merge", str(part), "--csv", str(merged)]) == 0
+    assert {path.name for path in merged.iterdir()} == {path.name for path in written}
+
+
+def test_names_of_files_differ_where_names_do() -> None:
+    names = ["a/b", "a%2Fb", "a_b", "a-b", ".a", "a", "", "ü" * 100, "ü" * 101, "é", "e\u0301", "a b", "J&F-Mean"]
+    made = [file_name(name) for name in names]
+    assert len(set(made)) == len(names)
+    assert not [name for name in made if "/" in name or name.startswith(".")]
+    assert [file_name(name) for name in ("val", "J&F-Mean", "日本 1")] == ["val", "J&F-Mean", "日本 1"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "| true"])
+def test_scores_for_a_program_that_nobody_can_read_are_no_success(closed: str, tmp_path: Path) -> None:
+    words = f"{sys.executable} -m segjudge score {STRONG} --truth {ANNOTATIONS} --protocol davis2017 --json -"
+    command = f"({words}; echo $? > {tmp_path / 'code'}) {closed}"
+    done = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert (tmp_path / "code").read_text().strip() in "23"
+    assert "stdout" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_no_terminal_is_too_old(encoding: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for words in (["benchmarks"], ["score", STRONG, "--truth", ANNOTATIONS, "--protocol", "davis2017"], ["–"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "segjudge", *words], check=False, capture_output=True, env=environment, timeout=60
+        )
+        assert done.returncode == (2 if words == ["–"] else 0)
+        assert b"Traceback" not in done.stderr
+        text = done.stdout.decode(encoding)
+        assert "\\u" not in text, "the characters of our own words have plain forms"
+
+
+def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> None:
+    competition = tmp_path / "competition.zip"
+    competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
+    check_files(argparse.Namespace(path=str(competition), pages=OutputFolder(tmp_path / "pages")))
+    with pytest.raises(segjudge.UsageError, match="would be written over"):
+        check_files(argparse.Namespace(path=str(competition), out=OutputFile(competition)))
