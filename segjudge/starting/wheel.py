@@ -8,7 +8,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 from pathlib import Path
 
 from packaging.version import Version
@@ -54,10 +54,10 @@ def _package_files() -> Iterator[tuple[str, bytes]]:
 
 def _metadata() -> Iterator[tuple[str, bytes]]:
     remedy = "install it (pip install .), or name a wheel with --segjudge"
-    try:
-        installed = distribution(PROJECT)
-    except PackageNotFoundError:
-        raise UsageError(f"this Segjudge was not installed, so that what it needs is not known; {remedy}") from None
+    # Beside a checkout there may be what setuptools leaves, which is no installation.
+    installed = next((entry for entry in distributions(name=PROJECT) if entry.read_text("METADATA")), None)
+    if installed is None:
+        raise UsageError(f"this Segjudge was not installed, so that what it needs is not known; {remedy}")
     if Version(installed.version) != Version(VERSION):
         found = f"what is installed as Segjudge {installed.version} is {VERSION} by now"
         raise UsageError(f"{found}; {remedy}")
