@@ -7,13 +7,15 @@ what both need.  The engine is imported when it is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
 from ..files.problems import HostError
-from .base.accumulator import Accumulator
-from .base.engine import Engine
 from .base.family import Family, TrackProtocol
-from .base.reports import Report
+
+if TYPE_CHECKING:
+    from .base.accumulator import Accumulator
+    from .base.engine import Engine
+    from .base.reports import Report
 
 __all__ = ["FAMILIES", "PROTOCOLS", "engine_of", "report_of"]
 

@@ -3,7 +3,7 @@
 Here is what is wrong with a file, in sentences for the participant (`problems`), and the packed annotation file.
 """
 
-from .limits import INSTANCE_LIMITS, ArchiveLimits
+from .limits import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from .problems import HostError, SubmissionError
 
-__all__ = ["INSTANCE_LIMITS", "ArchiveLimits", "HostError", "SubmissionError"]
+__all__ = ["INSTANCE_LIMITS", "UNIT_LIMITS", "ArchiveLimits", "HostError", "SubmissionError"]

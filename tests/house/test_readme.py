@@ -38,7 +38,7 @@ SHOWN = re.compile(
     r"^\s*(?:\$ )?(?:\./run\.sh|segjudge) ([a-z].*)$|`(?:\./run\.sh|segjudge) ([a-z][^`]*)`", re.MULTILINE
 )
 #: What `run.sh` does itself, and the name of a format.
-NO_COMMANDS = ("test", "site", "part")
+NO_COMMANDS = ("test", "format", "site", "part")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -246,4 +246,4 @@ def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
     }
 
     # `compress` reads results by themselves, without a truth.
-    assert readers == {"datasets/opening.py", "compression.py"}
+    assert readers == {"datasets/opening.py", "datasets/compression.py"}

@@ -109,7 +109,7 @@ def test_a_script_in_a_folder_of_its_zip_is_an_error(tmp_path: Path) -> None:
     (folder / "evaluation_script").rename(folder / "inner")
     guests.written(folder, {"evaluation_script/evaluation_script/__init__.py": "from .main import evaluate\n"})
     (problem,) = errors_of(folder)
-    assert "is not a flat package with __init__.py" in problem
+    assert "has no __init__.py at its top" in problem
 
 
 def test_a_remote_bundle_with_annotations_is_warned_of_and_accepted(tmp_path: Path) -> None:
