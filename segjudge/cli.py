@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
 from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError, only
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError, nearest
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import without_secrets
@@ -160,7 +160,9 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [*map(str, action.choices)]
-            raise argparse.ArgumentError(action, f"there is no {value!r}{only(value, known)}")
+            near, names = nearest(value, known), ", ".join(known)
+            hint = f"; did you mean {near}? There are {names}" if near else f", only {names}"
+            raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, without_secrets(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))

@@ -46,7 +46,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "remote_challenge_evaluation/Dockerfile", "remote_challenge_evaluation/compose.yaml",
         "remote_challenge_evaluation/segjudge-worker.service",
         "code_upload_challenge_evaluation/environment/service.py", "platforms/evalai/bundle/worker-3.9.txt",
-        "codabench/page-wheels.txt", "report/published.json",
+        "platforms/codabench/page-wheels.txt", "report/published.json",
         "server/pages/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
         "starting/logo.png", "starting/CHANGELOG.md", "starting/files/challenge_config.yaml.jinja",
     ):  # fmt: skip
