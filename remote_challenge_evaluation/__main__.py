@@ -11,7 +11,7 @@ import os
 import sys
 
 from segjudge.commands.worker import file_of, worker_options
-from segjudge.platforms.evalai.http_exchange import StoppedError
+from segjudge.platforms.evalai.client import StoppedError
 
 from .services import TokenRefusedError
 from .settings import SettingsError, check_no_forgotten_journal, read_settings

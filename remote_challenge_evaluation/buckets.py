@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, awaited, within
+from segjudge.platforms.evalai.client import StoppedError, Watch, call_watched, with_deadline
 
 from .journal import JobReport
 from .operator_log import Log
@@ -40,7 +40,9 @@ def keep_report(address: str, submission: int, report: JobReport, log: Log) -> N
     body = json.dumps(report, indent=1, default=str).encode()
     fields = {"Bucket": bucket, "Key": os.path.join(prefix, f"submission_{submission}.json"), "Body": body}
     try:
-        awaited(lambda: aws_client("s3").put_object(**fields, ContentType="application/json"), within(AWS_SECONDS))
+        call_watched(
+            lambda: aws_client("s3").put_object(**fields, ContentType="application/json"), with_deadline(AWS_SECONDS)
+        )
     except Exception as error:  # noqa: BLE001 - the result is reported; this copy of it is optional
         log("not kept", submission=submission, where=address, why=str(error)[:300])
 
@@ -50,7 +52,7 @@ def annotations_from(address: str, folder: str, names: list[str], owner: str, wa
     if not address.startswith("s3://"):
         return os.path.abspath(address)
     try:
-        return awaited(lambda: _fetch(address, folder, names, owner), watch)
+        return call_watched(lambda: _fetch(address, folder, names, owner), watch)
     except StoppedError:
         raise
     except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from segjudge.platforms.evalai.http_exchange import Watch, WireError, blocks_of, exchange, within
+from segjudge.platforms.evalai.client import Watch, WireError, exchange, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.
@@ -88,7 +88,7 @@ def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
         with _opened(session, url, {"Range": f"bytes=0-{size - 1}"}, 200, 206) as response:
             return _first_bytes(response, size)
 
-    return exchange(work, within(_START_SECONDS, watch))
+    return exchange(work, with_deadline(_START_SECONDS, watch))
 
 
 class _File:
@@ -123,7 +123,7 @@ class _File:
             exchange(lambda session: self._continue(session, url), check)
         if not self._is_complete:
             raise WireError(f"it broke off after {self._received:,} bytes")
-        size, start = exchange(lambda session: _size_and_start(session, url), within(_START_SECONDS, check))
+        size, start = exchange(lambda session: _size_and_start(session, url), with_deadline(_START_SECONDS, check))
         received, own_start = self._received, self._start()
         if size not in (None, received) or not own_start.startswith(start):
             self._forget()
@@ -179,7 +179,7 @@ class _File:
         # Else what came before it broke off would be thrown away; whether all came is checked below.
         response.raw.enforce_content_length = False
         with _writing(self._path, self._received) as write:
-            for block in blocks_of(response, _BLOCK, decode=False):
+            for block in read_blocks(response, _BLOCK, decode=False):
                 write(block)
                 self._received += len(block)
                 if self._received > self._limit:
@@ -235,7 +235,7 @@ def _size_and_start(session: requests.Session, url: str) -> tuple[int | None, by
 
 def _first_bytes(response: requests.Response, size: int) -> bytes:
     data = b""
-    for block in blocks_of(response, size, decode=False):
+    for block in read_blocks(response, size, decode=False):
         data += block
         if len(data) >= size:
             break

@@ -12,7 +12,7 @@ from typing import Any
 from segjudge.evaluation_script import evaluate as score
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.main import phase_named
-from segjudge.platforms.evalai.result_shapes import for_rest
+from segjudge.platforms.evalai.rows import for_rest
 
 
 def evaluate(

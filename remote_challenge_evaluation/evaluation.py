@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO, cast
 
-from segjudge.platforms.evalai.http_exchange import StoppedError, Watch
+from segjudge.platforms.evalai.client import StoppedError, Watch
 from segjudge.system.processes import IMPORT_ROOT, Child, ExitCode, Streams, Tail, clean_environment
 
 from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringRequest

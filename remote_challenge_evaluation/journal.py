@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
-from segjudge.platforms.evalai.result_shapes import SplitAccuracies
+from segjudge.platforms.evalai.rows import SplitAccuracies
 
 from .journal_file import JournalFile
 from .owners import Owners

@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import suppress
 
-from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, WireError, exchange, within
+from segjudge.platforms.evalai.client import StoppedError, Watch, WireError, exchange, with_deadline
 from segjudge.system.files import without_secrets
 
 #: The most characters of one fact.
@@ -57,7 +57,7 @@ def send_to_webhook(address: str, text: str, log: Log, watch: Watch) -> None:
     try:
         exchange(
             lambda session: session.post(address, json={"text": text}, timeout=_WEBHOOK_SECONDS, stream=True),
-            within(_WEBHOOK_SECONDS, watch),
+            with_deadline(_WEBHOOK_SECONDS, watch),
         )
     except (WireError, StoppedError) as error:
         log("webhook away", why=str(error))

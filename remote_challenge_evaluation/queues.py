@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
-from segjudge.platforms.evalai.client import ApiError
-from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, awaited, within
-from segjudge.platforms.evalai.jobs import Jobs, QueueMessage
+from segjudge.platforms.evalai.client import (
+    ApiError,
+    Jobs,
+    QueueMessage,
+    StoppedError,
+    Watch,
+    call_watched,
+    with_deadline,
+)
 
 from .buckets import AWS_SECONDS, aws_client
 from .journal import Journal
@@ -70,7 +76,7 @@ class OwnQueue:
     def receive(self) -> QueueMessage | None:
         limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
         try:
-            answer = awaited(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
+            answer = call_watched(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
             (found,) = answer.get("Messages") or [None]
             return _message(found) if found else None
         except StoppedError:
@@ -106,7 +112,7 @@ class OwnQueue:
     def acknowledge_end(self, message: QueueMessage) -> None:
         fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
         try:
-            awaited(lambda: self._sqs.delete_message(**fields), within(AWS_SECONDS))
+            call_watched(lambda: self._sqs.delete_message(**fields), with_deadline(AWS_SECONDS))
         except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
             self._log("message stays", why=str(error)[:200])
 

@@ -7,8 +7,7 @@ import secrets
 import time
 
 from segjudge.platforms.evalai.client import ApiError, with_retries
-from segjudge.platforms.evalai.jobs import CANCELLED, SETTLED
-from segjudge.platforms.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.rows import CANCELLED, SETTLED, SubmissionRow
 
 from .buckets import keep_report
 from .journal import BEGUN, SCORED, Job, JobReport

@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segjudge.platforms.evalai.http_exchange import WireError
-from segjudge.platforms.evalai.jobs import PLACEHOLDER, RUNNING
-from segjudge.platforms.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
+from segjudge.platforms.evalai.client import WireError
+from segjudge.platforms.evalai.rows import PLACEHOLDER, RUNNING, PhaseRow, ShapeError, SubmissionRow, check_accuracies
 
 from .download import GoneError, TooLargeError, download, head
 from .evaluation import ScoringOutcome, run_scorer
@@ -144,7 +143,7 @@ class SubmissionScoring:
         try:
             if outcome.incident:
                 raise ShapeError(outcome.incident)
-            accuracies = accepted_accuracies(outcome.accuracies, phase["labels"])
+            accuracies = check_accuracies(outcome.accuracies, phase["labels"])
         except ShapeError as error:
             self._reporting.fault(job, str(error))
             return

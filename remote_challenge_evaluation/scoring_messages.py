@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from segjudge.platforms.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.rows import SubmissionRow
 
 
 class ScorerChoice(TypedDict):

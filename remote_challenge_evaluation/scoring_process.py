@@ -104,7 +104,7 @@ def _facts(phase: Phase, path: str) -> str:
 def _score(request: ScoringRequest) -> ScoringAnswer:
     from segjudge.evaluation_script.files.problems import HostError, SubmissionError
     from segjudge.evaluation_script.main import evaluate_phase
-    from segjudge.platforms.evalai.result_shapes import for_rest
+    from segjudge.platforms.evalai.rows import for_rest
 
     phase = next(phase for phase in _phases_of(request["bundle"]) if phase.codename == request["codename"])
     phase = replace(

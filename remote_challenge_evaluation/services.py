@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from segjudge.platforms.evalai.client import ApiError
-from segjudge.platforms.evalai.jobs import Jobs
+from segjudge.platforms.evalai.client import ApiError, Jobs
 
 from .journal import Journal
 from .operator_log import Log

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from segjudge.platforms.evalai.client import ApiError
-from segjudge.platforms.evalai.jobs import Jobs
-from segjudge.platforms.evalai.result_shapes import ChallengeRow, labels_of, number_of
+from segjudge.platforms.evalai.client import ApiError, Jobs
+from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
 
 from .scoring_messages import ScoredPhase
 from .settings import WorkerSettings
@@ -45,7 +44,7 @@ def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Scor
             lines.append(f"phase {number}: {name}, {path or 'its own truth'}, {', '.join(labels)}")
         else:
             problems.append(f"{path or settings.annotations}: there is no annotation file for {name}; set ANNOTATIONS")
-        phase_splits = [split for split in splits if number_of(split.get("challenge_phase")) == number]
+        phase_splits = [split for split in splits if parse_key(split.get("challenge_phase")) == number]
         problems += _label_problems(name, phase_splits, labels, table)
     if problems:
         raise StartError("\n".join(problems))
@@ -61,7 +60,7 @@ def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[st
     """Return the splits and labels of a phase that the server does not have as we do."""
     if len(splits) != len(scored):
         return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
-    boards = [labels for labels in map(labels_of, splits) if labels is not None]
+    boards = [labels for labels in map(board_labels, splits) if labels is not None]
     if len(boards) != len(splits):
         return []  # a server that does not send them
     problems = []

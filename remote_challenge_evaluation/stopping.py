@@ -8,7 +8,7 @@ import signal
 import time
 from contextlib import suppress
 
-from segjudge.platforms.evalai.http_exchange import StoppedError
+from segjudge.platforms.evalai.client import StoppedError
 
 #: Signals that ask for the end, unless they are ignored, as a hangup is under nohup.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from segjudge.platforms.evalai.jobs import RUNNING, WAITING
-from segjudge.platforms.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.rows import RUNNING, WAITING, SubmissionRow
 
 from .journal import DONE
 from .services import WorkerServices

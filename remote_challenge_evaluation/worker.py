@@ -12,10 +12,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from segjudge.platforms.evalai.client import ApiError
-from segjudge.platforms.evalai.http_exchange import StoppedError, WireError
-from segjudge.platforms.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
-from segjudge.platforms.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.client import ApiError, QueueMessage, StoppedError, WireError
+from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, SubmissionRow
 
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, SCORED, Job, JobGoneError

@@ -10,9 +10,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 
-from segjudge.platforms.evalai.client import ApiError, Client, growing_pauses
-from segjudge.platforms.evalai.http_exchange import StoppedError
-from segjudge.platforms.evalai.jobs import Jobs
+from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedError, growing_pauses
 
 from . import health
 from .buckets import annotations_from

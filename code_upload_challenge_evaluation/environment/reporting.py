@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, waits
-from segjudge.platforms.evalai.jobs import FINISHED, Jobs
-from segjudge.platforms.evalai.result_shapes import for_rest
+from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, Jobs, waits
+from segjudge.platforms.evalai.rows import FINISHED, for_rest
 from segjudge.system.files import replace
 
 from .service import EvaluationOutcome

@@ -20,7 +20,7 @@ from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
 from segjudge.platforms.evalai.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter, worker_interpreter
 from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
-from segjudge.platforms.evalai.result_shapes import is_descending
+from segjudge.platforms.evalai.rows import is_descending
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, OutputFile, written
 

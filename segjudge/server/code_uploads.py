@@ -15,7 +15,7 @@ from segjudge.code_upload.addresses import PORT
 from segjudge.code_upload.host_environment import HostEnvironment, host_duel
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.jobs import CANCELLED, FAILED, FINISHED
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background

@@ -11,8 +11,7 @@ import numpy as np
 
 from segjudge.analysis.rankings import Sums, differences, means
 from segjudge.analysis.ranks import Floats
-from segjudge.platforms.evalai.jobs import FINISHED
-from segjudge.platforms.evalai.result_shapes import is_descending
+from segjudge.platforms.evalai.rows import FINISHED, is_descending
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, Submission
 from .store import BoardEntry, Store

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement
 
-from segjudge.platforms.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .models import Challenge, ChallengePhase, LeaderboardData, Submission
 from .queue import MessageQueues, ReceivedMessage

@@ -25,7 +25,7 @@ from segjudge.platforms.evalai.hosted_worker.process import (
 )
 from segjudge.platforms.evalai.hosted_worker.requirements import with_requirements
 from segjudge.platforms.evalai.hosted_worker.worker import SECONDS
-from segjudge.platforms.evalai.jobs import FAILED
+from segjudge.platforms.evalai.rows import FAILED
 from segjudge.system.files import remove_folder
 from segjudge.system.sandbox import SCORER_PROCESSES
 

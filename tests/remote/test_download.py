@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai.http_exchange import StoppedError, exchange
+from segjudge.platforms.evalai.client import StoppedError, exchange
 from segjudge.remote_challenge_evaluation import download as downloads
 from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
 from tests.builders import ROOT

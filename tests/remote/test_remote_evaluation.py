@@ -14,7 +14,7 @@ import pytest
 
 from segjudge.evaluation_script import evaluate as hosted
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.platforms.evalai.result_shapes import ShapeError, accepted_accuracies, for_rest
+from segjudge.platforms.evalai.rows import ShapeError, check_accuracies, for_rest
 from segjudge.remote_challenge_evaluation.evaluate import evaluate
 from tests.builders import ROOT
 
@@ -25,7 +25,7 @@ TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 RUN = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from segjudge.platforms.evalai.http_exchange import StoppedError
+from segjudge.platforms.evalai.client import StoppedError
 from segjudge.evaluation_script.runner.supervisor import descendants
 from segjudge.remote_challenge_evaluation import evaluation
 evaluation.forbid_inspection()
@@ -218,13 +218,13 @@ LABELS = {"dev": ["J", "F"]}
 )
 def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
-        accepted_accuracies(result, LABELS)
+        check_accuracies(result, LABELS)
 
 
 def test_both_shapes_say_the_same() -> None:
     result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}])
     assert [entry["split"] for entry in result] == ["dev", "test"]
-    assert accepted_accuracies(result[:1], LABELS) == result[:1]
+    assert check_accuracies(result[:1], LABELS) == result[:1]
 
 
 def test_participants_are_not_shown_hidden_splits() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from segjudge.platforms.evalai.bundle.agreement import is_public
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.result_shapes import is_descending
+from segjudge.platforms.evalai.rows import is_descending
 
 #: The shortest pause between two phases.
 GAP = datetime.timedelta(seconds=1)

@@ -15,8 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.client import ApiError, Client, is_plain_token, is_safe_for_token
-from segjudge.platforms.evalai.http_exchange import WireError, blocks_of, exchange, within
+from segjudge.platforms.evalai.client import (
+    ApiError,
+    Client,
+    WireError,
+    exchange,
+    is_plain_token,
+    is_safe_for_token,
+    read_blocks,
+    with_deadline,
+)
 from segjudge.platforms.evalai.settings import account_values
 from segjudge.system import files
 
@@ -163,11 +171,11 @@ class CompetitionPush:
                 headers = {"Content-Type": "application/zip"}
                 options = {"timeout": (10, _UPLOAD), "allow_redirects": False, "stream": True}
                 with session.put(url, data=file, headers=headers, **options) as answer:
-                    text = next(blocks_of(answer), b"").decode("utf-8", "replace")
+                    text = next(read_blocks(answer), b"").decode("utf-8", "replace")
             return answer.status_code, text[:300]
 
         try:
-            status, text = exchange(send, within(_UPLOAD))
+            status, text = exchange(send, with_deadline(_UPLOAD))
         except WireError as error:
             raise HostError(f"the upload broke off ({error}); nothing was created. Push again") from None
         if not 200 <= status < 300:

@@ -1,26 +1,52 @@
-"""Calls of EvalAI's REST API, with a time limit each, the meaning of its refusals, and when to call again."""
+"""Calls of EvalAI's REST API, with a time limit each, the meaning of its refusals, and when to call again.
+
+A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
+blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
+sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
+"""
 
 from __future__ import annotations
 
 import email.utils
+import errno
+import http.client
 import itertools
 import json
 import random
+import socket
 import statistics
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
+from requests.adapters import HTTPAdapter
 
 from segjudge.system.files import without_secrets
 
 from . import routes
-from .http_exchange import StoppedError, WireError, blocks_of, exchange, within
+from .rows import (
+    ChallengeRow,
+    PhaseRow,
+    SplitAccuracies,
+    SubmissionRow,
+    parse_challenge,
+    parse_key,
+    parse_phase,
+    parse_submission,
+)
+
+Result = TypeVar("Result")
+Parsed = TypeVar("Parsed")
+#: Called while something is waited for; raises to end the wait.
+Watch = Callable[[], None]
 
 #: Seconds to connect, and between two bytes of an answer.
 TIMEOUT = (10.0, 60.0)
@@ -39,7 +65,19 @@ _LONGEST_WAIT = 120.0
 _CLOCKS = 5
 #: Seconds of the first and of the longest pause between tries.
 FIRST, LONGEST = 0.5, 30.0
-Result = TypeVar("Result")
+#: The most characters of a receipt handle; SQS gives at most 1,024.
+_HANDLE_LENGTH = 4096
+#: Seconds between two calls of a watch.
+_WATCH_PAUSE = 0.1
+#: What is raised about an address, a name, a connection, a certificate, a header or a body; a ValueError or a
+#: TypeError is a defect of ours.
+_NETWORK = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    MemoryError,
+)
 
 
 class CallOptions(TypedDict, total=False):
@@ -113,7 +151,7 @@ class Client:
         self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
         timeout = options.setdefault("timeout", TIMEOUT)
-        watch = within(sum(timeout) + _ANSWER_SECONDS, lambda: self._watch(urgent))
+        watch = with_deadline(sum(timeout) + _ANSWER_SECONDS, lambda: self._watch(urgent))
         try:
             answer = exchange(lambda session: self._request(session, method, url, options), watch)
         except WireError as error:
@@ -165,18 +203,18 @@ class Client:
         with suppress(TypeError, ValueError, OverflowError, IndexError):
             self._clock_offsets.append(email.utils.parsedate_to_datetime(date).timestamp() - time.time())
 
-    def all_of(self, route: str, values: Mapping[str, int | str] | None = None) -> list[dict[str, Any]]:
+    def fetch_rows(self, route: str, values: Mapping[str, int | str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of every page of a list."""
-        found: list[dict[str, Any]] = []
+        all_rows: list[dict[str, Any]] = []
         for page in range(1, _PAGES):
             answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
                 raise ApiError(0, f"{self.host} answers with something other than a list")
-            found += [row for row in rows if isinstance(row, dict)]
+            all_rows += [row for row in rows if isinstance(row, dict)]
             if not (isinstance(answer, dict) and answer.get("next") and rows):
                 break
-        return found
+        return all_rows
 
 
 @dataclass(frozen=True)
@@ -189,7 +227,7 @@ class _Answer:
 def _read(answer: requests.Response) -> bytes:
     """Return the body, within limits that a server of EvalAI's never meets."""
     body = bytearray()
-    for block in blocks_of(answer):
+    for block in read_blocks(answer):
         body += block
         if answer.status_code >= 300 and len(body) > _REFUSAL_BYTES:
             break
@@ -252,10 +290,253 @@ def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], t
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
     """
-    for wait in waits(tries):
+    for pause in waits(tries):
         try:
             return call()
         except ApiError as error:
-            if not error.transient or sleep(max(wait, error.wait or 0.0)) is True:
+            if not error.transient or sleep(max(pause, error.wait or 0.0)) is True:
                 raise
     return call()
+
+
+@dataclass(frozen=True)
+class QueueMessage:
+    """A message of the queue."""
+
+    body: object
+    handle: str
+
+    @property
+    def submission(self) -> int:
+        """The number of the submission; 0 if the message names none."""
+        return parse_key(self.body.get("submission_pk")) if isinstance(self.body, dict) else 0
+
+
+class Jobs:
+    """The queue and the submissions of one challenge."""
+
+    def __init__(self, client: Client, challenge: int, queue: str, sleep: Callable[[float], object]) -> None:
+        self._client, self._challenge, self._queue, self._sleep = client, challenge, queue, sleep
+
+    def receive(self) -> QueueMessage | None:
+        """Return a message, or None if the queue is empty; asked once, since the next poll comes anyway."""
+        answer = self._client.call("GET", routes.QUEUE, {"queue": self._queue}, urgent=False)
+        if not isinstance(answer, dict) or "receipt_handle" not in answer or "body" not in answer:
+            raise ApiError(0, "the server answers with something that is not a message")
+        handle = answer["receipt_handle"]
+        if not handle:
+            return None
+        if not isinstance(handle, str) or len(handle) > _HANDLE_LENGTH:
+            raise ApiError(0, "the server answers with a message that has no receipt handle")
+        return QueueMessage(answer["body"], handle)
+
+    def delete(self, message: QueueMessage) -> None:
+        """Delete a message; one that stays comes back, and is recognised."""
+        data = {"receipt_handle": message.handle}
+        self._repeat("POST", routes.QUEUE_DELETE, {"queue": self._queue}, lambda answer: answer, data=data)
+
+    def submission(self, number: int) -> SubmissionRow:
+        """Return one submission."""
+        return self._repeat(
+            "GET", routes.SUBMISSION, {"submission": number}, lambda answer: parse_submission(answer, number)
+        )
+
+    def begin(self, number: int, name: str) -> None:
+        """Report that a submission is running, as a job of this name."""
+        data = {"submission": number, "submission_status": "RUNNING", "job_name": name}
+        route = ("PATCH", routes.UPDATE_SUBMISSION, {"challenge": self._challenge})
+        self._repeat(*route, lambda answer: parse_submission(answer, number), data=data)
+
+    def finish(self, number: int, phase: int, result: list[SplitAccuracies], **texts: str) -> None:
+        """Report a result; raise `ApiError` 400 if the server does not take it, and then nothing has changed."""
+        body = {"submission_status": "FINISHED", "result": json.dumps(result, allow_nan=False), **texts}
+        self._put(number, phase, body)
+
+    def fail(self, number: int, phase: int, **texts: str) -> None:
+        """Report that a submission failed, and why."""
+        self._put(number, phase, {"submission_status": "FAILED", **texts})
+
+    def _put(self, number: int, phase: int, fields: dict[str, str]) -> None:
+        # Called once: whether the report arrived is looked up before the next attempt.
+        body = {"submission": number, "challenge_phase": phase, **fields}
+        answer = self._client.call("PUT", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, json=body)
+        if not isinstance(answer, dict) or "success" not in answer:
+            raise ApiError(0, "the server does not say whether it took the result")
+
+    def all_submissions(self) -> list[SubmissionRow]:
+        """Return every submission of the challenge, since the server's own filter by status is not reliable."""
+        return self._list(routes.SUBMISSIONS_OF_CHALLENGE, parse_submission)
+
+    def phases(self) -> list[PhaseRow]:
+        """Return the challenge's phases, as hosts see them."""
+        return self._list(routes.PHASES_OF_HOST, parse_phase)
+
+    def splits(self) -> list[dict[str, object]]:
+        """Return the challenge's phase splits."""
+        return self._list(routes.PHASE_SPLITS, lambda row: row if isinstance(row, dict) else None)
+
+    def challenge(self) -> ChallengeRow:
+        """Return the challenge of the queue."""
+        return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
+
+    def _list(self, route: str, parse_row: Callable[[object], Parsed | None]) -> list[Parsed]:
+        """Return the rows that can be parsed; a list of which none can is not an answer."""
+
+        def parse(answer: object) -> list[Parsed] | None:
+            if not isinstance(answer, list):
+                return None
+            rows = [row for row in map(parse_row, answer) if row is not None]
+            return rows if rows or not answer else None
+
+        return self._repeat("GET", route, {"challenge": self._challenge}, parse)
+
+    def _repeat(
+        self,
+        method: str,
+        route: str,
+        values: Mapping[str, int | str],
+        parse: Callable[[object], Parsed | None],
+        **options: Unpack[CallOptions],
+    ) -> Parsed:
+        """Call until there is an answer that can be parsed, a few times."""
+
+        def call() -> Parsed:
+            parsed = parse(self._client.call(method, route, values, **options))
+            if parsed is None:
+                raise ApiError(0, f"the server answers {method} {routes.path(route, **values)} with something else")
+            return parsed
+
+        return with_retries(call, self._sleep)
+
+
+class WireError(Exception):
+    """Raised when the network fails, or a server does not speak HTTP as it should; the text says how."""
+
+
+class StoppedError(Exception):
+    """Raised when the process was asked to stop before something came to its end."""
+
+
+def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result:
+    """Return what `work` returns; raise WireError for everything that a network or a server can do to it."""
+    connections = _Connections()
+    try:
+        return call_watched(lambda: work(connections.session), watch)
+    except _NETWORK as error:
+        raise WireError(_reason(error)) from None
+    finally:
+        connections.shut()
+
+
+def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: bool = True) -> Iterator[bytes]:
+    """Yield the body of a response, in blocks of so many bytes at the most."""
+    blocks = response.raw.stream(size, decode_content=decode)
+    while True:
+        try:
+            block = next(blocks, None)
+        except ValueError as error:  # what urllib3 makes of a chunk whose length is negative
+            raise WireError(str(error)) from None
+        if block is None:
+            return
+        yield block
+
+
+def call_watched(work: Callable[[], Result], watch: Watch) -> Result:
+    """Return what `work` returns, which blocks, in a thread; when the watch raises, the thread is left behind."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, str(error)) from None
+    while not wait([future], _WATCH_PAUSE).done:
+        watch()
+    return future.result()
+
+
+def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
+    """Return a watch that also ends the exchange after so many seconds."""
+    deadline = time.monotonic() + seconds
+
+    def check() -> None:
+        watch()
+        if time.monotonic() > deadline:
+            raise WireError(f"no whole answer within {seconds:g} s")
+
+    return check
+
+
+class _Connections:
+    """A session whose connections can be shut from another thread."""
+
+    def __init__(self) -> None:
+        self._lock, self._is_shut = threading.Lock(), False
+        self._handles: list[socket.socket] = []
+        self.session = _Session()
+        adapter = _Adapter(self._note)
+        for scheme in ("http://", "https://"):
+            self.session.mount(scheme, adapter)
+
+    def _note(self, connected: socket.socket) -> None:
+        # A second handle of the same connection: TLS takes the first one apart.
+        handle = connected.dup()
+        with self._lock:
+            self._handles.append(handle)
+            is_shut = self._is_shut
+        if is_shut:
+            self.shut()
+
+    def shut(self) -> None:
+        """End every connection, even while a thread reads from one."""
+        with self._lock:
+            self._is_shut = True
+            handles, self._handles = self._handles, []
+        for handle in handles:
+            with suppress(OSError):
+                handle.shutdown(socket.SHUT_RDWR)
+            handle.close()
+        self.session.close()
+
+
+class _Session(requests.Session):
+    """A session that leaves redirects to its caller, and does not read their addresses, which may be anything."""
+
+    def get_redirect_target(self, _response: requests.Response) -> None:
+        """Return no address."""
+
+
+class _Adapter(HTTPAdapter):
+    """Calls `note` with the socket of each connection, as soon as it has one."""
+
+    def __init__(self, note: Callable[[socket.socket], None]) -> None:
+        self._note = note
+        super().__init__(max_retries=0)
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        note = self._note
+
+        class Connection(pool.ConnectionCls):  # type: ignore[misc]
+            def _new_conn(self) -> socket.socket:
+                connected: socket.socket = super()._new_conn()
+                note(connected)
+                return connected
+
+        pool.ConnectionCls = Connection
+        return pool
+
+
+def _reason(error: BaseException) -> str:
+    """Return the text of the innermost cause, which alone is informative."""
+    for _ in range(10):
+        cause = getattr(error, "reason", None) or error.__context__
+        if not isinstance(cause, BaseException):
+            break
+        error = cause
+    return str(error).rpartition(": ")[2][:300] or type(error).__name__

@@ -4,8 +4,7 @@ import json
 import time
 
 from segjudge.platforms.evalai.bundle.field_values import FALSE, TRUE
-from segjudge.platforms.evalai.jobs import CANCELLED, FAILED
-from segjudge.platforms.evalai.result_shapes import is_number
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, User
 from segjudge.server.refusal import NOT_AUTHORIZED, JsonObject, Refusal

@@ -3,7 +3,7 @@
 import json
 
 from segjudge.evaluation_script.scoring.phase import DETAILS
-from segjudge.platforms.evalai.jobs import FINISHED
+from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.hidden_splits import file_for_participants, has_our_scorers
 from segjudge.server.models import Challenge, ChallengePhase, Submission, Team, User
 from segjudge.server.refusal import Refusal

@@ -5,7 +5,7 @@ import re
 import time
 from typing import IO
 
-from segjudge.platforms.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING
 from segjudge.server.models import HOST_ONLY, Challenge, ChallengePhase, ChallengePhaseSplit, Submission, User
 from segjudge.server.refusal import NOT_AUTHORIZED, JsonObject, Refusal
 from segjudge.server.store import Store

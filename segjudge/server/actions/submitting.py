@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import IO, NamedTuple
 
 from segjudge.platforms.evalai.bundle.field_values import TRUE
-from segjudge.platforms.evalai.jobs import CANCELLED, FAILED
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED
 from segjudge.server.accounts import PARTICIPANT, Accounts
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import Challenge, ChallengePhase, Participation, Submission, Team, User

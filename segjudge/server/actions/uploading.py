@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segjudge.platforms.evalai.jobs import PLACEHOLDER
+from segjudge.platforms.evalai.rows import PLACEHOLDER
 from segjudge.server.models import Challenge, ChallengePhase, MultipartUpload, UploadPart, User
 from segjudge.server.queue import MessageQueues
 from segjudge.server.refusal import JsonObject, Refusal

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
-from segjudge.platforms.evalai.jobs import FINISHED
+from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.models import Challenge, Submission
 from segjudge.server.refusal import JsonObject, Refusal
 from segjudge.server.stored_files import PUSH_PREFIX

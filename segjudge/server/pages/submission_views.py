@@ -3,7 +3,7 @@
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
-from segjudge.platforms.evalai.jobs import FAILED
+from segjudge.platforms.evalai.rows import FAILED
 from segjudge.server.actions.report_viewing import report_page, why_no_report
 from segjudge.server.hidden_splits import file_for_participants
 from segjudge.server.leaderboards import RankedBoard, board_of

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai.client import ApiError, Client
-from segjudge.platforms.evalai.jobs import Jobs, QueueMessage
-from segjudge.platforms.evalai.result_shapes import labels_of, number_of, submission_of
+from segjudge.platforms.evalai.client import ApiError, Client, Jobs, QueueMessage
+from segjudge.platforms.evalai.rows import board_labels, parse_key, parse_submission
 from tests.hostile_network import GARBAGE, WEIRD
 from tests.platforms.evalai.test_client import TOKEN, Odd
 
@@ -48,7 +47,7 @@ CALLS: dict[str, tuple[Callable[[Jobs], Any], Any, Callable[[Any], bool]]] = {
     "splits": (
         lambda jobs: jobs.splits(),
         [SPLIT, SPLIT],
-        lambda rows: all(isinstance(labels_of(row), (list, type(None))) for row in rows),
+        lambda rows: all(isinstance(board_labels(row), (list, type(None))) for row in rows),
     ),
     "challenge": (lambda jobs: jobs.challenge(), CHALLENGE, lambda row: 0 < row["id"] < 1 << 62),
 }
@@ -121,12 +120,12 @@ def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> No
     ids=repr,
 )  # fmt: skip
 def test_a_key_is_a_number_that_a_database_has(value: Any, number: int) -> None:
-    assert number_of(value) == number
+    assert parse_key(value) == number
 
 
 @pytest.mark.parametrize("resumed", ["x", "", "2026", 5, {}, "9999-99-99T00:00:00Z", "2" * 10**6])
 def test_a_moment_that_is_none_is_not_the_beginning_of_new_work(resumed: Any) -> None:
-    assert submission_of({**SUBMISSION, "rerun_resumed_at": resumed}) is None
+    assert parse_submission({**SUBMISSION, "rerun_resumed_at": resumed}) is None
 
 
 def test_a_server_asks_for_no_more_patience_than_two_minutes(odd: Odd) -> None:

@@ -133,13 +133,13 @@ def test_what_is_no_answer_of_evalai_is_one_error(odd: Odd, body: bytes) -> None
 def test_a_list_that_is_none_is_said(odd: Odd, body: Any) -> None:
     odd.says(body)
     with pytest.raises(ApiError, match="something other than a list"):
-        Client(odd.address, TOKEN).all_of(routes.PARTICIPANT_TEAMS)
+        Client(odd.address, TOKEN).fetch_rows(routes.PARTICIPANT_TEAMS)
 
 
 def test_a_list_without_an_end_is_left(odd: Odd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "_PAGES", 5)
     odd.says({"results": [{"id": 1}], "next": "more"})
-    assert len(Client(odd.address, TOKEN).all_of(routes.PARTICIPANT_TEAMS)) == 4
+    assert len(Client(odd.address, TOKEN).fetch_rows(routes.PARTICIPANT_TEAMS)) == 4
 
 
 def test_an_answer_without_an_end_is_left(odd: Odd, monkeypatch: pytest.MonkeyPatch) -> None:

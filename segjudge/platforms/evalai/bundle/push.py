@@ -85,7 +85,7 @@ class ChallengePush:
     def existing(self) -> dict[str, Any] | None:
         """Return the challenge that this repository has on the server; None before its first push."""
         with self._explaining():
-            challenges = self._client.all_of(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
+            challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
         return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
 
@@ -98,7 +98,7 @@ class ChallengePush:
         source, approved = self.source(number), bool(challenge.get("approved_by_admin"))
         fifo = challenge.get("use_fifo_sqs")
         with self._explaining():
-            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
+            phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
             listed = [row for row in phases if type(row.get("config_id")) is int]
             codenames = {row["config_id"]: str(row.get("codename")) for row in listed}
             slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
@@ -114,7 +114,7 @@ class ChallengePush:
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
         """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
-        listed = self._client.all_of(routes.PHASE_SPLITS, {"challenge": challenge})
+        listed = self._client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
         if len(listed) > _PHASE_SPLITS:
             return None
         try:
@@ -162,7 +162,7 @@ class ChallengePush:
             raise HostError(f"{message}\nBut {found}.")
         number = int(challenge["id"])
         with self._explaining(f"{message}\nIts phases could not be looked up: "):
-            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
+            phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
         listed = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
         ids = {str(phase.get("codename")): phase["id"] for phase in listed if isinstance(phase.get("id"), int)}
         approved = bool(challenge.get("approved_by_admin"))

@@ -1,10 +1,19 @@
-"""The shapes of what crosses the REST API: rows that the server sends, and results that it takes."""
+"""What crosses EvalAI's REST API: the rows that the server sends, their statuses, and the results that it takes."""
 
 import datetime
 import math
 from collections.abc import Collection, Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
+FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
+#: Statuses of submissions that need no worker any more.
+SETTLED = (FINISHED, FAILED, CANCELLED, "archived")
+#: Statuses of submissions that no worker has begun.
+WAITING = ("submitted", "resuming", "queued")
+#: All statuses that a submission can have.
+STATUSES = (*WAITING, RUNNING, *SETTLED, "submitting", "partially_evaluated")
+#: What the server keeps as the file of a large upload until the upload is complete.
+PLACEHOLDER = b"file_content"
 #: Larger than every key in a database: SQLite and Postgres end at 2^63.
 _KEY_LIMIT = 1 << 62
 #: The most characters of a time.
@@ -62,7 +71,7 @@ def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] 
     ]
 
 
-def number_of(value: object) -> int:
+def parse_key(value: object) -> int:
     """Return a key of the server's database, which comes as a number or as a text; 0 for everything else."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         value = int(value)
@@ -75,11 +84,11 @@ def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
     """Return a row whose keys of the database are numbers; None if it is not a row, or lacks one."""
     if not isinstance(row, dict):
         return None
-    numbers = {key: number_of(row.get(key)) for key in keys}
+    numbers = {key: parse_key(row.get(key)) for key in keys}
     return {**row, **numbers} if all(numbers.values()) else None
 
 
-def submission_of(row: object, number: int = 0) -> SubmissionRow | None:
+def parse_submission(row: object, number: int = 0) -> SubmissionRow | None:
     """Return a row if it can be a submission, and this one if a number is given."""
     fields = _with_keys(row, "id", "challenge_phase")
     if fields is None or (number and fields["id"] != number) or not isinstance(fields.get("status"), str):
@@ -95,18 +104,18 @@ def _is_time(value: object) -> bool:
         return False
 
 
-def phase_of(row: object) -> PhaseRow | None:
+def parse_phase(row: object) -> PhaseRow | None:
     """Return a row if it can be a phase."""
     fields = _with_keys(row, "id")
     return cast("PhaseRow", fields) if fields and isinstance(fields.get("codename"), str) else None
 
 
-def challenge_of(row: object) -> ChallengeRow | None:
+def parse_challenge(row: object) -> ChallengeRow | None:
     """Return a row if it can be a challenge."""
     return cast("ChallengeRow | None", _with_keys(row, "id"))
 
 
-def labels_of(split: dict[str, object]) -> list[str] | None:
+def board_labels(split: dict[str, object]) -> list[str] | None:
     """Return the labels of a phase split's leaderboard; None if the server does not send them."""
     schema = split.get("leaderboard_schema")
     labels = schema.get("labels") if isinstance(schema, dict) else None
@@ -120,7 +129,7 @@ def is_descending(schema: Mapping[str, Any], label: str, row: object) -> bool:
     return entry.get("sort_ascending") is False if isinstance(entry, dict) else bool(row)
 
 
-def accepted_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:
+def check_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:
     """Return the list if the server would accept it: known splits and labels, and finite plain numbers."""
     if not isinstance(accuracies, list):
         raise ShapeError("the result is not a list of splits")
