@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segjudge.evaluation_script.families.base.intervals import interval
 
+from . import Method
 from .ranks import Floats, Ties, kendall, ranks_of
 from .significance import holm, jackknife_error, sign_flips, signed_rank
 
 Adjustment = Literal["none", "holm"]
-Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
-METHODS: tuple[Method, ...] = get_args(Method)
 #: A p that is at most this decides.
 ALPHA = 0.05
 #: Rows of weights that are looked at together, which bounds the memory.

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from segjudge.analysis import METHODS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, OutputFolder, written
 
@@ -62,7 +63,7 @@ def _missing(tasks: list[TaskScores], wanted: str | None) -> str:
 
 def _ranked(task: TaskScores, chosen: Rule) -> dict[str, Any]:
     """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
-    from segjudge.analysis.rankings import METHODS, Rule, complete, heatmap, pairwise_p, ranking
+    from segjudge.analysis.rankings import Rule, complete, heatmap, pairwise_p, ranking
 
     rules = {method: Rule(method, remove=chosen.remove) for method in METHODS}
     found, tested = ranking(complete(task, chosen), chosen), complete(task, rules["test-then-rank"])
@@ -123,8 +124,6 @@ def write_document(document: dict[str, Any], path: str | None) -> None:
 
 def rank_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rank`."""
-    from segjudge.analysis.rankings import METHODS
-
     what = "JSONs of `score --json` or saved scores (or NAME=FILE), or one CSV: algorithm, case, value and maybe task"
     sub.add_argument("scores", nargs="+", metavar="SCORES", help=what)
     sub.add_argument("--metric", help="of JSONs, which metric (default: J&F-Mean, or the protocol's first)")

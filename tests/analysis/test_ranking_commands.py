@@ -11,7 +11,7 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.analysis.rankings import METHODS
+from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
 from tests.builders import ROOT
 from tests.families.test_published_uploads import UPLOADS

@@ -16,9 +16,8 @@ import pytest
 from scipy.special import stdtrit
 
 import segjudge
-from segjudge.analysis import rankings, score_tables, significance
+from segjudge.analysis import METHODS, rankings, score_tables, significance
 from segjudge.analysis.rankings import (
-    METHODS,
     Adjustment,
     Difference,
     Rule,

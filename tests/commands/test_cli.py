@@ -307,6 +307,24 @@ def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\n    {name}" in listing
 
 
+def test_help_needs_nothing_but_the_standard_library() -> None:
+    code = """
+import sys
+sys.path.append(sys.argv[1])
+from segjudge.cli import main
+for name in sys.argv[2:]:
+    try:
+        main([name, "--help"])
+    except SystemExit:
+        continue
+    print(name, "has no help without packages", file=sys.stderr)
+"""
+    arguments = [sys.executable, "-I", "-S", "-B", "-c", code, str(ROOT), *COMMANDS]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    assert done.stdout.count("usage: ") == len(COMMANDS)
+
+
 def test_usage_is_two() -> None:
     for arguments in ([], ["dance"], ["score", "x", "--protocol", "none"]):
         with pytest.raises(SystemExit) as caught:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files import packed as packed_file
@@ -19,7 +17,6 @@ from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in, warning
 from .server_state import ServerState
-from .yaml_lines import read_yaml
 
 #: The visibility of a split that participants see; every other one keeps it from them.
 PUBLIC = "3"
@@ -128,6 +125,10 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
 
 def hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
     """Return the codenames of the splits of a phase that `phases.py` or the YAML keeps from participants."""
+    import yaml
+
+    from .yaml_lines import read_yaml
+
     try:
         content, _ = read_yaml(source.config_name, Path(source.root, source.config_name).read_bytes())
     except (OSError, yaml.YAMLError):

@@ -10,8 +10,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from segjudge import evaluation_script
 from segjudge.evaluation_script.files.packed import add_member, replaced
 from segjudge.evaluation_script.files.problems import HostError
@@ -22,7 +20,6 @@ from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
 from .problems import mappings_in
 from .variants import LineChange, check_variant, with_variant
-from .yaml_lines import read_yaml, yaml_problem
 
 SAMPLES_FOLDER = "examples"
 #: The installed scorers.
@@ -106,6 +103,10 @@ def read_config(root: str) -> dict[str, Any]:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
+    import yaml
+
+    from .yaml_lines import read_yaml, yaml_problem
+
     try:
         config, _ = read_yaml(CONFIG, text)
     except yaml.YAMLError as error:

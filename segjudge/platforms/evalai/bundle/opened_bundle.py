@@ -6,9 +6,7 @@ import os
 import sys
 import zipfile
 from functools import cached_property
-from typing import Any, Self
-
-import yaml
+from typing import TYPE_CHECKING, Any, Self
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
@@ -17,7 +15,9 @@ from .bundle_source import UNREADABLE, script_files
 from .field_values import as_flag
 from .fields import CONFIG_NAMES
 from .problems import BundleProblem, breaks_later, crash
-from .yaml_lines import YamlLines, read_yaml, yaml_problem
+
+if TYPE_CHECKING:
+    from .yaml_lines import YamlLines
 
 #: The server's web front takes no larger upload.
 UPLOAD_BYTES = 200 << 20
@@ -120,6 +120,10 @@ class Bundle:
         raise BundleRefusedError(problem)
 
     def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
+        import yaml
+
+        from .yaml_lines import read_yaml, yaml_problem
+
         try:
             config, lines = read_yaml(self.config_name, self.text)
         except yaml.YAMLError as error:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
 
 from .field_values import TRUE
 from .fields import CONFIG
 from .problems import mappings_in
+
+if TYPE_CHECKING:
+    import yaml
 
 #: Keys of the challenge, by variant.
 FLAGS = ("remote_evaluation", "is_docker_based", "is_static_dataset_code_upload")
@@ -53,6 +54,8 @@ class LineChange:
 
 def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[LineChange]]:
     """Return the YAML of a variant, and what was changed in it."""
+    import yaml
+
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
@@ -107,6 +110,8 @@ class _LineEditor:
 
     def set_flag(self, root: yaml.MappingNode, key: str, value: bool) -> None:  # noqa: FBT001 - a value, no switch
         """Give a flag of the challenge a value; a flag without a line is False."""
+        import yaml
+
         _, node = _key_and_value(root, key)
         before = yaml.safe_load(node.value) in TRUE if isinstance(node, yaml.ScalarNode) else False
         if before == value:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from segjudge.evaluation_script.files.problems import HostError
 
 from .folder import WorkerFolder
@@ -133,6 +131,8 @@ def hosted_worker(
 
 def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
     """Fill a worker's folder from the config zip; return the config, with the paths of the annotations."""
+    import yaml
+
     with zipfile.ZipFile(path) as bundle:
         name = next(name for name in _CONFIG_NAMES if name in bundle.namelist())
         config: dict[str, Any] = yaml.safe_load(bundle.read(name))
