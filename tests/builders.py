@@ -15,8 +15,8 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances.accumulator import InstanceScore
 from segjudge.evaluation_script.families.instances.engine import OpenedRecords
+from segjudge.evaluation_script.families.instances.metrics import InstanceScore
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth

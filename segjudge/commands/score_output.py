@@ -47,7 +47,7 @@ def show(
     The scores of `hidden` splits are not for the file that hubs publish.
     """
     from segjudge.analysis.score_tables import comparable
-    from segjudge.evaluation_script.families.instances.accumulator import InstanceReport
+    from segjudge.evaluation_script.families.instances.metrics import InstanceReport
     from segjudge.evaluation_script.scoring.answer import public_warnings
     from segjudge.report import score_files
     from segjudge.report.tables import of_report

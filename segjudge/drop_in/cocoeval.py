@@ -11,16 +11,21 @@ from typing import Any, Protocol
 import numpy as np
 from pycocotools import cocoeval as incumbent
 
-from segjudge.evaluation_script.families.instances.counts import InstanceCounts, by_falling_score, joined
-from segjudge.evaluation_script.families.instances.engine import blocks_of, matched
-from segjudge.evaluation_script.families.instances.precision import RECALLS, MatchedDetections
+from segjudge.evaluation_script.families.instances.matching import (
+    InstanceCounts,
+    match_block,
+    merge_counts,
+    order_by_score,
+    split_into_blocks,
+)
+from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
 from segjudge.evaluation_script.families.instances.protocols import (
     AREAS,
     INSTANCE_PROTOCOLS,
     THRESHOLDS,
     InstanceProtocol,
 )
-from segjudge.evaluation_script.families.instances.submission import checked_records
+from segjudge.evaluation_script.families.instances.submission import check_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compressed
@@ -142,10 +147,10 @@ class COCOeval(Incumbent):  # type: ignore[misc]
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
         truth, listed = truth_of(document, "cocoGt"), self._chosen(self.cocoDt)
-        records = checked_records(listed, truth.images, protocol)
+        records = check_records(listed, truth.images, protocol)
         records.area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
-        blocks = blocks_of(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
-        return joined([matched(block) for block in blocks])
+        blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+        return merge_counts([match_block(block) for block in blocks])
 
     def _chosen(self, coco: Coco) -> list[dict[str, Any]]:
         """Return the annotations of the images and categories that are compared, in the order of the categories."""
@@ -237,7 +242,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
     """Return the score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
     scores = np.where(precision < 0, -1.0, 0.0)
-    found = counts.detections[by_falling_score(counts.detections["score"], counts.detections["category"])]
+    found = counts.detections[order_by_score(counts.detections["score"], counts.detections["category"])]
     for category, area, cap in np.argwhere(precision[0, 0] >= 0).tolist():
         members = found[(found["category"] == category) & (found["rank"] < caps[cap])]
         instances = counts.truth["counted"][counts.truth["category"] == category, area].sum()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator, InstanceReport
-from segjudge.evaluation_script.families.instances.precision import RECALLS
+from segjudge.evaluation_script.families.instances.metrics import RECALLS, InstanceAccumulator, InstanceReport
 from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.masks.stack import Array

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.instances.accumulator import InstanceReport
+from segjudge.evaluation_script.families.instances.metrics import InstanceReport
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import is_number
 from segjudge.evaluation_script.scoring.version import VERSION

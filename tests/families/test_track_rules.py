@@ -14,7 +14,8 @@ from scipy.optimize import linear_sum_assignment
 
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit, no_pixels
-from segjudge.evaluation_script.families.instances import tubes as instance_tubes
+from segjudge.evaluation_script.families.instances.records import join_frames
+from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
 from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic.files import SentFrame
@@ -835,7 +836,7 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
     frames[5][:] = False
     tube = np.array([0, 0, 0, 2, 2, 2, 2])
     texts = of_texts([text_of(one) for one, flag in zip(frames, shown) if flag])
-    found = instance_tubes.joined(texts, shown, tube, np.full(7, 12), 4)
+    found = join_frames(texts, shown, tube, np.full(7, 12), 4)
     for index in range(4):
         parts = [one for one, its in zip(frames, tube) if its == index]
         runs = rle.runs_of(found.masks[index], 12 * len(parts)) if parts else np.zeros(0, int)
@@ -845,16 +846,16 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
         assert found.pixels[index] == sum(areas)
         assert found.mean_area[index] == (np.mean(areas) if areas else 0)
     with pytest.raises(ValueError):  # without words: the caller finds the mask
-        instance_tubes.joined(texts, shown, tube, np.full(7, 13), 4)
+        join_frames(texts, shown, tube, np.full(7, 13), 4)
 
 
 def test_the_upper_half_of_the_labels_says_how_much_is_hidden() -> None:
-    no, slight, severe = instance_tubes.LABELS
+    no, slight, severe = LABELS
     for labels, hidden in (
         ([no], 0.0), ([slight], 0.25), ([severe, no], 0.75), ([severe, None, no, slight], 0.5), (None, -1.0),
         ([None], -1.0), ([no, no, slight, severe], 0.5), ([severe, no, no, no, slight], (0.75 + 0.25) / 3),
     ):  # fmt: skip
-        assert instance_tubes.hidden(labels) == hidden
+        assert mean_occlusion(labels) == hidden
 
 
 # ── objects in video, and means over them ───────────────────────────────────

@@ -18,12 +18,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script.families.instances import json_records as instance_json
-from segjudge.evaluation_script.families.instances import tubes as instance_tubes
-from segjudge.evaluation_script.families.instances.columns import KnownImages, columns_of, columns_of_plain
-from segjudge.evaluation_script.families.instances.counts import DETECTION, IMAGE, TRUTH, InstanceCounts
-from segjudge.evaluation_script.families.instances.matching import Detections, Instances, match, rank_in_group
-from segjudge.evaluation_script.families.instances.precision import MatchedDetections
+from segjudge.evaluation_script.families.instances import submission
+from segjudge.evaluation_script.families.instances.matching import (
+    DETECTION,
+    IMAGE,
+    TRUTH,
+    Detections,
+    InstanceCounts,
+    Instances,
+    match,
+    rank_in_group,
+)
+from segjudge.evaluation_script.families.instances.metrics import MatchedDetections
+from segjudge.evaluation_script.families.instances.records import (
+    KnownImages,
+    PlainRecords,
+    join_frames,
+    read_columns,
+    read_plain_columns,
+)
 from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
 from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
@@ -476,12 +489,12 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     if table is None:
         assert change, "the usual form is read by the kernel"
         return
-    loaded = instance_json.loaded(text)  # it is JSON, whatever was changed
-    read = columns_of_plain(instance_json.PlainRecords(text, table), images)
+    loaded = submission.parse_records(text)  # it is JSON, whatever was changed
+    read = read_plain_columns(PlainRecords(text, table), images)
     if read is None:
         assert change, "the usual form is read by the kernel"
         return
-    usual = columns_of(loaded, images, boxes=False)
+    usual = read_columns(loaded, images, boxes=False)
     for name in ("image", "category", "score"):
         assert getattr(read, name).tolist() == getattr(usual, name).tolist()
     assert read.texts is not None
@@ -501,7 +514,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
         table = kernel_runs.records(text, LOADED)
         assert table is not None
         assert (table.frames is not None) == video
-        assert columns_of_plain(instance_json.PlainRecords(text, table), images) is None
+        assert read_plain_columns(PlainRecords(text, table), images) is None
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -511,7 +524,7 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     text = json.dumps(one)
     table = kernel_runs.records(text, LOADED)
     assert table is not None
-    read = columns_of_plain(instance_json.PlainRecords(text, table), IMAGES)
+    read = read_plain_columns(PlainRecords(text, table), IMAGES)
     assert read is not None
     assert read.score[0].hex() == float(score).hex()
 
@@ -698,21 +711,21 @@ def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
         inner = int(lot.integers(0, min(count, 60)))
         borders = np.sort(lot.choice(count + 1, inner, replace=bool(seed % 2)))
         texts.append(rle.compressed(np.diff(borders, prepend=0, append=count).tolist()))
-    joined, other = switch(lambda: instance_tubes.joined(of_texts(texts), shown, tube, pixels, len(frames)))
+    joined, other = switch(lambda: join_frames(of_texts(texts), shown, tube, pixels, len(frames)))
     assert list(joined.masks) == list(other.masks)
     assert joined.pixels.tolist() == other.pixels.tolist()
     assert joined.mean_area.tolist() == other.mean_area.tolist()
     for broken in ("", "2P", "\x7f", "2N"):
         if texts:
             with pytest.raises(ValueError):
-                instance_tubes.joined(of_texts([*texts[:-1], broken]), shown, tube, pixels, len(frames))
+                join_frames(of_texts([*texts[:-1], broken]), shown, tube, pixels, len(frames))
 
 
 def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
     """Each frame begins with runs that are no differences in its own mask, and large ones in the wide mask."""
     texts, pixels = [rle.compressed([0, 1, 29_999_999]), rle.compressed([29_999_999, 1])] * 400, 30_000_000
     shown = np.ones(len(texts), bool)
-    joined = instance_tubes.joined(of_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
+    joined = join_frames(of_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
     assert joined.pixels.tolist() == [len(texts)]
 
 

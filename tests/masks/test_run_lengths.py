@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.evaluation_script.families.instances.flaws import check_record
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances.records import check_record
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError

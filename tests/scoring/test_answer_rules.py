@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator, InstanceReport, InstanceScore
+from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator, InstanceReport, InstanceScore
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS

@@ -3,27 +3,313 @@
 The kernel runs the greedy loop of the original.  Without it: a detection rarely overlaps more than one instance by
 half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
 a detection could choose, or crowds are about, the loop runs in Python.
+
+What is known of images once their detections were matched is all that their scores come from.  As bytes it is what
+processes send each other and what a part holds (`docs/scale.md`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional, Tuple
+import struct
+from dataclasses import dataclass, field, replace
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...masks import kernel, kernel_matches
 from ...masks.kernel_matches import Overlapping
 from ...masks.kernel_runs import Pairs
-from ...masks.stack import Array
-from .protocols import AREAS, THRESHOLDS
+from ...masks.overlaps import Masks, box_overlaps, mask_overlaps, smaller_of_both
+from ...masks.stack import Array, places_of
+from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
+from .submission import InstanceRecords
+from .truth import InstanceTruth
 
 #: What a detection must reach: never quite 1, as in the original.
 REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
-
 RANGES = np.array(list(AREAS.values()), float)
 #: Against rounding, where sizes bound the IoU; this need not be exact.
 SLACK = 1e-3
+#: Records that are matched at once; half the memory of matching is theirs.
+RECORDS_AT_ONCE = 1 << 16
+#: Blocks of images for each process, so that all end at about the same time.
+BLOCKS_OF_PROCESS = 4
+#: Index of an image, and how many of its records the cap dropped.
+IMAGE = np.dtype([("image", "<u4"), ("dropped", "<u4")])
+#: Indices of image and category, and how many instances count there in each range of areas.
+TRUTH = np.dtype([("image", "<u4"), ("category", "<u4"), ("counted", "<u4", (4,))])
+#: Indices of image and category, the place among the detections there, the score, and a bit for each range of areas
+#: and threshold (ten for each range): whether it was matched, and whether it counts neither for nor against.
+DETECTION = np.dtype(
+    [
+        ("image", "<u4"), ("category", "<u4"), ("rank", "<u4"), ("score", "<f8"), ("matched", "<u8"),
+        ("ignored", "<u8"),
+    ]
+)  # fmt: skip
+_TABLES = (IMAGE, TRUTH, DETECTION)
+#: What tells the rows of each table apart; they rise by it.
+_KEYS: Tuple[Tuple[str, ...], ...] = (("image",), ("image", "category"), ("image", "category", "rank"))
+
+
+@dataclass(frozen=True)
+class InstanceCounts:
+    """What matching found in some images, as tables that rise by image, category and rank."""
+
+    images: Array
+    truth: Array
+    detections: Array
+
+    @property
+    def tables(self) -> Tuple[Array, Array, Array]:
+        """The three tables."""
+        return self.images, self.truth, self.detections
+
+    def of(self, images: Array) -> InstanceCounts:
+        """Return what is known of some images, given by rising indices."""
+        return InstanceCounts(*(table[places_of(images, table["image"]) >= 0] for table in self.tables))
+
+    def blocks(self, images: int) -> Dict[str, InstanceCounts]:
+        """Return the same in blocks: by each block's number, what is known of so many images next to each other."""
+        numbers = np.unique(self.images["image"] // images).tolist()
+        parts = {}
+        for number in numbers:
+            bounds = [
+                np.searchsorted(table["image"], [number * images, (number + 1) * images]).tolist()
+                for table in self.tables
+            ]
+            cut = (table[start:stop] for table, (start, stop) in zip(self.tables, bounds))
+            parts[str(number)] = InstanceCounts(*cut)
+        return parts
+
+    def encoded(self) -> bytes:
+        """Return the bytes that `decode_counts` reads."""
+        lengths = struct.pack("<III", *map(len, self.tables))
+        return lengths + b"".join(table.tobytes() for table in self.tables)
+
+
+def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
+    """Return what is known of different images as one."""
+    tables = []
+    for number, kind in enumerate(_TABLES):
+        table = np.concatenate([np.zeros(0, kind), *(part.tables[number] for part in parts)])
+        image = table["image"]
+        rising = bool((image[1:] >= image[:-1]).all())
+        tables.append(table if rising else table[np.argsort(image, kind="stable")])
+    return InstanceCounts(*tables)
+
+
+def decode_counts(data: bytes) -> InstanceCounts:
+    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
+    head = struct.calcsize("<III")
+    if len(data) < head:
+        raise ValueError("has no header")
+    lengths = struct.unpack_from("<III", data)
+    sizes = [count * kind.itemsize for count, kind in zip(lengths, _TABLES)]
+    if sum(sizes) != len(data) - head:
+        raise ValueError(f"has {len(data) - head} bytes of tables, not {sum(sizes)}")
+    starts = [head + sum(sizes[:number]) for number in range(len(sizes))]
+    tables = [np.frombuffer(data, kind, count, start) for kind, count, start in zip(_TABLES, lengths, starts)]
+    for table, keys in zip(tables, _KEYS):
+        if not _rises(table, keys):
+            raise ValueError("has rows that are not in order")
+        if (places_of(tables[0]["image"], table["image"]) < 0).any():
+            raise ValueError("has rows of images that it does not hold")
+    if not np.isfinite(tables[2]["score"]).all():
+        raise ValueError("has scores that are not finite")
+    return InstanceCounts(*tables)
+
+
+def _rises(table: Array, keys: Sequence[str]) -> bool:
+    """Return whether each row's keys are beyond those of the row before."""
+    undecided = np.ones(max(len(table) - 1, 0), bool)
+    for key in keys:
+        before, after = table[key][:-1], table[key][1:]
+        if (undecided & (before > after)).any():
+            return False
+        undecided &= before == after
+    return not undecided.any()
+
+
+@dataclass(frozen=True)
+class ImageBlock:
+    """Some images, and what was sent of them and what is there, by index."""
+
+    images: Array
+    records: InstanceRecords
+    sent: Array
+    truth: InstanceTruth
+    real: Array
+    protocol: InstanceProtocol
+
+
+def split_into_blocks(
+    records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, images: Array, jobs: int
+) -> List[ImageBlock]:
+    """Return these images, given by rising indices, in blocks of about as many records each."""
+    costs = np.bincount(records.image, minlength=len(truth.images.ids))
+    blocks = _split_images(images, costs[images], jobs)
+    sent, real = (_indices_by_block(image, blocks, len(costs)) for image in (records.image, truth.image))
+    return [
+        ImageBlock(indices, records, mine, truth, there, protocol) for indices, mine, there in zip(blocks, sent, real)
+    ]
+
+
+def _split_images(images: Array, costs: Array, jobs: int) -> List[Array]:
+    """Return images in blocks of about as many records each: a few for each process, and none of too many."""
+    total = int(costs.sum())
+    count = max(-(-total // RECORDS_AT_ONCE), BLOCKS_OF_PROCESS * jobs if jobs > 1 else 1)
+    numbers = (np.cumsum(costs) - costs) * count // max(total, 1)
+    return np.split(images, np.flatnonzero(np.diff(numbers)) + 1)
+
+
+def _indices_by_block(image: Array, blocks: List[Array], images: int) -> List[Array]:
+    """Return the indices of the entries that are of each block's images, in order."""
+    block_of = np.full(images, len(blocks))
+    for number, block in enumerate(blocks):
+        block_of[block] = number
+    order = np.argsort(block_of[image], kind="stable")
+    bounds = np.searchsorted(block_of[image][order], np.arange(len(blocks) + 1))
+    return [order[start:stop] for start, stop in zip(bounds, bounds[1:])]
+
+
+def match_block(block: ImageBlock) -> InstanceCounts:
+    """Match the records within the cap with the truth."""
+    truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
+    known = _annotations_of(block)
+    kept, rank, dropped = _apply_cap(block, known)
+    instances, detections = _instances(block, known), _detections(block, kept, rank)
+    overlap = _overlap(block, kept, known)
+    found = np.zeros(len(kept), DETECTION)
+    found["image"], found["category"], found["rank"] = detections.image, detections.category, rank
+    found["score"] = block.records.score[kept]
+    tables = [(found, _fill_in_matches(found, instances, detections, overlap))]
+    if protocol.occlusion:  # categories once more, with other ranges
+        again = found.copy()
+        again["category"] += count
+        hidden = replace(instances, area=truth.occlusion[known], ranges=np.array(list(OCCLUSIONS.values()), float))
+        shown = replace(detections, area=np.full(len(kept), np.nan))
+        rows = _fill_in_matches(again, hidden, shown, overlap)
+        rows["category"] += count
+        tables.append((again, rows))
+    images = np.zeros(len(block.images), IMAGE)
+    images["image"], images["dropped"] = block.images, dropped
+    sent, real = (np.concatenate(table) for table in zip(*tables))
+    if protocol.occlusion:
+        sent, real = (table[np.lexsort((table["category"], table["image"]))] for table in (sent, real))
+    return InstanceCounts(images, real, sent)
+
+
+def _fill_in_matches(found: Array, instances: Instances, detections: Detections, overlap: Overlap) -> Array:
+    """Fill in what was matched; return how many instances count."""
+    found["matched"], found["ignored"] = match(instances, detections, overlap)
+    return truth_rows(instances.image, instances.category, instances.ignored())
+
+
+@dataclass(frozen=True)
+class ClosePairs:
+    """Records within the cap by image and falling score, annotations, and the pairs of both that overlap."""
+
+    sent: Array
+    real: Array
+    #: By the places in `sent` and `real`, whatever their categories.
+    pairs: Overlapping
+    #: Which records count neither for nor against unless they are matched.
+    excused: Array
+
+
+def find_close_pairs(block: ImageBlock, least: float) -> ClosePairs:
+    """Return the pairs of an image whose IoU is so much or more; with a crowd it is the record's share in it."""
+    known, image = _annotations_of(block), block.records.image
+    kept = np.sort(_apply_cap(block, known)[0])
+    kept = kept[order_by_score(block.records.score[kept], image[kept])]
+    detections = _detections(block, kept, rank_in_group(image[kept]))
+    instances = replace(_instances(block, known), category=np.zeros(len(known), np.int64))
+    pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(kept), np.int64)), least)
+    iou = _overlap(block, kept, known)(pairs)
+    near = Overlapping(pairs.sent, pairs.real, iou).of(iou >= least)
+    excused = np.zeros(len(kept), bool) if detections.excused is None else detections.excused
+    return ClosePairs(kept, known, near, excused)
+
+
+def _annotations_of(block: ImageBlock) -> Array:
+    """Return the annotations that exist for the protocol, by image and category."""
+    truth, known = block.truth, block.real[block.truth.category[block.real] >= 0]
+    if block.protocol.federated:
+        known = known[truth.area[known] > 0]
+    return known[np.lexsort((truth.category[known], truth.image[known]))]
+
+
+def _instances(block: ImageBlock, known: Array) -> Instances:
+    truth, protocol = block.truth, block.protocol
+    return Instances(
+        truth.image[known],
+        truth.category[known],
+        truth.area[known],
+        (truth.boxes[known, 2] * truth.boxes[known, 3]) if protocol.boxes else truth.pixels[known],
+        truth.crowd[known] & protocol.crowds,
+        (truth.ids[known] == 0) & protocol.id_zero_quirk,
+        np.array(protocol.areas, float),
+    )
+
+
+def _detections(block: ImageBlock, kept: Array, rank: Array) -> Detections:
+    records, truth, protocol = block.records, block.truth, block.protocol
+    detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept], records.pixels[kept])
+    if not protocol.federated:
+        return detections
+    pairs = detections.image * len(truth.categories) + detections.category
+    return replace(detections, excused=np.isin(pairs, truth.inexhaustive))
+
+
+def _apply_cap(block: ImageBlock, known: Array) -> Tuple[Array, Array, Array]:
+    """Return the records that count, by image, category and falling score, their place there, and how many do not.
+
+    The last is a number for each image: what the cap drops.
+    """
+    records, most, kept = block.records, block.protocol.detections[-1], block.sent
+    image, category = records.image, records.category
+    beyond = kept[:0]
+    if block.protocol.cap == PER_IMAGE:
+        crowded = kept[np.bincount(image[kept], minlength=1)[image[kept]] > most]
+        order = crowded[order_by_score(records.score[crowded], image[crowded])]
+        beyond = order[rank_in_group(image[order]) >= most]
+        kept = kept[~np.isin(kept, beyond)] if len(beyond) else kept
+    kept = kept[category[kept] >= 0]
+    if block.protocol.federated:
+        kept = kept[_is_looked_for(block, kept, known)]
+    kept = kept[order_by_score(records.score[kept], category[kept], image[kept])]
+    rank = rank_in_group(image[kept], category[kept])
+    beyond = np.append(beyond, kept[rank >= most])
+    dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]
+    return kept[rank < most], rank[rank < most], dropped
+
+
+def _is_looked_for(block: ImageBlock, kept: Array, known: Array) -> Array:
+    """Return which records count: not empty, of a category that the truth has in their image or says it lacks."""
+    records, truth, count = block.records, block.truth, len(block.truth.categories)
+    pairs = records.image[kept] * count + records.category[kept]
+    positive = truth.image[known] * count + truth.category[known]
+    flags: Array = records.area[kept] > 0
+    return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
+
+
+def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
+    """Return how to compute the IoU of these records and instances."""
+    records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
+    crowd = truth.crowd[known] & protocol.crowds & (not protocol.tubes)
+    if protocol.boxes:
+        return lambda pairs: box_overlaps(pairs, records.boxes[kept], truth.boxes[known], crowd)
+    sent = Masks(records.masks.take(kept), records.pixels[kept], sizes[records.image[kept]], protocol.tubes)
+    real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]], protocol.tubes)
+    if not protocol.boundary:
+        return lambda pairs: mask_overlaps(pairs, sent, real, crowd)
+
+    def overlap(pairs: Pairs) -> Array:
+        ious = mask_overlaps(pairs, sent, real, crowd)
+        wanted = (ious >= REACHED[0]) & ~crowd[pairs.real]
+        return smaller_of_both(pairs, sent, real, ious, wanted, protocol.boundary)
+
+    return overlap
 
 
 @dataclass(frozen=True)
@@ -82,7 +368,7 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
         outside |= detections.excused
     library = kernel.library()
     if library is None:
-        return _by_numpy(close, truth, outside, np.cumsum(detections.rank == 0))
+        return _match_in_numpy(close, truth, outside, np.cumsum(detections.rank == 0))
     kinds = np.zeros(len(truth.image), np.uint8)
     for bit, flags in enumerate((*truth.ignored(), truth.crowd, truth.unmatchable)):
         kinds |= flags.astype(np.uint8) << np.uint8(bit)
@@ -110,7 +396,7 @@ def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pai
     return Pairs(sent, real, np.searchsorted(sent, np.append(starts, len(instances))))
 
 
-def _by_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array) -> Tuple[Array, Array]:
+def _match_in_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array) -> Tuple[Array, Array]:
     """Return the words of `match`; `group` is the same for detections of the same image and category."""
     ignored = np.repeat(outside[:, None], len(REACHED), axis=1)
     matched = np.zeros_like(ignored)
@@ -120,7 +406,7 @@ def _by_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array
     chosen = special[group[close.sent]]
     _match_in_order(close.of(~chosen), truth, matched, ignored)
     _match_with_choice(close.of(chosen), truth, matched, ignored)
-    return _packed_bits(matched), _packed_bits(ignored)
+    return _pack_bits(matched), _pack_bits(ignored)
 
 
 def _match_in_order(close: Overlapping, truth: Instances, matched: Array, ignored: Array) -> None:
@@ -165,7 +451,7 @@ def _best(near: List[Tuple[int, float]], reached: float) -> int:
     return best
 
 
-def _packed_bits(flags: Array) -> Array:
+def _pack_bits(flags: Array) -> Array:
     """Return flags (ranges of areas, thresholds, detections) as a word for each detection."""
     rows = flags.reshape(flags.shape[0] * flags.shape[1], flags.shape[2])
     octets = np.zeros((rows.shape[1], 8), np.uint8)
@@ -182,3 +468,24 @@ def rank_in_group(*keys: Array) -> Array:
     first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     ranks: Array = indices - np.maximum.accumulate(np.where(first, indices, 0))
     return ranks
+
+
+def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
+    """Return how many instances count in each image and category, by which they rise, in each range of areas."""
+    changes = np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1]))
+    starts = np.flatnonzero(changes[: len(image)])
+    rows = np.zeros(len(starts), TRUTH)
+    rows["image"], rows["category"] = image[starts], category[starts]
+    rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
+    return rows
+
+
+def order_by_score(score: Array, *keys: Array) -> Array:
+    """Return the order by keys, the last one first, then by falling score, then as it was."""
+    order: Array = np.argsort(-score, kind="stable")
+    for key in keys:
+        column = key[order]
+        if len(column) and column.min() >= 0 and column.max() - column.min() < 1 << 16:
+            column = (column - column.min()).astype(np.uint16)  # sorted by counting
+        order = order[np.argsort(column, kind="stable")]
+    return order

@@ -1,44 +1,67 @@
-"""A submission of instance masks: a JSON list of records, read in parts and checked one by one.
+"""A submission of instances: a JSON list of records, read in parts that fit into memory and checked one by one.
 
-A file of 86 MB would take 400 MB as Python objects; part by part it takes a
-few, and what stays are arrays and the masks' own text.
+A file of 86 MB would take 400 MB as Python objects; part by part it takes a few, and what stays are arrays and the
+masks' own text.  A part is parsed at one go up to what looks like its last border between two records.  Where that was
+inside a text, its records are parsed one by one instead: the parser itself says where each ends.  A record that is not
+complete is tried again when twice as much was read, so every byte is parsed a few times at the most.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
 
 import numpy as np
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
-from ...files.limits import ArchiveLimits
+from ...files.json_limits import check_memory, unique_keys
+from ...files.limits import CHUNK_BYTES, ArchiveLimits
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable, verb
-from ...masks import polygons
+from ...masks import kernel, kernel_runs, polygons
 from ...masks import run_lengths as rle
 from ...masks.stack import Array
 from ...masks.texts import MaskTexts, joined_texts, of_texts
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
-from .columns import UNUSUAL, KnownImages, RecordColumns, columns_of, columns_of_plain
-from .flaws import LARGEST_ID, check_record
-from .json_records import (
-    EXAMPLE,
-    SEND_FEWER,
-    SEND_RECORDS,
-    VIDEO_EXAMPLE,
-    JsonPart,
-    PlainRecords,
-    json_parts,
-    loaded,
-    raw_json_parts,
-    read,
-)
 from .protocols import InstanceProtocol
+from .records import (
+    EXAMPLE,
+    LARGEST_ID,
+    UNUSUAL,
+    VIDEO_EXAMPLE,
+    KnownImages,
+    PlainRecords,
+    RecordColumns,
+    check_record,
+    read_columns,
+    read_plain_columns,
+)
 
 #: So many bad records are enough: what follows is not looked at.
 MOST_PROBLEMS = 1000
+SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
+SEND_FEWER = "Send fewer records, those with the highest scores, with compressed run lengths"
+#: What may stand before the list, and after it.
+BLANKS, PADDING = "\ufeff \r\n\t", " \r\n\t\0"
+#: Between two records of the list, and not between the masks of a video's frames.
+_BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
+_RAW_BORDER = re.compile(_BORDER.pattern.encode())
+#: Where a record may begin, and what follows one.
+_BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \t\r\n]*,[ \t\r\n]*", r"[ \t\r\n]*\]"))
+#: How many closing braces are looked at for a border.
+MOST_BRACES = 2000
+LONGEST_RECORD = 32 << 20
+#: Where no border is found, so many records at the most are parsed one by one before the next part.
+FEW = 1000
+#: What a record that is longer than a part may take in memory, roughly.
+COSTLIEST_RECORD = 160 << 20
+#: An error further than this from the end of what was read is an error whatever follows.
+NEAR_THE_END = 64
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 @dataclass
@@ -81,7 +104,7 @@ def read_records(
         where = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
             checker = _Checker(images, protocol, taken)
-            return _joined(_checked_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
+            return _join_parts(_check_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
             raise SubmissionError.of(Problem(where, flaw.found, remedy)) from None
@@ -89,11 +112,11 @@ def read_records(
         files.close()
 
 
-def checked_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
+def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Check records that were parsed; raises SubmissionError with every problem."""
     long_enough = 1 << 40  # whatever it costs to draw their polygons
     part = _Checker(images, protocol).checked(JsonPart(records, long_enough))
-    return _joined(iter([part]), protocol, ArchiveLimits())
+    return _join_parts(iter([part]), protocol, ArchiveLimits())
 
 
 @dataclass
@@ -115,15 +138,15 @@ class _CheckedPart:
     masks: List[MaskTexts] = field(default_factory=list)
 
 
-def _checked_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
+def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
     """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
-    raw = raw_json_parts(source()) if jobs > 1 else []
+    raw = split_raw_json(source()) if jobs > 1 else []
     if raw:
 
         def checked(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return number, checker.checked(JsonPart(read(text), len(text)))
+                return number, checker.checked(JsonPart(read_text(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
@@ -132,11 +155,11 @@ def _checked_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, job
         if len(results) == len(raw):
             yield from results
             return
-    for json_part in json_parts(source()):
+    for json_part in split_json(source()):
         yield checker.checked(json_part)
 
 
-def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
+def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
     """Return all parts as one table, or raise every problem."""
     problems = Problems()
     kept: List[_CheckedPart] = []
@@ -161,7 +184,7 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
     image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
-    warnings = notes_of(unknown, count, 0 if protocol.boxes else boxed)
+    warnings = describe_records(unknown, count, 0 if protocol.boxes else boxed)
     masks = joined_texts([texts for part in kept for texts in part.masks])
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
@@ -173,7 +196,7 @@ def _check_drawn(cost: int, length: int) -> None:
         raise Flaw(found, "Write masks as run lengths")
 
 
-def notes_of(unknown: int, count: int, boxed: int = 0) -> List[str]:
+def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
     """Return what a participant should know of so many records."""
     lines = []
     if unknown:
@@ -202,11 +225,11 @@ class _Checker:
         records = json_part.records
         if isinstance(records, PlainRecords):
             self._part = _CheckedPart(len(records.table.rows), json_part.length)
-            columns = None if self._protocol.boxes else columns_of_plain(records, self._images)
+            columns = None if self._protocol.boxes else read_plain_columns(records, self._images)
             if columns is not None:
                 self._keep(columns, 0)
                 return self._part
-            records = loaded(records.text)
+            records = parse_records(records.text)
         self._part = _CheckedPart(len(records), json_part.length)
         if records:
             self._check(records, 0)
@@ -217,7 +240,7 @@ class _Checker:
         if len(self._part.problems) >= MOST_PROBLEMS:
             return
         try:
-            columns = columns_of(records, self._images, boxes=self._protocol.boxes)
+            columns = read_columns(records, self._images, boxes=self._protocol.boxes)
         except UNUSUAL:
             if len(records) == 1:
                 self._explain(records[0], first)
@@ -284,3 +307,209 @@ class _Checker:
         _check_drawn(self._part.drawn, self._part.length)
         for index, rings, (height, width) in zip(indices, outlines.rings, sizes.tolist()):
             columns.masks[index] = polygons.mask_of(rings, height, width)
+
+
+@dataclass(frozen=True)
+class JsonPart:
+    """Some of the records, and how many characters they took."""
+
+    records: Union[List[Any], PlainRecords]
+    length: int
+
+
+def split_json(parts: Iterator[bytes]) -> Iterator[JsonPart]:
+    """Yield the records of a JSON list, some at a time."""
+    source = _Characters(parts)
+    more, size = source.begin(), CHUNK_BYTES
+    while more:
+        source.fill(size)
+        text = source.text[:size]
+        if size > CHUNK_BYTES:
+            check_memory(text, COSTLIEST_RECORD, SEND_FEWER)
+        records, position, more = _read_complete_records(text, source)
+        if more and isinstance(records, list) and not records:
+            if size >= LONGEST_RECORD:
+                raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
+            size *= 2
+            continue
+        yield JsonPart(records, position)
+        source.drop(position)
+        size = CHUNK_BYTES
+    source.finish()
+
+
+class _Characters:
+    """A stream of UTF-8 as text, of which as much is read as is asked for."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts, self._decoder = parts, codecs.getincrementaldecoder("utf-8")()
+        self._dropped = 0
+        #: What was read and not yet dropped.
+        self.text = ""
+        #: Whether everything was read.
+        self.ended = False
+
+    def fill(self, count: int) -> None:
+        """Read until there are so many characters, or nothing is left."""
+        texts, length = [self.text], len(self.text)
+        while length < count and not self.ended:
+            part = next(self._parts, None)
+            self.ended = part is None
+            try:
+                texts.append(self._decoder.decode(part or b"", final=self.ended))
+            except UnicodeDecodeError:
+                raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
+            length += len(texts[-1])
+        self.text = "".join(texts) if len(texts) > 1 else self.text
+
+    def drop(self, count: int) -> None:
+        """Go on after so many characters."""
+        self.text = self.text[count:]
+        self._dropped += count
+
+    def skip(self, blanks: str) -> None:
+        """Go to the next character that is not blank, or to the end."""
+        while True:
+            self.drop(len(self.text) - len(self.text.lstrip(blanks)))
+            if self.text or self.ended:
+                return
+            self.fill(1)
+
+    def begin(self) -> bool:
+        """Go to the first record; return whether there is one."""
+        self.skip(BLANKS)
+        if not self.text.startswith("["):
+            raise Flaw("is JSON, but not a list of records", f"Write {EXAMPLE}")
+        self.drop(1)
+        self.skip(BLANKS)
+        empty = self.text.startswith("]")
+        self.drop(int(empty))
+        return not empty
+
+    def finish(self) -> None:
+        """Refuse anything but blanks after the list."""
+        self.skip(PADDING)
+        if self.text:
+            self.refuse("something follows the list", 0)
+
+    def refuse(self, reason: str, position: int) -> NoReturn:
+        """Raise a Flaw for text that is not JSON from this position on."""
+        found = f"is not valid JSON: {reason} at character {self._dropped + position:,}"
+        raise Flaw(found, "Write it with a JSON library")
+
+
+def _read_complete_records(text: str, source: _Characters) -> Tuple[Union[List[Any], PlainRecords], int, bool]:
+    """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
+    if len(text) > CHUNK_BYTES:
+        return _scan_records(text, source, most=1)  # one long record: what follows it is read by parts again
+    stop, following = _find_last_border(text, _BORDER, "}")
+    if stop:
+        try:
+            return read_text(text[:stop]), following, True
+        except json.JSONDecodeError:
+            return _scan_records(text, source, most=len(text))  # a border inside a text, or broken JSON
+    return _scan_records(text, source, most=FEW)
+
+
+def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
+    """Return where the last record ends that is followed by another, and where that begins; zeros without a border."""
+    end = len(text)
+    for _ in range(MOST_BRACES):
+        end = text.rfind(brace, 0, end)
+        if end < 0:
+            break
+        match = border.match(text, end)
+        if match:
+            return end + 1, match.end()
+    return 0, 0
+
+
+def read_text(text: str) -> Union[List[Any], PlainRecords]:
+    """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    library = kernel.library()
+    table = None if library is None else kernel_runs.records(text, library)
+    return parse_records(text) if table is None else PlainRecords(text, table)
+
+
+def parse_records(text: str) -> List[Any]:
+    """Parse records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    with _refuse_values():
+        return list(_DECODER.decode(f"[{text}]"))
+
+
+@contextmanager
+def _refuse_values() -> Iterator[None]:
+    """Raise a Flaw for JSON that the parser cannot turn into values."""
+    try:
+        yield
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
+    except ValueError as error:
+        raise Flaw(f"holds a number that cannot be read ({printable(error)})", "Write plain numbers") from None
+
+
+def _scan_records(text: str, source: _Characters, most: int) -> Tuple[List[Any], int, bool]:
+    """Return the same as `_read_complete_records`, record by record, up to so many."""
+    ended = source.ended and len(text) == len(source.text)
+    records: List[Any] = []
+    position = _end_of(_BLANK, text, 0)
+    while len(records) < most:
+        parsed = _next_record(text, position, source, ended=ended)
+        if parsed is None:
+            break
+        record, stop = parsed
+        comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
+        if not comma and not end:
+            if ended or len(text) - _end_of(_BLANK, text, stop) > NEAR_THE_END:
+                source.refuse("the list does not end" if not text[stop:].strip(BLANKS) else "no comma", stop)
+            break
+        records.append(record)
+        position = comma or end
+        if end:
+            return records, position, False
+    return records, position, True
+
+
+def _end_of(pattern: Pattern[str], text: str, position: int) -> int:
+    """Return where what matches at a position ends; 0 when nothing does."""
+    match = pattern.match(text, position)
+    return match.end() if match else 0
+
+
+def _next_record(text: str, position: int, source: _Characters, *, ended: bool) -> Optional[Tuple[Any, int]]:
+    """Return the record that begins here and where it ends; None when it is not complete."""
+    try:
+        with _refuse_values():
+            return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        at, reason = error.pos, error.msg
+    if reason.startswith("Unterminated"):
+        at, reason = (at if ended else len(text)), "the list does not end, since no quote ends the text that begins"
+    elif not text[at:].strip(BLANKS):
+        reason = "the list does not end"
+    if ended or len(text) - at > NEAR_THE_END:
+        source.refuse(reason, at)
+    return None
+
+
+def split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
+    """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
+    cut: List[bytes] = []
+    waiting, begun = b"", False
+    for part in parts:
+        waiting += part
+        if not begun:
+            waiting = waiting.lstrip(BLANKS.encode())
+            if not waiting.startswith(b"["):
+                return []
+            waiting, begun = waiting[1:], True
+        stop, following = _find_last_border(waiting, _RAW_BORDER, b"}")
+        if stop:
+            cut.append(waiting[:stop])
+            waiting = waiting[following:]
+        elif len(waiting) > 2 * CHUNK_BYTES:
+            return []
+    waiting = waiting.rstrip(PADDING.encode())
+    return [*cut, waiting[:-1]] if begun and waiting.endswith(b"]") else []

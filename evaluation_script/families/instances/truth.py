@@ -1,4 +1,7 @@
-"""The truth of instance masks: COCO's JSON as it is, alone or packed with other datasets as splits."""
+"""The truth of instances: COCO's JSON as it is, alone or packed with other datasets as splits.
+
+Videos, as YouTube-VIS and OVIS publish them, are read as images that are as wide as all of their frames.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,11 @@ from ...masks.stack import Array
 from ...masks.texts import MaskTexts, of_texts
 from ...runner.tuning import without_collector
 from ..base.truth import SplitTruth
-from .columns import Category, KnownImages
-from .video_truth import as_images
+from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
 TRACK = "instances"
+#: How much of an instance is hidden in a frame, as OVIS labels it.
+LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
 
 
 @dataclass(frozen=True)
@@ -91,14 +95,18 @@ def documents(path: str) -> Dict[str, bytes]:
 
 def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
-    manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _counts(data) for name, data in splits.items()}}
+    manifest = {
+        "format": FORMAT,
+        "track": TRACK,
+        "splits": {name: _count_entries(data) for name, data in splits.items()},
+    }
     with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in splits.items():
             add_member(out, _member(name), data)
         add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
-def _counts(data: bytes) -> Dict[str, int]:
+def _count_entries(data: bytes) -> Dict[str, int]:
     document = json.loads(data)
     return {key: len(document[key]) for key in ("images", "videos", "categories", "annotations") if key in document}
 
@@ -123,7 +131,7 @@ def truth_of(document: Any, where: str) -> InstanceTruth:
             raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
         notes: List[str] = []
         if "videos" in document and "images" not in document:
-            document = as_images(document, notes)
+            document = videos_as_images(document, notes)
         return _Document(document, where, notes).truth()
     except HostError:
         raise
@@ -235,3 +243,76 @@ class _Document:
     def _boxes(self) -> Array:
         boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]
         return np.array(boxes, float).reshape(-1, 4)
+
+
+def videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
+    """Return a document of videos as one of images; a Flaw or KeyError where it cannot be one."""
+    if document["annotations"] is None:
+        raise Flaw("holds no annotations (null), as the files of a test set that is not published", "Take another file")
+    videos = {video["id"]: video for video in document["videos"]}
+    images = [
+        {**video, "width": video["width"] * video["length"], "frames": video["length"]} for video in videos.values()
+    ]
+    if len(images) < len(document["videos"]):
+        raise Flaw("holds videos with the same id", "Give each its own")
+    empty = [image["id"] for image in images if image["width"] < 1 or image["height"] < 1]
+    if empty:
+        raise Flaw(f"holds videos without pixels: {empty}", "Remove them")
+    annotations = _annotations_of_videos(document["annotations"], videos)
+    unseen = sum(not annotation["area"] for annotation in annotations)
+    if unseen:
+        notes.append(f"{counted(unseen, 'annotation')} without area in any frame, which no prediction can find")
+    unlabelled = sum(annotation["hidden"] < 0 for annotation in annotations)
+    if 0 < unlabelled < len(annotations):
+        notes.append(f"{counted(unlabelled, 'annotation')} without occlusion: of no range of occlusions")
+    return {**document, "images": images, "annotations": annotations}
+
+
+def _annotations_of_videos(annotations: List[Dict[str, Any]], videos: Dict[int, Any]) -> List[Dict[str, Any]]:
+    """Return annotations of videos as those of images."""
+    try:
+        listed = [videos[annotation["video_id"]] for annotation in annotations]
+        wide = [[video["height"], video["width"] * video["length"]] for video in listed]
+        frames = np.array([video["length"] for video in listed], np.int64)
+        masks = [annotation["segmentations"] for annotation in annotations]
+        tubes = read_tubes(masks, np.array(wide, np.int64).reshape(-1, 2), frames)
+    except UNUSUAL:
+        for annotation in annotations:
+            _explain(annotation, videos)
+        raise
+    return [
+        {
+            "id": annotation["id"],
+            "image_id": annotation["video_id"],
+            "category_id": annotation["category_id"],
+            "iscrowd": annotation.get("iscrowd", 0),
+            "area": _area_of_video(annotation, float(tubes.mean_area[index])),
+            "segmentation": {"size": wide[index], "counts": tubes.masks[index]},
+            "hidden": mean_occlusion(annotation.get("occlusion")),
+        }
+        for index, annotation in enumerate(annotations)
+    ]
+
+
+def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
+    """Raise a Flaw where an annotation is unusual."""
+    video = videos.get(annotation["video_id"])
+    if video is None:
+        found = f"annotation {annotation['id']} is of the video {annotation['video_id']}, which is not listed"
+        raise Flaw(found, "List it")
+    try:
+        check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
+    except Flaw as flaw:
+        raise Flaw(f"annotation {annotation['id']} {flaw.found}", flaw.remedy) from None
+
+
+def _area_of_video(annotation: Dict[str, Any], shown: float) -> float:
+    """Return the mean area as written, not as the masks are, like in the original; as shown where none is written."""
+    areas = [area for area in annotation.get("areas") or [] if area]
+    return float(np.mean(areas)) if areas else 0.0 if "areas" in annotation else shown
+
+
+def mean_occlusion(labels: object) -> float:
+    """Return how much of an instance is hidden: the mean of the upper half of its labels, or -1 without any."""
+    known = sorted(LABELS[label] for label in (labels if isinstance(labels, list) else []) if label is not None)
+    return float(np.mean(known[len(known) // 2 :])) if known else -1.0

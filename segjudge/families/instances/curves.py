@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from segjudge.evaluation_script.families.instances.precision import RECALLS
+from segjudge.evaluation_script.families.instances.metrics import RECALLS
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.instances.judged import JudgedDetections
 

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
-from segjudge.evaluation_script.families.instances.columns import Category
-from segjudge.evaluation_script.families.instances.counts import InstanceCounts, decoded, joined
-from segjudge.evaluation_script.families.instances.engine import blocks_of, matched
+from segjudge.evaluation_script.families.instances.matching import (
+    InstanceCounts,
+    decode_counts,
+    match_block,
+    merge_counts,
+    split_into_blocks,
+)
+from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
-from segjudge.evaluation_script.families.instances.submission import checked_records, notes_of
+from segjudge.evaluation_script.families.instances.records import Category
+from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.families.base.frame_masks import plain_array, run_lengths
 from segjudge.families.base.memory import CountedFrames, MemoryTrack, check_no_map, in_order, refused
@@ -50,12 +55,12 @@ class InstancesInMemory(MemoryTrack):
         facts = {key: truth[key] for key in IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         real = truth_of(self._document([*annotations, *records], annotations, facts), f"truth of {where}")
         keys = {"video_id" if self.protocol.tubes else "image_id": 1}
-        sent = checked_records([{**one, **keys} for one in records], real.images, self.protocol)
+        sent = check_records([{**one, **keys} for one in records], real.images, self.protocol)
         ids = [category.id for category in real.categories]
         unknown = int((sent.category < 0).sum())
         head = struct.pack(f"{HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
-        (block,) = blocks_of(sent, real, self.protocol, np.arange(1), 1)
-        return head + matched(block).encoded()
+        (block,) = split_into_blocks(sent, real, self.protocol, np.arange(1), 1)
+        return head + match_block(block).encoded()
 
     def _records(self, side: object, where: str) -> list[Record]:
         """Return records as COCO has them, of columns or of records with masks of any form."""
@@ -138,8 +143,8 @@ class InstancesInMemory(MemoryTrack):
                 table["category"] = np.array(places, np.int64)[table["category"]]
             moved.append(InstanceCounts(*tables))
         accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories)
-        accumulator.notes = notes_of(sum(part.unknown for part in parts), sum(part.records for part in parts))
-        accumulator.update(joined(moved))
+        accumulator.notes = describe_records(sum(part.unknown for part in parts), sum(part.records for part in parts))
+        accumulator.update(merge_counts(moved))
         return accumulator
 
 
@@ -159,4 +164,4 @@ def _image_counts(data: bytes) -> _ImageCounts:
         ids = struct.unpack_from(f"<{length}q", data, struct.calcsize(HEAD))
     except struct.error as error:
         raise ValueError(f"has no categories ({error})") from None
-    return _ImageCounts(ids, unknown, records, decoded(data[struct.calcsize(HEAD) + 8 * length :]))
+    return _ImageCounts(ids, unknown, records, decode_counts(data[struct.calcsize(HEAD) + 8 * length :]))

@@ -14,7 +14,7 @@ import pytest
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.evaluation_script.families.instances.counts import decoded
+from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
 from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
@@ -148,7 +148,7 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     counted = instances.OpenedRecords(str(results), found.truth, protocol, rules).counted()
     score = counted.compute()
     (block,) = counted.state_dict().values()
-    detections = decoded(block).detections
+    detections = decode_counts(block).detections
     assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == found.right.sum()
     assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == found.ignored.sum()
     errors = errors_of(found)

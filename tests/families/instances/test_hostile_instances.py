@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.instances import engine as instances
-from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.families.instances import submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
@@ -205,8 +205,8 @@ class CountingDecoder:
 def test_every_byte_is_parsed_a_few_times_at_the_most(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoder = CountingDecoder(instance_json._DECODER)
-    monkeypatch.setattr(instance_json, "_DECODER", decoder)
+    decoder = CountingDecoder(submission._DECODER)
+    monkeypatch.setattr(submission, "_DECODER", decoder)
     data = COSTLY[name](3_000_000)
     outcome(data, tmp_path)
     assert decoder.read <= 5 * len(data)
@@ -230,12 +230,12 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     ]
     sent = [record(score=k / 100, note=note, x=[1.5, -2, {"y": None}]) for k, note in enumerate(notes * 3)]
     data = json.dumps(sent, ensure_ascii=False, indent=1 if size % 2 else None).encode()
-    monkeypatch.setattr(instance_json, "CHUNK_BYTES", size)
+    monkeypatch.setattr(submission, "CHUNK_BYTES", size)
     parts = (data[start : start + size] for start in range(0, len(data), size))
     if jobs == 1:
-        assert [one for part in instance_json.json_parts(parts) for one in part.records] == sent
+        assert [one for part in submission.split_json(parts) for one in part.records] == sent
     else:
-        raw = instance_json.raw_json_parts(parts)
+        raw = submission.split_raw_json(parts)
         assert not raw or b"".join(raw).count(b"image_id") == len(sent)
 
 
@@ -387,7 +387,7 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
     data = repeated(record([zigzag(3)]), 3_000_000)
     assert "holds polygons whose outlines are" in outcome(data, tmp_path)
     assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(
-        instance_json.CHUNK_BYTES
+        submission.CHUNK_BYTES
     )  # the piece that was one too many
     drawn.clear()
     assert "outline is 799,969 pixels long; 250,000 is the limit" in outcome(

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.intervals import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.evaluation_script.families.instances.precision import averages
+from segjudge.evaluation_script.families.instances.metrics import averages
 from segjudge.evaluation_script.families.instances.protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError

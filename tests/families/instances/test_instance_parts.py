@@ -15,13 +15,13 @@ import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.intervals import standard_errors
-from segjudge.evaluation_script.families.instances import accumulator as instance_accumulator
 from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
-from segjudge.evaluation_script.families.instances.counts import decoded
+from segjudge.evaluation_script.families.instances.matching import decode_counts
+from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.families.instances.tubes import LABELS
+from segjudge.evaluation_script.families.instances.truth import LABELS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
@@ -87,14 +87,14 @@ def result(accumulator: InstanceAccumulator) -> str:
 def test_processes_blocks_and_parts_give_the_same_bits(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance_accumulator, "BLOCK", 5)
+    monkeypatch.setattr(metrics, "BLOCK", 5)
     files(tmp_path, videos=INSTANCE_PROTOCOLS[name].tubes)
     whole = matched(tmp_path, name)
     expected = result(whole)
     assert any("were dropped" in line for line in whole.compute().warnings) == (name != "coco-box")
     for jobs in (2, 5):
         assert result(matched(tmp_path, name, jobs=jobs)) == expected
-    monkeypatch.setattr(instances, "RECORDS_AT_ONCE", 3)
+    monkeypatch.setattr(matching, "RECORDS_AT_ONCE", 3)
     assert result(matched(tmp_path, name)) == expected
     for count in (1, 2, 7, 64):
         parts = [matched(tmp_path, name, part=Part(number + 1, count)) for number in range(count)]
@@ -110,7 +110,7 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
     files(tmp_path)
     whole = matched(tmp_path)
     expected, total = result(whole), emptied(whole)
-    (counts,) = map(decoded, whole.state_dict().values())
+    (counts,) = map(decode_counts, whole.state_dict().values())
     updates = [counts.of(np.array(chosen)) for chosen in ([3], [0, 3, 7], *([image] for image in range(IMAGES)))] * 2
     random.Random(5).shuffle(updates)
     for update in updates:
@@ -138,7 +138,7 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
 
 
 def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance_accumulator, "BLOCK", 10)
+    monkeypatch.setattr(metrics, "BLOCK", 10)
     files(tmp_path)
     whole = matched(tmp_path)
     state, loaded = whole.state_dict(), emptied(whole)
@@ -149,14 +149,14 @@ def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path, monkeypat
     for data in (b"", state["1"][:-8], state["1"] + bytes(8), b"\xff" * 40, state["1"][:9], state["0"]):
         with pytest.raises(ValueError, match=r"."):
             loaded.load_state_dict({"1": data})
-    detections = decoded(state["1"]).detections
+    detections = decode_counts(state["1"]).detections
     for rows in (detections[::-1], np.repeat(detections, 2)):
         with pytest.raises(ValueError, match="not in order"):
-            loaded.load_state_dict({"1": replace(decoded(state["1"]), detections=rows).encoded()})
+            loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=rows).encoded()})
     endless = detections.copy()
     endless["score"][0] = np.inf
     with pytest.raises(ValueError, match="not finite"):
-        loaded.load_state_dict({"1": replace(decoded(state["1"]), detections=endless).encoded()})
+        loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=endless).encoded()})
 
 
 def test_when_strict_the_warnings_of_all_parts_refuse(tmp_path: Path) -> None:

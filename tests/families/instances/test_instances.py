@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import matching
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
@@ -420,8 +421,8 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     calls: list[int] = []
-    matched = instances.match
-    monkeypatch.setattr(instances, "match", lambda *given: calls.append(1) or matched(*given))
+    match = matching.match
+    monkeypatch.setattr(matching, "match", lambda *arguments: calls.append(1) or match(*arguments))
 
     coco = INSTANCE_PROTOCOLS["coco"]
     counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).counted()

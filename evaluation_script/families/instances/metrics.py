@@ -5,24 +5,173 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from ...files.problems import SubmissionError, counted, verb
 from ...masks import kernel
 from ...masks.kernel_matches import RankedBits, curve, curves_without
 from ...masks.stack import Array
-from .counts import InstanceCounts, by_falling_score
+from ..base import codings
+from ..base.accumulator import Accumulator
+from ..base.intervals import dealt
+from ..base.reports import Report
+from .matching import InstanceCounts, decode_counts, merge_counts, order_by_score
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
+from .records import Category
 
+#: Images in a block of the saved state.
+BLOCK = 4096
 #: Precision is read off at these recalls.
 RECALLS = np.linspace(0.0, 1.0, 101)
-
 #: Index of a range of areas, index of a number of detections.
 Pair = Tuple[int, int]
-
 #: Metrics by name; None where there is nothing to average.
 Averages = Dict[str, Optional[float]]
+
+
+@dataclass(frozen=True)
+class InstanceScore:
+    """What a submission scored on one dataset."""
+
+    values: Averages
+    #: A row for each category of the truth.
+    categories: List[Dict[str, Union[str, float, None]]]
+    warnings: List[str]
+
+
+class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
+    """What matching found in the images of one split, whoever matched."""
+
+    noun = "image"
+
+    def __init__(
+        self, protocol: InstanceProtocol, images: List[int], categories: List[Category], *, strict: bool = False
+    ) -> None:
+        super().__init__(protocol, strict=strict)
+        #: The ids of all images, in the truth's order, and all categories.
+        self.images, self.categories = images, categories
+        self.notes: List[str] = []
+        self._parts: List[InstanceCounts] = []
+        #: The part that holds an image, -1 where there is none.
+        self._where = np.full(len(images), -1)
+
+    @classmethod
+    def restored(cls, protocol: InstanceProtocol, described: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
+        categories = [Category(int(number), str(name), str(often)) for number, name, often in described["categories"]]
+        total = cls(protocol, [int(number) for number in described["images"]], categories, strict=strict)
+        total.notes = [str(note) for note in described["notes"]]
+        return total
+
+    def described(self) -> Dict[str, Any]:
+        categories = [[category.id, category.name, category.frequency] for category in self.categories]
+        return {"images": self.images, "categories": categories, "notes": self.notes}
+
+    def __len__(self) -> int:
+        return int((self._where >= 0).sum())
+
+    def update(self, counts: InstanceCounts) -> None:
+        images = counts.images["image"]
+        categories = len(self.categories) * self.protocol.aspects
+        for table, bound in (
+            (images, len(self.images)),
+            (counts.detections["category"], categories),
+            (counts.truth["category"], categories),
+        ):
+            if len(table) and int(table.max()) >= bound:
+                raise ValueError("it is of images or categories that this split does not have")
+        known = images[self._where[images] >= 0]
+        if len(known):
+            parts = [self._parts[number] for number in np.unique(self._where[known]).tolist()]
+            if merge_counts(parts).of(known).encoded() != counts.of(known).encoded():
+                raise ValueError("images were matched twice, with different results")
+            images = images[self._where[images] < 0]
+            counts = counts.of(images)
+        self._where[images] = len(self._parts)
+        self._parts.append(counts)
+
+    def missing(self) -> List[str]:
+        return [str(self.images[index]) for index in np.flatnonzero(self._where < 0).tolist()]
+
+    def state_dict(self) -> Dict[str, bytes]:
+        return {name: part.encoded() for name, part in merge_counts(self._parts).blocks(BLOCK).items()}
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        self._parts, self._where = [], np.full(len(self.images), -1)
+        for name, data in state.items():
+            counts = decode_counts(data)
+            if list(counts.blocks(BLOCK)) != [name]:
+                raise ValueError(f"block {name} holds other images")
+            self.update(counts)
+
+    def held(self) -> List[InstanceCounts]:
+        return self._parts
+
+    def whole(self) -> InstanceCounts:
+        """Return what was found in all images."""
+        self._parts = [merge_counts(self._parts)]
+        self._where = np.minimum(self._where, 0)
+        return self._parts[0]
+
+    def matched(self) -> MatchedDetections:
+        """Return the detections of all images, ready for curves."""
+        categories = len(self.categories) * self.protocol.aspects
+        return MatchedDetections(self.whole(), categories, self.protocol.detections)
+
+    def compute(self) -> InstanceScore:
+        """Return the scores and warnings; when strict, a warning refuses the submission."""
+        self.refuse_missing()
+        matching, caps = self.matched(), self.protocol.detections
+        warnings = [*self.notes, *self._dropped()]
+        if self.strict and warnings:
+            found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
+            raise SubmissionError(found)
+        curves = matching.curves(reported_pairs(caps))
+        if len(self.whole().detections):
+            real, hits = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
+            warnings += codings.of_matches("detection", real, 1, hits)
+        rows = [
+            {"id": category.id, "name": category.name, **category_averages(curves, index)}
+            for index, category in enumerate(self.categories)
+        ]
+        return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
+
+    def _dropped(self) -> List[str]:
+        """Return the warning about what lies beyond the cap."""
+        dropped = self._parts[0].images["dropped"]
+        total, images = int(dropped.sum()), int((dropped > 0).sum())
+        if not total:
+            return []
+        where, were = counted(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
+        return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
+
+    def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
+        """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
+        if len(self.images) < 2:
+            return {}
+        group, caps, frequencies = dealt(len(self.images)), self.protocol.detections, self._frequencies()
+        read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
+        read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
+        few = metrics and read.keys() >= set(metrics)
+        pairs = list({read[name] for name in metrics}) if few else reported_pairs(caps)
+        each = self.matched().without_each(pairs, group, int(group.max()) + 1)
+        without = [averages(curves, self.protocol, frequencies) for curves in each]
+        return {name: np.array([one[name] for one in without], float) for name in metrics or self.protocol.metrics}
+
+    def _frequencies(self) -> List[str]:
+        return [category.frequency for category in self.categories]
+
+
+class InstanceReport(Report):
+    """Scores of instance masks."""
+
+    protocol: InstanceProtocol
+
+    def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
+        score = accumulator.compute()
+        super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
+        self._left_out, self._units = accumulator.without_groups, len(accumulator.images)
 
 
 @dataclass(frozen=True)
@@ -39,9 +188,7 @@ class MatchedDetections:
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
         self.truth, self.caps, self.categories = counts.truth, caps, categories
         found = counts.detections
-        order = by_falling_score(
-            found["score"], found["category"]
-        )  # of equal scores the first image's, the first there
+        order = order_by_score(found["score"], found["category"])  # of equal scores the first image's, the first there
         self._bounds = np.searchsorted(found["category"][order], np.arange(categories + 1))
         self._image, self._rank = found["image"][order], found["rank"][order]
         self._counted = ~found["ignored"][order]
@@ -58,7 +205,7 @@ class MatchedDetections:
             for area, cap in pairs:
                 count = int(counts[category, area])
                 if count:
-                    points, found = _points(ranked, area, self.caps[cap], _needed(count))
+                    points, found = _read_precision(ranked, area, self.caps[cap], _count_needed(count))
                     precision[:, :, category, area, cap], recall[:, category, area, cap] = points, found / count
         return Curves(precision, recall)
 
@@ -73,8 +220,11 @@ class MatchedDetections:
             for area, cap in pairs:
                 left = counts[:, category, area]
                 if left.any():
-                    members, least = ranked.within(self.caps[cap]), np.stack([_needed(int(count)) for count in left])
-                    points, found = _points_without_each(members, group[members.image], area, least)
+                    members, least = (
+                        ranked.within(self.caps[cap]),
+                        np.stack([_count_needed(int(count)) for count in left]),
+                    )
+                    points, found = _read_precision_without_each(members, group[members.image], area, least)
                     some = left > 0
                     precision[some, :, category, area, cap] = points[some].mean(axis=2)
                     recall[some, :, category, area, cap] = found[some] / left[some, None]
@@ -99,7 +249,7 @@ def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-def _points(ranked: RankedBits, area: int, cap: int, least: Array) -> Tuple[Array, Array]:
+def _read_precision(ranked: RankedBits, area: int, cap: int, least: Array) -> Tuple[Array, Array]:
     """Return precision (thresholds, recalls) of one category, for a range of areas and a cap, and how many are true.
 
     `least` says how many true detections each recall takes.
@@ -120,7 +270,7 @@ def _points(ranked: RankedBits, area: int, cap: int, least: Array) -> Tuple[Arra
     return precision, np.array(list(map(len, seen)))
 
 
-def _points_without_each(ranked: RankedBits, group: Array, area: int, least: Array) -> Tuple[Array, Array]:
+def _read_precision_without_each(ranked: RankedBits, group: Array, area: int, least: Array) -> Tuple[Array, Array]:
     """Return precision (groups, thresholds, recalls) of one category without each group, and how many are true.
 
     `least` says for each group how many true detections each recall takes without it.
@@ -163,7 +313,7 @@ def _flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
 
 
 @lru_cache(maxsize=1024)
-def _needed(count: int) -> Array:
+def _count_needed(count: int) -> Array:
     """Return how many of so many instances must be found to reach each recall."""
     count = max(count, 1)
     found: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)

@@ -1,0 +1,401 @@
+"""Records of instances with masks, boxes or the masks of a video's frames.
+
+The usual way reads many records as columns at once and raises something for any record that is unusual;
+`check_record` then says what is wrong with one record, in the participant's words.
+
+An instance in a video is one wide mask: run lengths go down the columns, so those of the frames one after the other
+are those of all frames side by side, and what two wide masks share is what they share in all frames.  Some of their
+runs are empty, which pycocotools does not take.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from ...files.problems import Flaw, printable
+from ...masks import kernel, kernel_runs, polygons
+from ...masks import run_lengths as rle
+from ...masks.kernel_runs import RecordTable
+from ...masks.stack import Array, places_of
+from ...masks.texts import MaskTexts, of_texts
+
+EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+VIDEO_EXAMPLE = (
+    '[{"video_id": 1, "category_id": 1, "segmentations": [{"size": [h, w], "counts": "…"}, null, …], "score": 0.9}, …]'
+)
+#: Ids are whole numbers of 64 bits, as in the truth.
+LARGEST_ID = (1 << 63) - 1
+#: No box has larger sides or lies further away; beyond this their products would not be exact.
+LARGEST_SIDE = 1 << 24
+#: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
+UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of the truth's categories."""
+
+    id: int
+    name: str
+    #: One of FREQUENCIES, where the truth says it.
+    frequency: str = ""
+
+
+@dataclass(frozen=True)
+class KnownImages:
+    """What the truth knows of its images and categories, sorted by id."""
+
+    ids: Array
+    sizes: Array
+    categories: Array
+    #: Of videos, how many frames each has; the sizes are then those of all frames side by side.
+    frames: Optional[Array] = None
+
+    @property
+    def key(self) -> str:
+        """The key of the image, or video, in records."""
+        return "image_id" if self.frames is None else "video_id"
+
+    def pixels(self, image: Array) -> Array:
+        """Return how many pixels these images have."""
+        pixels: Array = self.sizes[image, 0] * self.sizes[image, 1]
+        return pixels
+
+    def image_indices(self, ids: List[Any]) -> Array:
+        """Return the index of each image, -1 for one that is not known."""
+        return np.array([self._image_index.get(number, -1) for number in ids], np.int64)
+
+    def category_indices(self, ids: List[Any]) -> Array:
+        """Return the index of each category, -1 for one that is not known."""
+        return np.array([self._category_index.get(number, -1) for number in ids], np.int64)
+
+    @cached_property
+    def _image_index(self) -> Dict[int, int]:
+        return {number: index for index, number in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def _category_index(self) -> Dict[int, int]:
+        return {number: index for index, number in enumerate(self.categories.tolist())}
+
+
+@dataclass(frozen=True)
+class RecordColumns:
+    """Some records as columns, each of the right type."""
+
+    #: Index of the image.
+    image: Array
+    #: Index of the category, -1 for one that the truth does not have.
+    category: Array
+    score: Array
+    #: Text of run lengths; "" where there are polygons.
+    masks: List[str]
+    boxes: Array
+    #: Index of a record → its polygons.
+    polygons: Dict[int, List[Any]]
+    #: In place of `masks`, those that were checked before, and what they are.
+    texts: Optional[MaskTexts] = None
+    checked: Optional[rle.CheckedMasks] = None
+    #: Of videos, over the frames that show anything.
+    mean_area: Optional[Array] = None
+
+
+@dataclass(frozen=True)
+class PlainRecords:
+    """Records of the usual form, which the kernel read."""
+
+    text: str
+    table: RecordTable
+
+
+def read_columns(records: List[Any], images: KnownImages, *, boxes: bool) -> RecordColumns:
+    """Return the records as columns, unchecked in the masks' own runs alone; raises one of `UNUSUAL`."""
+    image = images.image_indices(_read_ids([record[images.key] for record in records]))
+    category = images.category_indices(_read_ids([record["category_id"] for record in records]))
+    scores = [record["score"] for record in records]
+    _check_types(scores, float, int)
+    score = np.array(scores, float)
+    if (image < 0).any() or not np.isfinite(score).all():
+        raise ValueError
+    if boxes:
+        table = _read_boxes([record["bbox"] for record in records])
+        return RecordColumns(image, category, score, [""] * len(records), table, {})
+    if images.frames is not None:
+        tubes = read_tubes([record["segmentations"] for record in records], images.sizes[image], images.frames[image])
+        return _tube_columns(image, category, score, tubes)
+    masks, outlines = _read_masks([record["segmentation"] for record in records], images.sizes[image])
+    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
+
+
+def read_plain_columns(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
+    """Return records that the kernel read as columns, or None where one at least is unusual."""
+    table = records.table.rows
+    image = places_of(images.ids, table[:, kernel_runs.IMAGE])
+    category = places_of(images.categories, table[:, kernel_runs.CATEGORY])
+    score = _read_plain_scores(records)
+    if (image < 0).any() or not np.isfinite(score).all():
+        return None
+    if images.frames is not None or records.table.frames is not None:
+        tubes = _read_plain_tubes(records.table, images, image)
+        return None if tubes is None else _tube_columns(image, category, score, tubes)
+    starts, stops = table[:, kernel_runs.COUNTS], table[:, kernel_runs.COUNTS_END]
+    if not np.array_equal(table[:, kernel_runs.HEIGHT : kernel_runs.COUNTS], images.sizes[image]):
+        return None
+    if (stops - starts > rle.longest(images.pixels(image))).any():
+        return None
+    masks = MaskTexts(records.table.masks, starts.copy(), stops.copy())
+    checked = rle.CheckedMasks(table[:, kernel_runs.FAULT], table[:, kernel_runs.AREA].copy())
+    return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
+
+
+def _tube_columns(image: Array, category: Array, score: Array, tubes: Tubes) -> RecordColumns:
+    checked, nowhere = rle.CheckedMasks(np.zeros(len(image), np.int8), tubes.pixels), np.zeros((len(image), 4))
+    return RecordColumns(image, category, score, [], nowhere, {}, tubes.masks, checked, tubes.mean_area)
+
+
+def _read_plain_scores(records: PlainRecords) -> Array:
+    table = records.table.rows
+    decimals = table[:, kernel_runs.DECIMALS]
+    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
+    score: Array = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
+    unusual = np.flatnonzero(decimals < 0)
+    places = table[unusual, kernel_runs.SCORE : kernel_runs.SCORE_END + 1].tolist()
+    score[unusual] = [float(records.text[start:stop]) for start, stop in places]
+    return score
+
+
+def _read_plain_tubes(table: RecordTable, images: KnownImages, image: Array) -> Optional[Tubes]:
+    """Return the masks of videos; None where one is unusual, or it is not videos on both sides."""
+    if images.frames is None or table.frames is None:
+        return None
+    counts = table.rows[:, kernel_runs.COUNTS_END] - table.rows[:, kernel_runs.COUNTS]
+    if not np.array_equal(counts, images.frames[image]):
+        return None
+    size, tube = _frame_sizes(images.sizes[image], counts)
+    shown = table.frames[:, 0] >= 0
+    if not np.array_equal(table.frames[shown, :2], size[shown]):
+        return None
+    stops = table.frames[shown, 2]
+    try:
+        masks = MaskTexts(table.masks, np.append(0, stops)[:-1], stops)
+        return join_frames(masks, shown, tube, size[:, 0] * size[:, 1], len(counts))
+    except ValueError:
+        return None
+
+
+def _frame_sizes(sizes: Array, frames: Array) -> Tuple[Array, Array]:
+    """Return the size of each frame of wide masks, and the index of its mask."""
+    tube = np.repeat(np.arange(len(frames)), frames)
+    return np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube], tube
+
+
+def _read_masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int, List[Any]]]:
+    """Return run lengths as text, and polygons."""
+    outlines: Dict[int, List[Any]] = {}
+    encoded = list(segmentations)
+    if list in set(map(type, segmentations)):
+        outlines = {index: mask for index, mask in enumerate(segmentations) if type(mask) is list}
+        polygons.outlines(list(outlines.values()), sizes[list(outlines)].max(axis=1))
+        for index in outlines:
+            encoded[index] = {"size": sizes[index].tolist(), "counts": ""}
+    if not np.array_equal(_read_sizes([mask["size"] for mask in encoded]), sizes):
+        raise ValueError
+    texts = [mask["counts"] for mask in encoded]
+    if list in set(map(type, texts)):
+        lists = [index for index, counts in enumerate(texts) if type(counts) is list]
+        pixels = sizes[lists].prod(axis=1)
+        for index, text in zip(lists, rle.compressed_many([texts[index] for index in lists], pixels)):
+            texts[index] = text
+    _check_types(texts, str)
+    return texts, outlines
+
+
+def _read_boxes(boxes: List[Any]) -> Array:
+    _check_types(boxes, list)
+    _check_types([side for box in boxes for side in box], float, int)
+    table = np.array(boxes, float)
+    if table.shape != (len(boxes), 4) or not (np.abs(table) <= LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
+        raise ValueError
+    return table
+
+
+def _read_ids(ids: List[Any]) -> List[int]:
+    _check_types(ids, int)
+    if min(ids) < -LARGEST_ID - 1 or max(ids) > LARGEST_ID:
+        raise OverflowError
+    return ids
+
+
+def _read_sizes(sizes: List[Any]) -> Array:
+    _check_types(sizes, list)
+    _check_types([side for size in sizes for side in size], int)
+    table = np.array(sizes, np.int64)
+    if table.shape != (len(sizes), 2):
+        raise ValueError
+    return table
+
+
+def _check_types(values: List[Any], *types: type) -> None:
+    if not set(map(type, values)) <= set(types):
+        raise TypeError
+
+
+@dataclass(frozen=True)
+class Tubes:
+    """The wide masks of some instances."""
+
+    masks: MaskTexts
+    pixels: Array
+    #: Over the frames that show anything.
+    mean_area: Array
+
+
+def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
+    """Return lists of masks, one for each frame or None, as wide masks of these sizes; raises one of `UNUSUAL`."""
+    _check_types(segmentations, list)
+    if not np.array_equal(list(map(len, segmentations)), frames):
+        raise ValueError
+    flat = list(chain.from_iterable(segmentations))
+    shown = np.fromiter((mask is not None for mask in flat), bool, len(flat))
+    size, tube = _frame_sizes(sizes, frames)
+    masks = [mask for mask in flat if mask is not None]
+    _check_types(masks, dict)  # no polygons
+    texts = _read_masks(masks, size[shown])[0] if masks else []
+    if not all(map(str.isascii, texts)):
+        raise ValueError
+    return join_frames(of_texts(texts), shown, tube, size[:, 0] * size[:, 1], len(frames))
+
+
+def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> Tubes:
+    """Return the masks of frames, in order, as so many wide ones; raises ValueError where one is not sound.
+
+    Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has; the texts stand
+    one after the other.
+    """
+    ends = np.cumsum(np.bincount(tube, minlength=count))
+    library = kernel.library()
+    if library is None:
+        wide, area = _join_in_numpy([texts[index] for index in range(len(texts))], shown, pixels, ends)
+    else:
+        found = kernel_runs.join_frames(texts, shown, pixels, np.append(0, ends), library)
+        if found is None:
+            raise ValueError
+        wide, area = found
+    total = np.bincount(tube, area, count)
+    visible = np.bincount(tube, area > 0, count)
+    return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
+
+
+def _join_in_numpy(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
+    """Return the wide masks, whose frames end there, and the area of each frame."""
+    checked = rle.check_many(texts, pixels[shown])
+    if checked.fault.any():
+        raise ValueError
+    area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
+    background, covered, first = rle.decoded(texts)
+    area[shown], parts[shown] = checked.area, np.diff(np.append(first, len(covered)))
+    known = np.repeat(shown, parts)
+    runs = np.zeros((len(known), 2), np.int64)
+    runs[~known, 0] = pixels[~shown]
+    runs[known, 0], runs[known, 1] = background, covered
+    return of_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
+
+
+def check_record(
+    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool = False, frames: Optional[int] = None
+) -> None:
+    """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size.
+
+    A record of a video has masks for so many frames, and the size of one.
+    """
+    if not isinstance(record, dict):
+        raise Flaw("is not an object", f"Write {EXAMPLE}")
+    kind, shape = ("image", "bbox" if boxes else "segmentation") if frames is None else ("video", "segmentations")
+    keys = (f"{kind}_id", "category_id", shape, "score")
+    missing = [key for key in keys if key not in record]
+    if missing:
+        raise Flaw(f"lacks {' and '.join(missing)}", f"Write {EXAMPLE}")
+    for key in keys[:2]:
+        _check_id(key, record[key])
+    if not is_finite(record["score"]):
+        raise Flaw(f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number")
+    if size is None:
+        raise Flaw(
+            f"is of {'an image' if frames is None else 'a video'} that the truth lacks",
+            f"Use the ids of the truth's {kind}s",
+        )
+    if boxes:
+        _check_box(record["bbox"])
+    elif frames is not None:
+        check_tube(record["segmentations"], size, frames)
+    else:
+        _check_mask(record["segmentation"], size)
+
+
+def _check_id(key: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        found = f"has the {key} {printable(repr(value))}, which is not a whole number"
+        raise Flaw(found, "Write the id as a number")
+    if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
+        raise Flaw(f"has the {key} {printable(value)}, which is larger than an id can be", "Use the ids of the truth")
+
+
+def is_finite(value: object) -> bool:
+    """Return whether a value is a number that a finite float can hold."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _check_box(box: object) -> None:
+    if not isinstance(box, list) or len(box) != 4 or any(type(side) not in (int, float) for side in box):
+        raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
+    if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
+        raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
+    if max(map(abs, box)) > LARGEST_SIDE:
+        raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
+
+
+def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> None:
+    """Raise a Flaw for the first thing that is wrong with the masks of a video's frames."""
+    if not isinstance(segmentations, list):
+        raise Flaw("has segmentations that are not a list", "Write a mask or null for each frame")
+    if len(segmentations) != frames:
+        found = f"has {len(segmentations):,} segmentations but the video has {frames:,} frames"
+        raise Flaw(found, "Write a mask or null for each frame")
+    for index, mask in enumerate(segmentations):
+        if mask is not None:
+            _check_frame(mask, size, f"(frame {index} of {frames}, from 0)")
+
+
+def _check_frame(mask: Any, size: Tuple[int, int], which: str) -> None:
+    try:
+        if isinstance(mask, list):
+            raise Flaw("has a segmentation that is not run lengths", rle.WRITE_AGAIN)
+        _check_mask(mask, size)
+        rle.runs_of(mask["counts"], size[0] * size[1])
+    except Flaw as flaw:
+        raise Flaw(f"{flaw.found} {which}", flaw.remedy) from None
+
+
+def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:
+    height, width = image
+    if isinstance(segmentation, list):
+        polygons.outlines([segmentation], np.array([max(image)]))
+        return
+    if not isinstance(segmentation, dict) or not {"size", "counts"} <= segmentation.keys():
+        raise Flaw("has a segmentation that is neither run lengths nor polygons", f"Write {EXAMPLE}")
+    size, counts = segmentation["size"], segmentation["counts"]
+    if not isinstance(size, list) or [type(side) for side in size] != [int, int]:
+        raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", rle.WRITE_AGAIN)
+    if (height, width) != tuple(size):
+        found = f"has a mask of size {printable(size)} but the image is [{height}, {width}] (height, width)"
+        raise Flaw(found, "Encode the mask at the size of the image")
+    if not isinstance(counts, str):
+        rle.runs_of(counts, height * width)
