@@ -26,6 +26,7 @@ from segjudge.datasets.packing import pack
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.main import score_split
 from segjudge.evaluation_script.masks.stack import Array
@@ -113,7 +114,7 @@ def scoring(repeat: int) -> None:
             score_split(str(folder / "predictions"), "val", splits["val"], rules)
 
         def from_pngs() -> None:
-            predicted(dataset_reader.read(str(folder / "root"), dataset_reader.LAYOUTS["davis2017"], "val").splits)
+            predicted(dataset_reader.read(str(folder / "root"), LAYOUTS["davis2017"], "val").splits)
 
         best = {"first": spent(interactive), "again": 9e9, "prediction": spent(lambda: predicted(truth))}
         best["pngs"] = spent(from_pngs)

@@ -33,6 +33,7 @@ from benchmarks import reference
 from segjudge.datasets.demo.scenes import scene
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 
@@ -139,7 +140,7 @@ def write_lvos(folder: Path) -> None:
         interval = {"start": "1", "end": str(1 + LVOS_STEP * len(files)), "frame_nums": str(len(files))}
         videos[sequence.name] = {"objects": {str(label): {"frame_range": interval} for label in sorted(labels)}}
     write(folder / "lvos/valid_meta.json", json.dumps({"videos": videos}).encode())
-    truth = dataset_reader.read(str(folder / "lvos"), dataset_reader.LAYOUTS["lvos"])
+    truth = dataset_reader.read(str(folder / "lvos"), LAYOUTS["lvos"])
     sequence_truth.write(str(folder / "lvos-truth.zip"), truth.splits)
 
 

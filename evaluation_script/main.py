@@ -11,9 +11,8 @@ from contextlib import closing
 from typing import Any, Dict, Mapping, Tuple, Union
 
 from .families import PROTOCOLS, engine_of, report_of
-from .families.base.engine import OpenedSubmission, check_fits
+from .families.base.engine import OpenedSubmission, Progress, check_fits, ignore_progress
 from .families.base.family import ScoringRules
-from .families.base.progress import Progress, ignore_progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
 from .files.problems import HostError, SubmissionError, only

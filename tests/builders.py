@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.masks.stack import Stack, cropped, empty_labels, pack
@@ -111,7 +111,7 @@ def score_sequences(
     """Score a submission against one split; return the score of every object, and warnings."""
     rules = ScoringRules(protocol, limits, strict=options.pop("strict", False))
     with closing(OpenedSequences(path, split, protocol, rules)) as opened:
-        return opened.counted(**options).compute()
+        return score_objects(opened.counted(**options))
 
 
 def score_instances(

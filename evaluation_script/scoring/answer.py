@@ -10,8 +10,7 @@ import numpy as np
 import PIL
 
 from ..families.base.family import Values
-from ..families.base.intervals import FEWEST_CASES, FEWEST_SHOWN
-from ..families.base.reports import Report, Row
+from ..families.base.reports import FEWEST_CASES, FEWEST_SHOWN, Report, Row
 from ..files.problems import HostError, only
 from .phase import DETAILS, Phase, PhaseSplit
 from .version import VERSION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.families.base.unit_losses import UNIT_LOSSES
 from segjudge.families.instances.diagnosis import diagnosed

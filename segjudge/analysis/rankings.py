@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.evaluation_script.families.base.intervals import interval
+from segjudge.evaluation_script.families.base.reports import interval
 
 from . import Method
 from .ranks import Floats, Ties, kendall, ranks_of

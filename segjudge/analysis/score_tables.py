@@ -16,7 +16,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import counted, listed, only, printable
 from segjudge.evaluation_script.scoring.answer import tables

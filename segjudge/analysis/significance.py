@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.masks.stack import Array
 
 from .ranks import Floats

@@ -100,7 +100,7 @@ def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.N
     """Return how methods compare, by sequence where the metric is a mean over objects; their losses are read too."""
     from segjudge.analysis.kinds import costs_of
     from segjudge.analysis.score_tables import AlgorithmScores, grouped_sums, sums_of
-    from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
+    from segjudge.evaluation_script.families.sequences.losses import KINDS
     from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
     from segjudge.families.sequences.failures import check_kinds
     from segjudge.report.comparison import ComparedMethods

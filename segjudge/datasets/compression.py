@@ -15,8 +15,9 @@ from typing import TypedDict
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.submission import SequenceSubmission
 from segjudge.evaluation_script.families.sequences.truth import Sequence
@@ -134,7 +135,7 @@ def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progre
 def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
     """Return the sequences of results, read as a dataset is; raise where its files could be read in another way."""
     by_object = all(name.count("/") > 1 and OBJECT.fullmatch(name.split("/")[-2]) for name in pngs)
-    layout = dataset_reader.LAYOUTS["sav"] if by_object else dataset_reader.GENERIC
+    layout = LAYOUTS["sav"] if by_object else GENERIC
     (split,) = dataset_reader.read(results, layout).splits.values()
     read = 0
     for sequence in split.sequences:

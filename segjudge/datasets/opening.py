@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass, replace
 
 from segjudge.evaluation_script.families import FAMILIES, engine_of
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import TrackProtocol
-from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.layouts import ALIASES, HOST_LIMITS
+from segjudge.evaluation_script.families.sequences.layouts import ALIASES, GENERIC, HOST_LIMITS
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS as SEQUENCE_LAYOUTS
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.packed import track_of
@@ -88,7 +89,7 @@ def read_published(
 ) -> AnnotationFile[Split]:
     """Read a published dataset of mask sequences as one split of this name (default: its subset's)."""
     name = ALIASES.get(source.layout, source.layout)
-    layout = dataset_reader.LAYOUTS.get(name) if name else dataset_reader.GENERIC
+    layout = SEQUENCE_LAYOUTS.get(name) if name else GENERIC
     if layout is None:
         raise UsageError(f"there is no layout {source.layout!r}{only(source.layout, LAYOUTS)}")
     return dataset_reader.read(source.path, layout, source.subset, unseen=source.unseen, split=split, progress=progress)

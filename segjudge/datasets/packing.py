@@ -5,9 +5,9 @@ import os
 from dataclasses import replace
 
 from segjudge.evaluation_script.families import engine_of
-from segjudge.evaluation_script.families.base import unit_truth
-from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
+from segjudge.evaluation_script.families.base.units import UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
@@ -49,13 +49,13 @@ def pack_instances(
     return f"{images:,} images or videos, {instances:,} instances", notes
 
 
-def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:
+def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, UnitTruth]:
     """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
     check_subset(source)
     ((name, truth),) = engine_of(track).read_published(source.path, source.subset, source.layout).splits.items()
-    splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
+    splits = {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth}
     make_folder(os.path.dirname(out) or ".")
-    unit_truth.write(out, splits)
+    write_units(out, splits)
     return split or name, truth
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 from PIL import Image
 
-from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.files.problems import HostError, listed
 from segjudge.masks.run_lengths import encoded
 

@@ -11,11 +11,9 @@ from markupsafe import Markup
 
 from segjudge.analysis.rankings import Difference, Mean, Sums, differences, means
 from segjudge.analysis.significance import cases_needed
-from segjudge.evaluation_script.families.base.intervals import bounds_of
-from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
-from segjudge.evaluation_script.families.sequences.losses import SequenceLosses
+from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
+from segjudge.evaluation_script.families.sequences.losses import KINDS, SequenceLosses
 from segjudge.families.base.unit_losses import UNIT_LOSSES
 from segjudge.families.sequences.losses import LossReader
 from segjudge.families.sequences.sections import frames_section, loss_cells, parts_of_bar

@@ -6,8 +6,8 @@ from typing import Literal
 
 from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
-from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import SplitTruth, TruthNames
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split

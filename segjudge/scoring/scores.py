@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
-from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError, only

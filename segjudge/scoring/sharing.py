@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
-from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.main import open_split

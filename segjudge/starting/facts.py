@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segjudge.evaluation_script.families.base.family import TrackProtocol
-from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol

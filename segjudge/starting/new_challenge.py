@@ -22,9 +22,8 @@ from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
-from segjudge.evaluation_script.families.base.engine import check_fits
+from segjudge.evaluation_script.families.base.engine import Progress, check_fits
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
-from segjudge.evaluation_script.families.base.progress import Progress
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol

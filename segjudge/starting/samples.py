@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segjudge.datasets.compression import CompressedMask, code_png, label_png, run_lengths_of
-from segjudge.evaluation_script.families.base.unit_truth import Rows, TruthFrame, UnitTruth
+from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, UnitTruth
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol

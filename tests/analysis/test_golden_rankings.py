@@ -25,7 +25,7 @@ from segjudge.analysis.rankings import (
 )
 from segjudge.analysis.ranks import kendall
 from segjudge.analysis.significance import holm, jackknife_error, signed_rank
-from segjudge.evaluation_script.families.base.intervals import student
+from segjudge.evaluation_script.families.base.reports import student
 from tests.data import SEQUENCES
 from tests.shared import needs_shared
 

@@ -34,7 +34,7 @@ from segjudge.analysis.rankings import (
 )
 from segjudge.analysis.ranks import Ties, kendall, ranks_of
 from segjudge.analysis.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
-from segjudge.evaluation_script.families.base.intervals import dealt, interval, pseudo_values, standard_errors, student
+from segjudge.evaluation_script.families.base.reports import dealt, interval, pseudo_values, standard_errors, student
 from segjudge.system.errors import UsageError
 from tests.data import ROOT
 

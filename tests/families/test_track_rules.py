@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit, no_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitAccumulator, UnitCounts, no_pixels
 from segjudge.evaluation_script.families.instances.records import join_frames
 from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
 from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
@@ -23,6 +22,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, ScoreTable
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.tracking import counting as tracks_counting
@@ -935,7 +935,7 @@ def test_a_disk_of_a_broken_radius_has_the_points_of_its_grid(radius: float) -> 
         for (i, x), (k, y) in itertools.product(enumerate(grid), repeat=2)
         if x * x + y * y <= radius * radius
     } or {(-centre, -centre)}
-    found = sequence_metrics.fractional_disk(radius)
+    found = fractional_disk(radius)
     assert {(dx, dy) for dx, low, high in found for dy in range(low, high + 1)} == points
 
 

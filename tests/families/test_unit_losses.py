@@ -10,7 +10,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses

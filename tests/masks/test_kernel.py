@@ -38,7 +38,7 @@ from segjudge.evaluation_script.families.instances.records import (
     read_plain_columns,
 )
 from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
-from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_runs
 from segjudge.evaluation_script.masks import png as png_reader

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from benchmarks import reference
-from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.masks.similarity import (
     Counts,
     Region,

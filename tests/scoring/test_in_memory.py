@@ -20,7 +20,7 @@ from PIL import Image
 
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
-from segjudge.evaluation_script.families.base.unit_counts import UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.units import UnitCounts, decoded_unit
 from segjudge.evaluation_script.masks import kernel
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared

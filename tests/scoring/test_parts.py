@@ -18,8 +18,8 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.accumulator import SequenceAccumulator
-from segjudge.evaluation_script.families.sequences.counts import decoded
+from segjudge.evaluation_script.families.sequences.counting import SequenceAccumulator, decoded
+from segjudge.evaluation_script.families.sequences.metrics import score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.limits import ArchiveLimits
@@ -59,7 +59,7 @@ def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options:
 
 def result(accumulator: SequenceAccumulator) -> str:
     """Return everything that was computed, to the last bit."""
-    scores, warnings = accumulator.compute()
+    scores, warnings = score_objects(accumulator)
     return repr([(replace(one, j=one.j.tolist(), f=one.f.tolist())) for one in scores]) + repr(warnings)
 
 
@@ -110,7 +110,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
         merged.update(replace(counts, frames=[*counts.frames, "more"]))
     with pytest.raises(HostError, match="1 sequence not counted yet"):
         partial = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], [counts.name])
-        partial.compute()
+        score_objects(partial)
 
 
 def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path) -> None:
@@ -136,9 +136,9 @@ def test_problems_are_told_alike_by_any_number_of_processes(jobs: int, strict: b
     bad = {name: [frame if k % 3 else frame[:-1] for k, frame in enumerate(v)] for name, v in SENT.items()}
     path, split = files(tmp_path, bad)
     with pytest.raises(SubmissionError) as alone:
-        counted(path, split, "davis2017", strict=strict).compute()
+        score_objects(counted(path, split, "davis2017", strict=strict))
     with pytest.raises(SubmissionError) as shared:
-        counted(path, split, "davis2017", strict=strict, jobs=jobs).compute()
+        score_objects(counted(path, split, "davis2017", strict=strict, jobs=jobs))
     assert str(shared.value) == str(alone.value)
     assert "problems found in your submission" in str(alone.value)
 

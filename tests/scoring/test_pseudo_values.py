@@ -16,9 +16,8 @@ from segjudge.analysis.rankings import Sums, differences, means
 from segjudge.analysis.score_tables import grouped_sums
 from segjudge.cli import main
 from segjudge.evaluation_script.families import report_of
-from segjudge.evaluation_script.families.base.intervals import bounds_of
-from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.reports import Report, bounds_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.report.comparison import ComparedMethods, verdict
 from segjudge.starting.meanings import rises
 from segjudge.system.errors import UsageError

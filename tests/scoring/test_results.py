@@ -17,7 +17,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.base.intervals import student
+from segjudge.evaluation_script.families.base.reports import student
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests import revisions
 from tests.builders import label_zip

@@ -1,4 +1,4 @@
-"""What a track does: open truths and submissions, count, and say what follows."""
+"""What a family does: open truths and submissions, count, and say what follows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from ...files.problems import HostError
 from ...runner.parallel import WHOLE, Part
 from .accumulator import Accumulator
 from .family import ScoringRules, TrackProtocol
-from .progress import Progress, ignore_progress
 from .reports import Report
 from .truth import AnnotationFile, SplitTruth
+
+#: Called with the name of the next item, the number of items done and the number of all items.
+Progress = Callable[[str, int, int], None]
+
+
+def ignore_progress(name: str, done: int, total: int) -> None:
+    """Report to nobody."""
+    del name, done, total
+
 
 Truth = TypeVar("Truth", bound=SplitTruth)
 Rules = TypeVar("Rules")

@@ -1,15 +1,19 @@
-"""The scores of one split as rows for people and programs, with their errors."""
+"""The scores of one split as rows for people and programs, and how well metrics are known.
+
+Errors come from the jackknife: from what metrics are without each case; intervals are Student's t.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Collection, Dict, List, Tuple
+import math
+from functools import lru_cache
+from typing import Any, Callable, Collection, Dict, List, Mapping, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
 from .accumulator import Accumulator
 from .family import TrackProtocol, Values
-from .intervals import FEWEST_CASES, GROUPS, bounds_of, interval, pseudo_values, standard_errors
 
 #: A row of a table: names and values that JSON can hold.
 Row = Dict[str, Any]
@@ -82,3 +86,77 @@ class Report:
     def rows(self) -> Dict[str, List[Row]]:
         """Return the tables of what was averaged, by name."""
         return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
+
+
+#: Images, videos and sequences whose metrics are no means are dealt into so many groups, each of which is a case: the
+#: cost hardly grows with them, and an interval has one degree of freedom less.
+GROUPS = 20
+#: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
+FEWEST_CASES, FEWEST_SHOWN = 5, 10
+#: A quantile is found when a step changes it by less than this share.
+PRECISE = 1e-12
+#: What metrics lie between that are no shares, by the first or last part of their names.
+_BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
+
+
+def dealt(count: int) -> Array:
+    """Return the group of each of `count` cases, drawn with a fixed seed."""
+    groups: Array = np.random.Generator(np.random.PCG64(0)).permutation(count) % max(1, min(GROUPS, count))
+    return groups
+
+
+def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
+    """Return the standard errors of the metrics that are known without each case."""
+    return {
+        name: float(np.sqrt((len(values) - 1) / len(values) * ((values - values.mean()) ** 2).sum()))
+        for name, values in without.items()
+        if len(values) > 1 and not np.isnan(values).any()
+    }
+
+
+def pseudo_values(value: float, without: Array) -> Array:
+    """Return the jackknife's pseudo-value of each case: their mean is the metric, their spread its error.
+
+    So metrics that are no means over cases compare as if they were.
+    """
+    values: Array = value + (len(without) - 1) * (without.mean() - without)
+    return values
+
+
+def bounds_of(metric: str) -> Tuple[float, float]:
+    """Return the least and the most that a metric may be."""
+    first, _, rest = metric.partition("-")
+    return _BOUNDS.get(first) or _BOUNDS.get(rest) or (0.0, 1.0)
+
+
+@lru_cache(maxsize=1024)
+def student(level: float, freedom: int) -> float:
+    """Return the quantile of Student's t that an interval of this level, between 0 and 1, reaches on either side."""
+    if not 0 < level < 1 or freedom < 1:
+        raise ValueError(f"there is no interval of level {level} with {freedom} degrees of freedom")
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    quantile, step = 0.0, 1.0
+    while step > PRECISE * quantile:  # by Newton's steps, from below; SciPy would take longer to import
+        density = scale * (1 + quantile**2 / freedom) ** (-(freedom + 1) / 2)
+        step = (level - _student_within(math.atan(quantile / math.sqrt(freedom)), freedom)) / (2 * density)
+        quantile = max(quantile + step, (1 - PRECISE) * quantile)  # rounding may lead far back next to level 1
+    return quantile
+
+
+def _student_within(angle: float, freedom: int) -> float:
+    """Return the probability that t lies within sqrt(freedom) * tan(angle), by the finite sums for whole freedoms."""
+    odd = freedom % 2
+    term, total = math.cos(angle) if odd else 1.0, 0.0
+    for place in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= (place - 1) / place * math.cos(angle) ** 2
+        if term < 1e-18:
+            break
+    inside = math.sin(angle) * total
+    return 2 / math.pi * (angle + inside) if odd else inside
+
+
+def interval(value: float, error: float, cases: int, level: float = 0.95) -> Tuple[float, float]:
+    """Return Student's t interval of a value whose error is known from so many cases."""
+    reach = student(level, cases - 1) * error
+    return value - reach, value + reach

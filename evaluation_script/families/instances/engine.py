@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from ..base.engine import Engine
+from ..base.engine import Engine, Progress, ignore_progress
 from ..base.family import ScoringRules
-from ..base.progress import Progress, ignore_progress
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
 from .matching import decode_counts, match_block, split_into_blocks

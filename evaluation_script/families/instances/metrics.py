@@ -15,8 +15,7 @@ from ...masks.kernel_matches import RankedBits, curve, curves_without
 from ...masks.stack import Array
 from ..base import codings
 from ..base.accumulator import Accumulator
-from ..base.intervals import dealt
-from ..base.reports import Report
+from ..base.reports import Report, dealt
 from .matching import InstanceCounts, decode_counts, merge_counts, order_by_score
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category

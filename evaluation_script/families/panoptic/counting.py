@@ -16,8 +16,7 @@ from ...masks import kernel, kernel_frames
 from ...masks.label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from ...masks.overlaps import reach_of, whole_windows
 from ...masks.stack import Array, places_of
-from ..base.unit_counts import UnitCounts
-from ..base.unit_truth import TruthFrame, Unit
+from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PanopticSubmission, SentFrame, check_listed
 from .protocols import PanopticProtocol
 

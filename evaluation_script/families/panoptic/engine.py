@@ -9,8 +9,7 @@ import numpy as np
 from ...masks.stack import Array
 from ..base import codings
 from ..base.family import Values
-from ..base.unit_counts import Shapes, UnitAccumulator
-from ..base.unit_engine import unit_engine
+from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, count
 from .files import PanopticSubmission, read_truth
 from .protocols import GROUPS, QUALITIES, PanopticProtocol

@@ -16,8 +16,7 @@ from ...files.limits import ArchiveLimits, Files
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable
 from ...masks import png
 from ...masks.stack import Array, Size
-from ..base.unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
-from ..base.unit_truth import TruthFrame, Unit, UnitTruth, of_host, png_frame
+from ..base.units import HOST_LIMITS, PictureFiles, TruthFrame, Unit, UnitSubmission, UnitTruth, of_host, png_frame
 from .protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
 
 #: Ids are colours of 24 bits; 0 is void.

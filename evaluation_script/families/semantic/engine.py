@@ -18,10 +18,19 @@ from ...masks.label_maps import SHIFT, LabelMap, overlaps_of, summed
 from ...masks.stack import Array
 from ..base import codings
 from ..base.truth import TruthNames
-from ..base.unit_counts import Shapes, UnitAccumulator, UnitCounts
-from ..base.unit_engine import unit_engine
-from ..base.unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
-from ..base.unit_truth import TruthFrame, Unit, UnitTruth, png_frame
+from ..base.units import (
+    HOST_LIMITS,
+    PictureFiles,
+    Shapes,
+    TruthFrame,
+    Unit,
+    UnitAccumulator,
+    UnitCounts,
+    UnitSubmission,
+    UnitTruth,
+    png_frame,
+    unit_engine,
+)
 from .protocols import SemanticProtocol
 
 SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"

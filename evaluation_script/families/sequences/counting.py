@@ -1,19 +1,182 @@
-"""Count the pixels of one sequence, block by block: of which objects, and in which frames, the protocol says."""
+"""Count the pixels of sequences, block by block: of which objects, and in which frames, the protocol says.
+
+`SequenceCounts` is what is known of a sequence once its pixels were counted: all that its scores come from.  Its bytes
+are what processes send each other and what a part holds (`docs/scale.md`).
+"""
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.problems import Problems
+from ...files.problems import Problem, Problems, printable
 from ...masks.files import MaskFiles, SalientImages
-from ...masks.similarity import Region, disk, reach
+from ...masks.similarity import (
+    Counts,
+    Disk,
+    Region,
+    boundary_similarity,
+    diagonal_tolerance,
+    disk,
+    reach,
+)
 from ...masks.stack import Array, Stack, Stacks, joined, nothing
-from . import metrics as sequence_metrics
-from .counts import FIELDS, CountedObject, SequenceCounts
+from ..base.accumulator import NamedAccumulator, NamedCounts, decoded_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
-from .truth import VOID, Sequence, Split, flags_of, is_number, label_order, ranges_of
+from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, ranges_of
+
+#: The fields of `similarity.Counts`.
+FIELDS = 7
+#: The longest header: names of frames, objects and problems.
+MOST_HEADER = 64 << 20
+
+
+@dataclass(frozen=True)
+class CountedObject:
+    """A scored object, and the compared frames that may count for it."""
+
+    name: str
+    counted: Ranges
+    unseen: bool
+
+
+@dataclass(frozen=True)
+class SequenceCounts(NamedCounts):
+    """The counts of some or all frames of a sequence; equal in every part but for the rows that it holds."""
+
+    name: str
+    #: The compared frames in the truth's order, whether their rows are here or not.
+    frames: List[str]
+    objects: List[CountedObject]
+    #: The frames that were counted, as rising indices.
+    rows: Array
+    #: (objects, labels that each is compared with, fields, rows).
+    counts: Array
+    #: MOSEv2's two boundary similarities (objects, 2, rows); empty in other protocols.
+    strict: Array
+    #: Predicted objects that the truth does not have, and the first frame of each.
+    unknown: Dict[str, str] = field(default_factory=dict)
+    proposals: List[str] = field(default_factory=list)
+    sent: bool = True
+    #: What is wrong with its masks: the first ones, and how many there are.
+    problems: List[Problem] = field(default_factory=list)
+    problem_count: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all frames were counted, or cannot be."""
+        return bool(self.problem_count) or len(self.rows) == len(self.frames)
+
+    def of(self, number: int, label: int) -> Counts:
+        """Return the counts of an object and the label at this place."""
+        return Counts(*self.counts[number, label])
+
+    def flags(self, number: int) -> Array:
+        """Return which of the compared frames may count for an object."""
+        return flags_of(self.objects[number].counted, len(self.frames))
+
+    def merged(self, other: SequenceCounts) -> SequenceCounts:
+        """Return the rows of both; raises ValueError where they contradict each other."""
+        mine, theirs = self._head(), other._head()
+        if mine != theirs:
+            raise ValueError(f"{self.name} is described in two ways")
+        rows, first = np.unique(np.concatenate((self.rows, other.rows)), return_index=True)
+        tables = []
+        for one, two in ((self.counts, other.counts), (self.strict, other.strict)):
+            both = np.concatenate((one, two), axis=-1)
+            mine_at, theirs_at = (np.searchsorted(rows, part) for part in (self.rows, other.rows))
+            table = both[..., first] if both.size else both[..., :0]
+            if both.size and not (_same(table[..., mine_at], one) and _same(table[..., theirs_at], two)):
+                raise ValueError(f"{self.name} was counted twice, with different results")
+            tables.append(table)
+        if len(rows) == len(self.rows) and self._found() == other._found():
+            return self
+        unknown = _first_frames(self.unknown, other.unknown, self.frames)
+        proposals = sorted({*self.proposals, *other.proposals})
+        repeated = len(rows) < len(self.rows) + len(other.rows)
+        problems = list(dict.fromkeys([*self.problems, *other.problems]))
+        count = max(self.problem_count, other.problem_count) if repeated else self.problem_count + other.problem_count
+        return SequenceCounts(
+            self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.sent, problems,
+            max(count, len(problems)),
+        )  # fmt: skip
+
+    def _head(self) -> Tuple[object, ...]:
+        return self.name, self.frames, self.objects, self.sent, self.counts.shape[:3], self.strict.shape[:2]
+
+    def _found(self) -> Tuple[object, ...]:
+        return self.unknown, self.proposals, self.problems, self.problem_count
+
+    def described(self) -> Dict[str, object]:
+        return {
+            "frames": self.frames,
+            "objects": [[one.name, one.counted, one.unseen] for one in self.objects],
+            "labels": self.counts.shape[1],
+            "rows": len(self.rows),
+            "strict": bool(self.strict.size),
+            "unknown": list(self.unknown.items()),
+            "proposals": self.proposals,
+            "sent": self.sent,
+        }
+
+    def numbers(self) -> Tuple[Array, ...]:
+        return self.rows.astype("<i8"), self.counts.astype("<i8"), self.strict.astype("<f8")
+
+
+def decoded(data: bytes) -> SequenceCounts:
+    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
+    return decoded_with(_from_header, data, MOST_HEADER)
+
+
+def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
+    frames, rows, labels = [str(name) for name in header["frames"]], header["rows"], header["labels"]
+    objects = [_object(entry, len(frames)) for entry in header["objects"]]
+    if not (isinstance(rows, int) and isinstance(labels, int) and 0 <= rows <= len(frames) and 0 <= labels < 1 << 17):
+        raise ValueError("has impossible numbers of rows or labels")
+    shapes = ((rows,), (len(objects), labels, FIELDS, rows), (len(objects), 2, rows if header["strict"] else 0))
+    sizes = [8 * math.prod(shape) for shape in shapes]
+    if sum(sizes) != len(data):
+        raise ValueError(f"has {len(data)} bytes of numbers, not {sum(sizes)}")
+    parts = [data[sum(sizes[:index]) : sum(sizes[: index + 1])] for index in range(3)]
+    tables = [np.frombuffer(part, kind) for part, kind in zip(parts, ("<i8", "<i8", "<f8"))]
+    index, counts, strict = (table.reshape(shape) for table, shape in zip(tables, shapes))
+    if rows and (index[0] < 0 or index[-1] >= len(frames) or (np.diff(index) <= 0).any()):
+        raise ValueError("has rows that are not in order")
+    if (counts < 0).any():
+        raise ValueError("has negative counts")
+    problems, count = problems_of(header)
+    unknown = {str(label): str(frame) for label, frame in header["unknown"]}
+    proposals = [str(label) for label in header["proposals"]]
+    return SequenceCounts(
+        str(header["name"]), frames, objects, index, counts, strict, unknown, proposals, bool(header["sent"]),
+        problems, count,
+    )  # fmt: skip
+
+
+def _object(entry: List[Any], frames: int) -> CountedObject:
+    name, counted, unseen = entry
+    ranges = [(int(start), int(stop)) for start, stop in counted]
+    if not all(0 <= start < stop <= frames for start, stop in ranges):
+        raise ValueError("has an object outside of its frames")
+    return CountedObject(str(name), ranges, bool(unseen))
+
+
+def _same(one: Array, two: Array) -> bool:
+    return bool(np.array_equal(one, two, equal_nan=one.dtype.kind == "f"))
+
+
+def _first_frames(one: Dict[str, str], two: Dict[str, str], frames: List[str]) -> Dict[str, str]:
+    """Return the labels of both, each with the first of its frames, in the order of those."""
+    place = {name: index for index, name in enumerate(frames)}
+    first: Dict[str, str] = {}
+    for label, frame in [*one.items(), *two.items()]:
+        if label not in first or place[frame] < place[first[label]]:
+            first[label] = frame
+    return dict(sorted(first.items(), key=lambda item: (place[item[1]], item[0])))
+
 
 #: LVOS leaves out objects that are seen in fewer frames.
 SHORTEST_LIFESPAN = 4
@@ -177,5 +340,98 @@ def compared(
             counts[number, place] = region.compared(regions.get(label, no_region), match).fields
         if protocol.reappearance:
             prediction = regions.get(labels[number][0], no_region)
-            strict[number] = sequence_metrics.strict_boundary(region, prediction)
+            strict[number] = strict_boundary(region, prediction)
     return counts, strict
+
+
+#: MOSEv2's second F matches within this share of the root of the object's area.
+NEAR = 0.1
+
+
+def fractional_disk(radius: float) -> Disk:
+    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
+    grid = np.arange(-radius, radius + 1)
+    centre = len(grid) // 2
+    columns = []
+    for column, x in enumerate(grid):
+        rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
+        if len(rows):
+            columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
+    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
+    return tuple(columns) or ((-centre, -centre, -centre),)
+
+
+def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
+    """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
+    size = truth.stack.size
+    widest = diagonal_tolerance(size)
+    f_values, new_values = [], []
+    for frame, area in enumerate(truth.area.tolist()):
+        radius = math.ceil(NEAR * math.sqrt(area)) if area else reach(size)
+        truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
+        shrunk = radius < widest
+        counts = truth_frame.compared(prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
+        new_values.append(boundary_similarity(counts)[0])
+        if shrunk:
+            counts = truth_frame.compared(prediction_frame, disk(reach(size)))
+        f_values.append(boundary_similarity(counts)[0])
+    return np.array(new_values), np.array(f_values)
+
+
+#: Warnings of one kind that are shown.
+WARNINGS_SHOWN = 4
+
+
+class Warnings:
+    """What a participant should know although the submission is scored; problems when strict."""
+
+    def __init__(self, entries: Iterable[Tuple[str, Problem]] = (), *, strict: bool, problems: Problems) -> None:
+        #: Kinds of warnings and what they are about, in order.
+        self.entries = list(entries)
+        self._strict, self._problems = strict, problems
+
+    def add(self, kind: str, problem: Problem) -> None:
+        """Add a warning, or a problem when strict."""
+        if self._strict:
+            self._problems.add(problem)
+        else:
+            self.note(kind, problem)
+
+    def note(self, kind: str, problem: Problem) -> None:
+        """Add a warning that refuses nobody, strict or not."""
+        self.entries.append((kind, problem))
+
+    @property
+    def lines(self) -> List[str]:
+        """The first warnings of each kind."""
+        by_kind: Dict[str, List[str]] = {}
+        for kind, problem in self.entries:
+            by_kind.setdefault(kind, []).append(f"{printable(problem.where)}: {problem.found}")
+        lines = []
+        for warnings in by_kind.values():
+            lines += warnings[:WARNINGS_SHOWN]
+            if len(warnings) > WARNINGS_SHOWN:
+                lines.append(f"… and {len(warnings) - WARNINGS_SHOWN} more like this")
+        return lines
+
+
+class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
+    """The counts of the sequences of one split, whoever counted them."""
+
+    noun = "sequence"
+    decoded = staticmethod(decoded)
+
+    def __init__(self, protocol: SequenceProtocol, names: List[str], *, strict: bool = False) -> None:
+        super().__init__(protocol, names, strict=strict)
+        #: Kinds of notes, and what they are about.
+        self.notes: List[Tuple[str, Problem]] = []
+
+    @classmethod
+    def restored(cls, protocol: SequenceProtocol, described: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
+        total = cls(protocol, [str(name) for name in described["sequences"]], strict=strict)
+        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in described["notes"]]
+        return total
+
+    def described(self) -> Dict[str, Any]:
+        notes = [[kind, one.where, one.found, one.remedy] for kind, one in self.notes]
+        return {"sequences": self.names, "notes": notes}

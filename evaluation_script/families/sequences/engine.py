@@ -15,15 +15,13 @@ from ...files.archive import UPLOAD
 from ...files.problems import Problem, SubmissionError, counted, listed, verb
 from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from ..base.engine import Engine
+from ..base.engine import Engine, Progress, ignore_progress
 from ..base.family import ScoringRules
-from ..base.progress import Progress, ignore_progress
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
-from .accumulator import SequenceAccumulator, Warnings
-from .counting import count, frames_to_read
-from .counts import decoded
-from .metrics import SequenceReport
+from .counting import SequenceAccumulator, Warnings, count, decoded, frames_to_read
+from .layouts import layout_of
+from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
 from .submission import SequenceSubmission
 from .truth import Sequence, Split
@@ -51,7 +49,8 @@ class OpenedSequences:
         for line in self._submission.warnings:
             self._warnings.add("extra", Problem("extra files", line, "Leave them out"))
         # Nobody chose how a computer writes names, so these refuse nothing, even where warnings do.
-        self._warnings.kept += [("names", Problem("names", line, "")) for line in self._submission.notes]
+        for line in self._submission.notes:
+            self._warnings.note("names", Problem("names", line, ""))
         try:
             #: Every sequence with its masks; None where it was not sent.
             self.pairs = self._paired(truth)
@@ -67,7 +66,7 @@ class OpenedSequences:
         """Count a part of the sequences."""
         names = [sequence.name for sequence, _ in self.pairs]
         accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
-        accumulator.notes = self._warnings.kept
+        accumulator.notes = self._warnings.entries
         chosen = [self.pairs[number] for number in part.of([cost(sequence) for sequence, _ in self.pairs])]
 
         def work(number: int) -> bytes:
@@ -163,7 +162,7 @@ def cost(sequence: Sequence) -> int:
 ENGINE = Engine(
     SequenceAccumulator,
     lambda path: sequence_truth.read(path).splits,
-    lambda path, subset, protocol: dataset_reader.read(path, dataset_reader.layout_of(protocol), subset),
+    lambda path, subset, protocol: dataset_reader.read(path, layout_of(protocol), subset),
     OpenedSequences,
-    lambda split, counts: SequenceReport(split, counts.protocol, *counts.compute()),
+    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts)),
 )

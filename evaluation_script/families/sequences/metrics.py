@@ -9,20 +9,19 @@ from typing import Callable, Collection, Dict, FrozenSet, List, Optional, Tuple
 
 import numpy as np
 
+from ...files.problems import Problem, Problems, listed, printable
+from ...masks.matching import best_proposals
 from ...masks.similarity import (
     Counts,
-    Disk,
-    Region,
     boundary_similarity,
-    diagonal_tolerance,
-    disk,
-    reach,
     region_similarity,
 )
 from ...masks.stack import Array
 from ..base.family import Values
 from ..base.reports import Report, Row
-from .protocols import BESIDE, COMBINED, SequenceProtocol
+from .counting import SequenceAccumulator, SequenceCounts, Warnings
+from .protocols import BESIDE, COMBINED, LifespanRule, SequenceProtocol
+from .truth import is_number, label_order
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,6 @@ RECALLED = 0.5
 PARTS = 4
 #: J_last begins after this share of the frames.
 LATE = 0.75
-#: MOSEv2's second F matches within this share of the root of the object's area.
-NEAR = 0.1
 
 
 def mean(values: Array) -> Optional[float]:
@@ -150,36 +147,6 @@ def rewarded_similarity(counts: Counts) -> Array:
     return np.where(union == 0, 1.0, (counts.shared + 1) / (union + 1))
 
 
-def fractional_disk(radius: float) -> Disk:
-    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
-    grid = np.arange(-radius, radius + 1)
-    centre = len(grid) // 2
-    columns = []
-    for column, x in enumerate(grid):
-        rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
-        if len(rows):
-            columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
-    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
-    return tuple(columns) or ((-centre, -centre, -centre),)
-
-
-def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
-    """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
-    size = truth.stack.size
-    widest = diagonal_tolerance(size)
-    f_values, new_values = [], []
-    for frame, area in enumerate(truth.area.tolist()):
-        radius = math.ceil(NEAR * math.sqrt(area)) if area else reach(size)
-        truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
-        shrunk = radius < widest
-        counts = truth_frame.compared(prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
-        new_values.append(boundary_similarity(counts)[0])
-        if shrunk:
-            counts = truth_frame.compared(prediction_frame, disk(reach(size)))
-        f_values.append(boundary_similarity(counts)[0])
-    return np.array(new_values), np.array(f_values)
-
-
 def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
     """Return MOSEv2's values of an object: plain means, and those over its absences and returns."""
     was = np.concatenate(([True], visible[:-1])) if len(visible) else visible
@@ -193,6 +160,91 @@ def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
         for metric, series in (("J", j), ("F_new", f_new)):
             values[f"{name}_{metric}-Mean"] = average([mean(series[start:stop]) for start, stop in segments])
     return values
+
+
+def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], List[str]]:
+    """Return the score of every object, and warnings; raises SubmissionError with every problem."""
+    accumulator.refuse_missing()
+    protocol, problems, scores = accumulator.protocol, Problems(), []
+    warnings = Warnings(accumulator.notes, strict=accumulator.strict, problems=problems)
+    for counts in accumulator.held():
+        problems.extend(counts.problems, counts.problem_count)
+        _warn(counts, protocol, problems, warnings)
+        if not problems:
+            proposals = _match_proposals(counts, protocol)
+            scores += [_score_object(counts, protocol, index, label) for index, label in enumerate(proposals)]
+    problems.raise_if_any()
+    return scores, warnings.lines
+
+
+def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems, warnings: Warnings) -> None:
+    """Add what a participant should know of one sequence."""
+    where = counts.name
+    for label, frame in counts.unknown.items():
+        found = f"object {printable(label)} (first in frame {frame}) is not in the truth and was ignored"
+        warnings.add("unknown", Problem(where, found, "Use the object numbers of the first frame"))
+    surplus = [label for label in counts.proposals if not (is_number(label) and int(label) <= protocol.proposals)]
+    if surplus:
+        found = f"has proposals beyond {protocol.proposals}: {listed(sorted(surplus, key=label_order))}"
+        remedy = f"Number the proposals from 1 to {protocol.proposals}"
+        if protocol.surplus_is_error:
+            problems.add(Problem(where, found, remedy))
+        else:
+            warnings.add("surplus", Problem(where, f"{found}, which were ignored", remedy))
+    if _miss_all(counts, protocol):
+        found = "no mask shares a pixel with the object of its number: check the numbers of the objects"
+        warnings.note("numbers", Problem(where, found, ""))  # a guess
+
+
+def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
+    """Return whether there are masks on both sides, and none of them lies on its object."""
+    if protocol.proposals or protocol.salient or protocol.overlapping or counts.problem_count:
+        return False
+    truth, prediction, shared = (bool(counts.counts[:, :, field].any()) for field in range(3))
+    return truth and prediction and not shared
+
+
+def _counts_of(counts: SequenceCounts, protocol: SequenceProtocol, index: int, label: int) -> Tuple[Array, Counts]:
+    """Return which of the compared frames count for an object, and their counts."""
+    of_object, flags = counts.of(index, label), counts.flags(index)
+    if protocol.lifespan is LifespanRule.FIRST_SEEN:
+        flags &= np.maximum.accumulate(flags & ((of_object.truth > 0) | (of_object.prediction > 0)))
+    return flags, of_object.at(flags)
+
+
+def _match_proposals(counts: SequenceCounts, protocol: SequenceProtocol) -> List[int]:
+    """Return the proposal of each object; 0 in protocols that do not match."""
+    objects = len(counts.objects)
+    if not protocol.proposals or not objects or not counts.frames:
+        return [0] * objects
+    rows = protocol.proposals
+    if protocol.surplus_is_error:  # as many as were sent, and as there are objects at least
+        rows = max([objects, *(int(label) for label in counts.proposals if is_number(label))])
+    quality = np.zeros((rows, objects))
+    for column in range(objects):
+        for row in range(rows):
+            _, pair = _counts_of(counts, protocol, column, row)
+            quality[row, column] = sum(mean(f(pair)) or 0.0 for f in (region_similarity, boundary_similarity)) / 2
+    return [row + 1 for row in best_proposals(quality)]
+
+
+def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int, proposal: int) -> ObjectScore:
+    scored = counts.objects[index]
+    flags, of_object = _counts_of(counts, protocol, index, max(proposal - 1, 0))
+    j, f = region_similarity(of_object), boundary_similarity(of_object)
+    if protocol.reappearance:
+        f_new, f_plain = counts.strict[index][:, flags]
+        values = reappearance(rewarded_similarity(of_object), f_new, f_plain, of_object.truth > 0)
+        if not counts.sent or not counts.frames:  # zeros, and no absences
+            values = {metric: None if "appear_" in metric else 0.0 for metric in values}
+        values = only_named(values, protocol)
+    else:
+        values = summary(of_object, j, f, protocol)
+        if not counts.sent:
+            values = {metric: None if value is None else 0.0 for metric, value in values.items()}
+    frames = [counts.frames[frame] for frame in np.flatnonzero(flags)]
+    values = {**values, **beside(of_object, j, f)}
+    return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal)
 
 
 class ScoreTable:

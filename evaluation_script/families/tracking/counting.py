@@ -12,8 +12,7 @@ from ...masks.kernel_runs import Pairs
 from ...masks.overlaps import Masks, box_overlaps, encoded, mask_overlaps
 from ...masks.stack import Array
 from ...masks.texts import of_texts
-from ..base.unit_counts import UnitCounts
-from ..base.unit_truth import Rows, TruthFrame, Unit
+from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .metrics import EPSILON, THRESHOLD, ComparedFrame, best_pairs, counts_of
 from .protocols import TracksProtocol

@@ -20,8 +20,7 @@ from ...files.limits import ArchiveLimits, Files
 from ...files.problems import Flaw, Problems, SubmissionError, counted, printable
 from ...masks import run_lengths as rle
 from ...masks.stack import Array, Size
-from ..base.unit_files import HOST_LIMITS, UnitSubmission
-from ..base.unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
+from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels, of_host
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.

@@ -11,7 +11,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.truth import composed
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, printable
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.system.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Row
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.unit_counts import UnitCounts, decoded_unit
-from segjudge.evaluation_script.families.base.unit_truth import TruthFrame
+from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decoded_unit
 from segjudge.evaluation_script.families.panoptic.counting import FrameTable, counted_frames, frame_table
 from segjudge.evaluation_script.families.panoptic.files import MOST_ID, SentFrame
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol

@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
-from segjudge.evaluation_script.families.sequences.losses import ScoredSequence, kinds_known, scored_sequences, viewed
+from segjudge.evaluation_script.families.sequences.losses import (
+    KINDS,
+    ScoredSequence,
+    kinds_known,
+    scored_sequences,
+    viewed,
+)
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.sequences.accumulator import SequenceAccumulator
 from segjudge.evaluation_script.families.sequences.counting import (
+    FIELDS,
+    CountedObject,
+    SequenceAccumulator,
+    SequenceCounts,
     comparable,
     compared,
     compared_labels,
+    decoded,
     frames_to_read,
     scored_objects,
 )
-from segjudge.evaluation_script.families.sequences.counts import FIELDS, CountedObject, SequenceCounts, decoded
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.evaluation_script.masks.stack import Array, Stacks, nothing

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS, RIGHT, TRACKED
-from segjudge.evaluation_script.families.sequences.losses import ObjectLosses, SequenceLosses
+from segjudge.evaluation_script.families.sequences.losses import KINDS, RIGHT, TRACKED, ObjectLosses, SequenceLosses
 
 #: Frames between two runs of a family that still make one moment.
 GAP = 2

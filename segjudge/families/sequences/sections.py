@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
 from segjudge.evaluation_script.families.sequences.losses import (
+    KINDS,
     SCALE,
     ObjectLosses,
     SequenceLosses,

@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS, SHARED, TRACKED
-from segjudge.evaluation_script.families.sequences.losses import SCALE, STATES, ObjectLosses, SequenceLosses
+from segjudge.evaluation_script.families.sequences.losses import (
+    KINDS,
+    SCALE,
+    SHARED,
+    STATES,
+    TRACKED,
+    ObjectLosses,
+    SequenceLosses,
+)
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.masks.stream import MOST_LABELS
 from segjudge.report.overview import tables

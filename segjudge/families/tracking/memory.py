@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segjudge.evaluation_script.families.base.unit_truth import Rows, TruthFrame, no_pixels
+from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, no_pixels
 from segjudge.evaluation_script.families.tracking.counting import ComparedSequence, check_disjoint, masks_of
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, SCORE, TRACK_ID, best_rows, check_masks
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, TracksProtocol

@@ -14,23 +14,17 @@ import pytest
 
 from segjudge.analysis.kinds import costs_of, kinds_of
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
-from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS as FAILURES
-from segjudge.evaluation_script.families.sequences.failure_kinds import (
+from segjudge.evaluation_script.families.sequences.losses import KINDS as FAILURES
+from segjudge.evaluation_script.families.sequences.losses import (
     SHARED,
     ComparedBlock,
-    ObjectWindow,
-    states_of,
-    tracked_parts,
-    window_of,
-    with_lateness,
-)
-from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
+    ObjectWindow,
     ScoredSequence,
     SequenceLosses,
     SequenceView,
@@ -38,7 +32,11 @@ from segjudge.evaluation_script.families.sequences.losses import (
     kinds_known,
     mean_shares,
     shares_of,
+    states_of,
+    tracked_parts,
     viewed,
+    window_of,
+    with_lateness,
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.metrics import averages

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.families.instances import truth as instance_truth

@@ -15,7 +15,7 @@ import pytest
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS

@@ -17,10 +17,15 @@ import pytest
 from PIL import Image
 
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families.base import unit_truth
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
-from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.units import (
+    UnitAccumulator,
+    UnitCounts,
+    UnitTruth,
+    decoded_unit,
+    read_units,
+    write_units,
+)
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, inner
@@ -49,8 +54,8 @@ def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
-    return unit_truth.read(str(folder / "truth.zip"))["val"]
+    write_units(str(folder / "truth.zip"), {"val": truth})
+    return read_units(str(folder / "truth.zip"))["val"]
 
 
 def golden(folder: Path) -> Any:
@@ -351,9 +356,9 @@ def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> N
 def test_a_packed_truth_has_equal_bytes_each_time(tmp_path: Path) -> None:
     truth = truth_of(tmp_path)
     for name in ("one", "two"):
-        unit_truth.write(str(tmp_path / name), {"val": truth, "test": truth})
+        write_units(str(tmp_path / name), {"val": truth, "test": truth})
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert list(unit_truth.read(str(tmp_path / "one"))) == ["val", "test"]
+    assert list(read_units(str(tmp_path / "one"))) == ["val", "test"]
     (tmp_path / "one").write_bytes(b"PK\x03\x04")
     with pytest.raises(HostError, match="Pack it anew"):
-        unit_truth.read(str(tmp_path / "one"))
+        read_units(str(tmp_path / "one"))

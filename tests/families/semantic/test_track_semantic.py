@@ -16,10 +16,8 @@ import pytest
 from PIL import Image
 
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families.base import unit_truth
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
@@ -44,8 +42,8 @@ def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
-    return unit_truth.read(str(folder / "truth.zip"))["val"]
+    write_units(str(folder / "truth.zip"), {"val": truth})
+    return read_units(str(folder / "truth.zip"))["val"]
 
 
 @needs_shared

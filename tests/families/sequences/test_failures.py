@@ -12,7 +12,7 @@ import pytest
 from segjudge import score
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.families.sequences.failure_kinds import (
+from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
     ComparedBlock,

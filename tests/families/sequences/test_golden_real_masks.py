@@ -14,6 +14,7 @@ import pytest
 
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.limits import ArchiveLimits
@@ -71,7 +72,7 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     truth_path, prediction_path = pair_files(pair, by_object=evaluator == "sav")
     if protocol.name == "davis2016":
         truth_path = SEQUENCES / "open_gt2016.zip"
-    layout = dataset_reader.LAYOUTS["sav" if evaluator == "sav" else "generic"]
+    layout = LAYOUTS["sav" if evaluator == "sav" else "generic"]
     truth = dataset_reader.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
     split = without(truth.splits["val"], golden.get("errors", {}))
 

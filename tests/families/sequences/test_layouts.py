@@ -17,8 +17,7 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
-from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
+from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, LAYOUTS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.families.sequences.truth import (
     BLOCK_FRAMES,
     Block,

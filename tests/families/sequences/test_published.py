@@ -13,7 +13,7 @@ import pytest
 
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import png, zipped
 

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import scored_objects
+from segjudge.evaluation_script.families.sequences.counting import fractional_disk, scored_objects, strict_boundary
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import (
@@ -47,7 +48,7 @@ def values_of(videos: Any, prediction: Any, protocol: str, tmp_path: Path, **opt
 
 def split_of(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> Any:
     (tmp_path / "truth.zip").write_bytes(zipped(files))
-    return dataset_reader.read(str(tmp_path / "truth.zip"), dataset_reader.LAYOUTS[layout], **options).splits["val"]
+    return dataset_reader.read(str(tmp_path / "truth.zip"), LAYOUTS[layout], **options).splits["val"]
 
 
 def sent(files: dict[str, bytes], split: Any, protocol: str, tmp_path: Path, **options: Any) -> Any:
@@ -359,9 +360,9 @@ def test_decay_has_no_value_where_a_quarter_has_none() -> None:
 
 
 def test_a_disk_of_a_broken_radius_lies_off_its_centre() -> None:
-    assert sequence_metrics.fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
-    assert sequence_metrics.fractional_disk(0.3) == ((-1, -1, -1),)
-    assert sequence_metrics.fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
+    assert fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
+    assert fractional_disk(0.3) == ((-1, -1, -1),)
+    assert fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
 
 
 def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
@@ -413,13 +414,11 @@ def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
     truth[100:120, 100:120] = True
     assert diagonal_tolerance((360, 480)) == pytest.approx(4.8)
     for moved, expected in ((0, 1.0), (2, 1.0), (3, 0.9)):
-        new, usual = sequence_metrics.strict_boundary(
-            Region(stack_of(truth)), Region(stack_of(np.roll(truth, moved, 1)))
-        )
+        new, usual = strict_boundary(Region(stack_of(truth)), Region(stack_of(np.roll(truth, moved, 1))))
         assert usual[0] == 1.0
         assert (new[0] == 1.0) == (expected == 1.0), moved
     empty = np.zeros_like(truth)
-    new, usual = sequence_metrics.strict_boundary(Region(stack_of(empty)), Region(stack_of(truth)))
+    new, usual = strict_boundary(Region(stack_of(empty)), Region(stack_of(truth)))
     assert (new[0], usual[0]) == (0.0, 0.0)
 
 
@@ -626,7 +625,7 @@ def test_the_second_f_takes_the_frames_tolerance_where_the_objects_is_as_wide() 
     """In 60×80 pixels boundaries match at 0.8; a tenth of the root of 100 pixels is 1, which is not less."""
     truth, moved = (np.zeros((60, 80), bool) for _ in range(2))
     truth[20:30, 20:30] = moved[20:30, 21:31] = True
-    found = sequence_metrics.strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    found = strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
     assert [values.tolist() for values in found] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
 
 
@@ -634,7 +633,7 @@ def test_the_second_f_takes_the_objects_tolerance_where_that_is_less() -> None:
     """In 600×800 pixels boundaries match at 8; a tenth of the root of 400 pixels is 2."""
     truth, moved = (np.zeros((600, 800), bool) for _ in range(2))
     truth[20:40, 20:40] = moved[20:40, 23:43] = True
-    second, first = sequence_metrics.strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    second, first = strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
     # Of a ring of 80 pixels the outer side is 3 away, 21 pixels, and of the inner side all but 3 pixels at either end.
     assert first.tolist() == [1.0]
     assert second.tolist() == [pytest.approx(44 / 80)]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import (
     BESIDE,
     COMBINED,
@@ -246,7 +247,7 @@ def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Pat
 def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     images = {f"v/{label}/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for label in ("000", "001") for k in range(5)}
     (tmp_path / "t.zip").write_bytes(zipped(images))
-    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
+    split = dataset_reader.read(str(tmp_path / "t.zip"), LAYOUTS["sav"]).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     assert [one.values["J-Mean"] for one in scores] == [1.0, 1.0]
     del images["v/001/00002.png"]
@@ -272,7 +273,7 @@ def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) ->
     sent = {f"v/001/{k:05d}.png": png(SMALL.astype(np.uint8) if k in (2, 6) else NONE) for k in range(8)}
     (tmp_path / "t.zip").write_bytes(zipped({**whole, **truth}))
     (tmp_path / "p.zip").write_bytes(zipped({**whole, **sent}))
-    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
+    split = dataset_reader.read(str(tmp_path / "t.zip"), LAYOUTS["sav"]).splits["val"]
 
     scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
 

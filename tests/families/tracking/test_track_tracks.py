@@ -16,10 +16,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families.base import unit_truth
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking import files as tracks_files
 from segjudge.evaluation_script.families.tracking.metrics import ALPHAS
@@ -50,8 +48,8 @@ def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    unit_truth.write(str(folder / "truth.zip"), {"val": truth})
-    return unit_truth.read(str(folder / "truth.zip"))["val"]
+    write_units(str(folder / "truth.zip"), {"val": truth})
+    return read_units(str(folder / "truth.zip"))["val"]
 
 
 def golden(folder: Path) -> Any:

@@ -1,0 +1,496 @@
+"""Families that count by unit: images, videos or sequences, each counted by itself.
+
+Here are the truth of units, packed and read again; the files of a submission; the counts of a unit and their
+accumulator; and `unit_engine`, which makes an engine of a family's own functions.
+
+Packed, a truth is a zip: `manifest.json` with the splits, `units/<split>/<n>.json` with what a unit lists, and
+`maps/<split>/<n>/<frame>` with one number for each pixel, an index into the labels that the frame has.
+"""
+
+from __future__ import annotations
+
+import abc
+import io
+import json
+import math
+import os
+import zipfile
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import AbstractSet, Any, Callable, Collection, Dict, FrozenSet, List, Tuple, TypeVar, Union
+
+import numpy as np
+
+from ...files.archive import UPLOAD, open_files
+from ...files.inflate import whole_member
+from ...files.limits import LETTER, LONE_SEPARATOR, ArchiveLimits, Files
+from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, unreadable
+from ...files.problems import Flaw, HostError, Problem, SubmissionError, counted, listed, printable, verb
+from ...masks import png
+from ...masks.label_maps import LabelMap
+from ...masks.stack import Array, Size
+from ...runner.parallel import WHOLE, Part, results_of_processes
+from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of
+from .engine import Engine, Progress, ignore_progress
+from .family import ScoringRules, Values
+from .reports import Report, Row, dealt
+from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, composed
+
+#: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
+Rows = List[List[Any]]
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class TruthFrame:
+    """One frame of a unit."""
+
+    name: str
+    size: Size
+    rows: Rows = field(repr=False)
+    #: Reads its pixels, where the track has any.
+    read: Callable[[], LabelMap] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One image, video or sequence of the truth; its frames are loaded when they are needed."""
+
+    name: str
+    #: How long it takes beside others: the number of its frames.
+    cost: int
+    load: Callable[[], List[TruthFrame]] = field(repr=False)
+    #: What a dataset says of the whole unit.
+    facts: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class UnitTruth(SplitTruth):
+    """The units of one split."""
+
+    track: str
+    layout: str
+    #: What a dataset says of all units, such as its categories.
+    facts: Dict[str, Any]
+    units: List[Unit]
+    #: What is odd about it, for the host.
+    notes: List[str] = field(default_factory=list)
+    #: Units of other splits, and those that are not scored, which a submission may hold too.
+    elsewhere: FrozenSet[str] = frozenset()
+
+    @property
+    def form(self) -> str:
+        return self.layout
+
+    @property
+    def item_names(self) -> List[str]:
+        return [unit.name for unit in self.units]
+
+    def only(self, names: List[str]) -> UnitTruth:
+        """Return the truth of some units; raises KeyError for those that it does not have."""
+        known = {unit.name: unit for unit in self.units}
+        names = list(map(TruthNames(known).own, names))
+        if not known.keys() >= set(names):
+            raise KeyError(*[name for name in names if name not in known])
+        rest = (self.elsewhere | known.keys()) - set(names)
+        return replace(self, units=[known[name] for name in names], elsewhere=rest)
+
+    def read_through(self) -> str:
+        """Read all pixels, and return in words how many frames there are."""
+        frames = [frame.read().numbers.size for unit in self.units for frame in unit.load()]
+        return f"{len(self.units)} images or sequences of {len(frames)} frames"
+
+
+def of_host(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
+    """Return what reads a part of a published truth, and raises HostError where that is broken."""
+
+    def checked() -> Read:
+        try:
+            return read()
+        except (ValueError, KeyError, TypeError, AttributeError, Flaw) as error:
+            why = str(error) if isinstance(error, Flaw) else repr(error)
+            raise HostError(f"{where}: cannot be read ({why})") from None
+
+    return checked
+
+
+def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size], Array]) -> TruthFrame:
+    """Return a frame whose pixels are a dataset's PNG."""
+    name = os.path.splitext(os.path.basename(member))[0]
+    size = of_host(member, lambda: png.size_of(files.read(member)))()
+    return TruthFrame(name, size, rows, of_host(member, lambda: LabelMap(read(files.read(member), size))))
+
+
+def no_pixels() -> LabelMap:
+    """Return the map of a frame whose rows hold all there is."""
+    return LabelMap(np.zeros((0, 0), np.uint8))
+
+
+def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
+    """Write an annotation file; the same splits give the same bytes."""
+    (track,) = {split.track for split in splits.values()}
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": track, "splits": {}}
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, split in splits.items():
+            units = []
+            for number, unit in enumerate(split.units):
+                frames = [_written(archive, f"{name}/{number}/{at}", one) for at, one in enumerate(unit.load())]
+                add_member(archive, f"units/{name}/{number}.json", _json(frames))
+                units.append([unit.name, unit.cost, unit.facts])
+            manifest["splits"][name] = {
+                "layout": split.layout, "facts": split.facts, "units": units, "notes": split.notes,
+            }  # fmt: skip
+        add_member(archive, MANIFEST, _json(manifest))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[Any]:
+    """Write a frame's pixels; return its entry in the unit's list."""
+    pixels = frame.read()
+    values = pixels.numbers.reshape(-1)
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
+    labels = np.unique(pixels.at(starts)) if values.size else starts
+    if values.size:
+        kind = np.min_scalar_type(len(labels) - 1)
+        runs = np.searchsorted(labels, pixels.at(starts)).astype(kind.newbyteorder("<"))
+        add_member(archive, f"maps/{place}", np.repeat(runs, np.diff(np.append(starts, values.size))).tobytes())
+    return [frame.name, *frame.size, frame.rows, labels.tolist()]
+
+
+def read_units(path: str) -> Dict[str, UnitTruth]:
+    """Open a packed annotation file: its manifest at once, its units and frames one by one."""
+    archive, manifest = opened_packed(path)
+    try:
+        every = frozenset(unit for entry in manifest["splits"].values() for unit, *_ in entry["units"])
+        return {name: _split(archive, name, manifest["track"], one, every) for name, one in manifest["splits"].items()}
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from None
+
+
+def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any], every: FrozenSet[str]) -> UnitTruth:
+    units = [
+        Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
+        for number, (name, cost, facts) in enumerate(entry["units"])
+    ]
+    elsewhere = every - {unit.name for unit in units}
+    return UnitTruth(track, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
+
+
+def _loader(archive: zipfile.ZipFile, place: str) -> Callable[[], List[TruthFrame]]:
+    def load() -> List[TruthFrame]:
+        frames = json.loads(_member(archive, f"units/{place}.json"))
+        return [
+            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{place}/{at}", (height, width), labels))
+            for at, (name, height, width, rows, labels) in enumerate(frames)
+        ]
+
+    return load
+
+
+def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]) -> Callable[[], LabelMap]:
+    def read_map() -> LabelMap:
+        kind = np.min_scalar_type(len(labels) - 1).newbyteorder("<")
+        return LabelMap(np.frombuffer(_member(archive, member), kind).reshape(size), np.array(labels, np.int64))
+
+    return read_map if labels else no_pixels
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return bytes(whole_member(archive, archive.getinfo(name)) or archive.read(name))
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
+
+
+#: What a host's own data may be.
+HOST_LIMITS = ArchiveLimits(
+    members=10_000_000,
+    total_bytes=1 << 42,
+    json_bytes=1 << 32,
+    memory_bytes=1 << 36,
+    links=True,
+    backslash=LONE_SEPARATOR,
+    send="Name the folder or the file of a dataset",
+    smaller="Leave it out",
+)
+
+
+class UnitSubmission(abc.ABC):
+    """An open submission of a track that counts by unit."""
+
+    #: What a unit is called.
+    noun: str
+
+    def __init__(self, path: str, truth: UnitTruth, limits: ArchiveLimits, send: str) -> None:
+        """Open the files; `send` is what a participant should send who sent another kind of file."""
+        self.truth_names = TruthNames([*(unit.name for unit in truth.units), *sorted(truth.elsewhere)])
+        of_track = replace(limits, send=send, smaller="Send less in it")
+        if self.truth_names.contain("\\"):
+            of_track = replace(of_track, backslash=LETTER)
+        self.files: Files = open_files(path, of_track)
+
+    @abc.abstractmethod
+    def names(self) -> AbstractSet[str]:
+        """Return the names of the units that were sent."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self.files.close()
+
+
+class PictureFiles:
+    """The PNGs of a folder or archive, by their names and by those of their folders."""
+
+    def __init__(self, files: Files, folder: str = "") -> None:
+        self.files, self._folder = files, folder
+        self._by_name: Dict[str, List[str]] = {}
+        for name in files.sizes:
+            if name.lower().endswith(".png"):
+                self._by_name.setdefault(_form_of(name), []).append(name)
+
+    def find(self, name: str, folder: str = "") -> str:
+        """Return the PNG of this name, in this folder if one is named; a Flaw when there is none, or several."""
+        found = self._by_name.get(_form_of(name), [])
+        if folder:
+            inside = composed(f"/{folder}")
+            found = [one for one in found if composed(f"/{one.rpartition('/')[0]}").endswith(inside)]
+        if len(found) > 1:
+            found = [one for one in found if f"/{self._folder}/" in f"/{one}"] or found
+        if len(found) != 1:
+            what = f"there are {len(found)} PNGs" if found else "there is no PNG"
+            raise Flaw(f"{what} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
+        return found[0]
+
+    def folders(self) -> AbstractSet[str]:
+        """Return the names of the folders that hold PNGs."""
+        return {name.rpartition("/")[0].rpartition("/")[2] for names in self._by_name.values() for name in names}
+
+
+def _form_of(path: str) -> str:
+    """Return the name of a PNG, in one Unicode form and with its ending in small letters."""
+    stem, _, ending = composed(path.rpartition("/")[2]).rpartition(".")
+    return f"{stem}.{ending.lower()}"
+
+
+#: The longest header: names of tables and problems.
+MOST_HEADER = 16 << 20
+#: What the numbers of a table may be, little-endian.
+_KINDS = frozenset({"<i8", "<f8"})
+#: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
+Shapes = Dict[str, Tuple[Union[int, str], ...]]
+#: What a row of the truth's facts holds, by its key.
+FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int), "merged": (int, int)}
+#: Tables whose numbers may be below zero, since they have scores.
+_SIGNED = frozenset({"tracks"})
+
+
+@dataclass(frozen=True)
+class UnitCounts(NamedCounts):
+    """What was counted in one unit."""
+
+    name: str
+    #: Tables of 64-bit numbers, by names that the track gives them.
+    tables: Dict[str, Array]
+    #: What is wrong with its prediction: the first ones, and how many there are.
+    problems: List[Problem] = field(default_factory=list)
+    problem_count: int = 0
+
+    def described(self) -> Dict[str, object]:
+        return {"tables": {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}}
+
+    def numbers(self) -> List[Array]:
+        return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
+
+
+def decoded_unit(data: bytes) -> UnitCounts:
+    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
+    return decoded_with(_unit, data, MOST_HEADER)
+
+
+def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
+    source = io.BytesIO(numbers)
+    tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
+    problems, count = problems_of(header)
+    if source.read(1):
+        raise ValueError("has more numbers than tables")
+    return UnitCounts(str(header["name"]), tables, problems, count)
+
+
+def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
+    if kind not in _KINDS or not all(type(side) is int and 0 <= side < 1 << 31 for side in shape):
+        raise ValueError("has a table of an unknown form")
+    data = source.read(8 * math.prod(shape))
+    if len(data) != 8 * math.prod(shape):
+        raise ValueError("has fewer numbers than its tables")
+    return np.frombuffer(data, kind).reshape(shape)
+
+
+class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
+    """The counts of the units of one split, and what their scores need beside them."""
+
+    decoded = staticmethod(decoded_unit)
+
+    def __init__(self, protocol: Rules, facts: Dict[str, Any], names: List[str], *, strict: bool = False) -> None:
+        super().__init__(protocol, names, strict=strict)
+        #: What the truth says of all units, such as its categories; JSON can hold it.
+        self.facts = facts
+        self.notes: List[str] = []
+
+    @classmethod
+    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
+        names = [str(name) for name in described["units"]]
+        total = cls(protocol, dict(described["facts"]), names, strict=strict)
+        total.notes = [str(note) for note in described["notes"]]
+        return total
+
+    def described(self) -> Dict[str, Any]:
+        return {"units": self.names, "facts": self.facts, "notes": self.notes}
+
+    def check(self, shapes: Shapes) -> None:
+        """Raise ValueError where facts or tables are not what a track with these shapes counts; none are any."""
+        for key, rows in self.facts.items():
+            if shapes and (key not in FACTS or any(tuple(map(type, row)) != FACTS[key] for row in rows)):
+                raise ValueError("the truth is described in a way that is not known")
+        for unit in self.held():
+            if shapes and not unit.problem_count:
+                _check_tables(unit.tables, shapes)
+
+    def complete(self) -> List[UnitCounts]:
+        """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
+        self.refuse_missing()
+        self.refuse_problems()
+        return self.held()
+
+    def stacked(self, key: str) -> Array:
+        """Return a table that has the same shape in all units, with the units first."""
+        return np.stack([counts.tables[key] for counts in self.complete()])
+
+    def without_groups(
+        self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
+    ) -> Dict[str, Array]:
+        """Return what `values` makes of the units without each group of them: all metrics; nothing of a single unit."""
+        units = self.complete()
+        if len(units) < 2:
+            return {}
+        group, found = dealt(len(units)), []
+        for number in range(int(group.max()) + 1):
+            left = {unit.name: unit for unit, one in zip(units, group.tolist()) if one != number}
+            part = UnitAccumulator(self.protocol, self.facts, list(left))
+            part._counts = left
+            found.append(values(part))
+        return {metric: np.array([one[metric] for one in found], float) for metric in found[0]}
+
+
+def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
+    if tables.keys() != shapes.keys():
+        raise ValueError(f"a unit has other tables than {', '.join(shapes)}")
+    lengths: Dict[str, int] = {}
+    for key, shape in shapes.items():
+        found = tables[key].shape
+        fits = len(found) == len(shape) and all(
+            real == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, real))
+            for real, wanted in zip(found, shape)
+        )
+        if not fits or not np.isfinite(tables[key]).all() or (key not in _SIGNED and (tables[key] < 0).any()):
+            raise ValueError(f"a unit has numbers as {key} that are no counts")
+
+
+class UnitReport(Report):
+    """Scores of a family that counts by unit."""
+
+    def __init__(
+        self,
+        split: str,
+        accumulator: UnitAccumulator[Any],
+        values: Callable[[UnitAccumulator[Any]], Values],
+        tables: Dict[str, List[Row]],
+        oddities: List[str],
+    ) -> None:
+        warnings = [*accumulator.notes, *oddities]
+        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings)
+        self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)
+
+
+Count = Callable[[Unit, Any], UnitCounts]
+
+
+class OpenedUnits:
+    """A submission beside its truth, opened once for any number of parts."""
+
+    def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: Count, rules: ScoringRules) -> None:
+        self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
+        self._names = [unit.name for unit in truth.units]
+        try:
+            self._notes = _surplus(submission, self._names, truth.elsewhere, strict=rules.strict)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the submission's file."""
+        self._submission.close()
+
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> UnitAccumulator[Any]:
+        """Count a part of the units."""
+        truth, rules = self._truth, self._rules
+        accumulator = UnitAccumulator(rules.protocol, truth.facts, self._names, strict=rules.strict)
+        accumulator.notes = self._notes
+        units = [truth.units[number] for number in part.of([unit.cost for unit in truth.units])]
+
+        def work(number: int) -> bytes:
+            return self._count(units[number], self._submission).encoded()
+
+        def started(number: int) -> None:
+            progress(units[number].name, len(accumulator), len(units))
+
+        for data in results_of_processes(work, [unit.cost for unit in units], rules.jobs, started):
+            accumulator.update(decoded_unit(data))
+        progress("", len(units), len(units))
+        return accumulator
+
+
+def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a track does in its own way
+    read_truth: Callable[[str, str], UnitTruth],
+    open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
+    count: Count,
+    values: Callable[[UnitAccumulator[Any]], Values],
+    tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
+    shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
+    oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
+) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
+    """Return the engine of a track: how truths and submissions are read, what is counted, and what follows.
+
+    Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has.
+    `oddities` are what a participant should know of all units together, though it refuses nothing.
+    """
+    return Engine(
+        UnitAccumulator,
+        read_units,
+        lambda path, subset, _protocol: AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)}),
+        lambda path, truth, protocol, rules: OpenedUnits(
+            open_submission(path, truth, protocol, rules.limits), truth, count, rules
+        ),
+        lambda split, counts: UnitReport(split, counts, values, tables(counts), oddities(counts)),
+        lambda counts: counts.check(shapes(counts.protocol, counts.facts)),
+    )
+
+
+def _surplus(submission: UnitSubmission, names: List[str], elsewhere: AbstractSet[str], *, strict: bool) -> List[str]:
+    """Return a warning of units that the truth does not have; raises SubmissionError where any is missing."""
+    sent, noun = submission.names(), submission.noun
+    missing = [name for name in names if name not in sent]
+    if missing:
+        found = f"{counted(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
+        raise SubmissionError.of(Problem(UPLOAD, f"{found}: {listed(missing, 5)}", f"Send every {noun}"))
+    known = elsewhere | frozenset(names)
+    surplus = sorted(name for name in sent if name not in known)
+    if not surplus:
+        return submission.truth_names.notes
+    were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+    found = f"{counted(len(surplus), noun)} {were} ignored: {listed(surplus)}"
+    if strict:
+        raise SubmissionError.of(Problem(UPLOAD, found, "Send only what is scored"))
+    return [found, *submission.truth_names.notes]
