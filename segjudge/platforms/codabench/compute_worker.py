@@ -28,7 +28,7 @@ from segjudge.system.process_tree import TreeBounds, TreeWatch
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .data_sets import METADATA, GivenUpError, command_of, unpack
+from .opened_competition import METADATA, GivenUpError, command_of, unpack
 from .scoring_program import ADDED, LOG, TOO_LARGE
 
 FINISHED, FAILED = "Finished", "Failed"

@@ -1,18 +1,21 @@
-"""A competition's bundle, zip or folder, opened as Codabench's unpacker does."""
+"""A competition's bundle, zip or folder, opened as Codabench's unpacker does, and the programs and data in it."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
 from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines, read_yaml
@@ -20,6 +23,8 @@ from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines, read_yaml
 CONFIG = "competition.yaml"
 #: Where a key is missing that should be at the top.
 FIRST_LINE = f"{CONFIG}:1:1"
+#: Files that say what a program runs, in the order in which they count.
+METADATA = ("metadata.yaml", "metadata")
 #: How Codabench words what its unpacker did not expect: this, and Python's own text.
 ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
@@ -83,6 +88,15 @@ class OpenedCompetition:
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
         return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
+
+
+def ordered_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
+    """Return the phases by their index, as the unpacker sorts them; as written where that fails."""
+    found = bundle.mappings("phases")
+    try:
+        return sorted(found, key=lambda entry: entry[1].get("index", 0))
+    except TypeError:
+        return found
 
 
 def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
@@ -189,3 +203,57 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
         problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
         raise BundleRefusedError(replace(problem, location=FIRST_LINE))
     return config, lines
+
+
+class GivenUpError(Exception):
+    """Raised where Codabench's worker gives up, with its words."""
+
+
+@contextmanager
+def _open_archive(path: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except UNREADABLE:
+        raise GivenUpError("Bad or empty zip file") from None
+
+
+def names_in(path: str) -> list[str]:
+    """Return the paths of the files in a zip or a folder."""
+    if os.path.isdir(path):
+        found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        return sorted(os.path.relpath(name, path) for name in found)
+    with _open_archive(path) as archive:
+        return [name for name in archive.namelist() if not name.endswith("/")]
+
+
+def texts_in(path: str, names: Iterable[str]) -> dict[str, str]:
+    """Return files of a zip or a folder as texts."""
+    if os.path.isdir(path):
+        return {name: Path(path, name).read_text(encoding="utf-8", errors="replace") for name in names}
+    with _open_archive(path) as archive:
+        return {name: archive.read(name).decode("utf-8", "replace") for name in names}
+
+
+def unpack(path: str, folder: str) -> None:
+    """Unpack a zip, or copy a folder, as the worker finds it."""
+    if os.path.isdir(path):
+        shutil.copytree(path, folder, dirs_exist_ok=True)
+        return
+    os.makedirs(folder, exist_ok=True)
+    with _open_archive(path) as archive:
+        archive.extractall(folder)
+
+
+def command_of(path: str) -> str:
+    """Return what a program runs; "" where nothing is run."""
+    names = names_in(path)
+    name = next((name for name in METADATA if name in names), "")
+    if not name:
+        return ""
+    try:
+        metadata: Any = yaml.safe_load(texts_in(path, [name])[name])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return ""
+    command = metadata.get("command") if isinstance(metadata, dict) else None
+    return command if isinstance(command, str) else ""

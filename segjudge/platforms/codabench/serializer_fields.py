@@ -152,3 +152,72 @@ def _kind(field: SerializerField) -> str:
     if field.choices:
         return " or ".join(field.choices)
     return f"a {field.kind}" + (f" of up to {field.most} characters" if field.most else "")
+
+
+#: The files of a phase.
+PHASE_FILES = ("public_data", "starting_kit")
+#: The file keys of a task, in the order in which they are saved.
+TASK_FILES = ("ingestion_program", "input_data", "scoring_program", "reference_data")
+TASK = {
+    "name": SerializerField(TEXT, 22, 256, required=True),
+    "description": SerializerField(TEXT, 22, null=True, blank=True),
+    "ingestion_only_during_scoring": SerializerField(FLAG, 22),
+}
+SOLUTION = {
+    "name": SerializerField(TEXT, 22, 256),
+    "description": SerializerField(TEXT, 22, null=True, blank=True),
+}
+PHASE = {
+    "name": SerializerField(TEXT, 31, 256, required=True),
+    "description": SerializerField(TEXT, 31, null=True, blank=True),
+    "execution_time_limit": SerializerField(NATURAL, 41),
+    "max_submissions_per_day": SerializerField(NATURAL, 40, null=True),
+    "max_submissions": SerializerField(NATURAL, 40, null=True),
+    "auto_migrate_to_this_phase": SerializerField(FLAG, 42),
+    **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), SerializerField(FLAG, 42)),
+}
+_SUBMISSION_RULES = (
+    "Add",
+    "Add_And_Delete",
+    "Add_And_Delete_Multiple",
+    "Force_Last",
+    "Force_Latest_Multiple",
+    "Force_Best",
+)
+BOARD = {
+    "primary_index": SerializerField(NATURAL, 53),
+    "title": SerializerField(TEXT, 46, 64, required=True),
+    "key": SerializerField(TEXT, 46, 36, required=True),
+    "columns": SerializerField(LIST, 48, required=True),
+    "hidden": SerializerField(FLAG, 46),
+    "submission_rule": SerializerField(CHOICE, 47, choices=_SUBMISSION_RULES),
+}
+COLUMN = {
+    "computation": SerializerField(CHOICE, 52, null=True, blank=True, choices=("avg", "sum", "min", "max")),
+    "title": SerializerField(TEXT, 48, 36, required=True),
+    "key": SerializerField(TEXT, 48, 36, required=True),
+    "sorting": SerializerField(CHOICE, 50, choices=("desc", "asc")),
+    "index": SerializerField(NATURAL, 48, required=True),
+    "hidden": SerializerField(FLAG, 48),
+    "precision": SerializerField(INTEGER, 51),
+}
+PAGE = {"title": SerializerField(TEXT, 13, 255, required=True)}
+_FLAG_KEYS = (
+    *("registration_auto_approve", "enable_detailed_results", "show_detailed_results_in_submission_panel"),
+    *("show_detailed_results_in_leaderboard", "auto_run_submissions"),
+    *("can_participants_make_submissions_public", "make_programs_available", "make_input_data_available"),
+)
+#: The serializer's fields in its order: those before the pages and phases, and those after them.
+BEFORE_PAGES = {
+    "title": SerializerField(TEXT, 9, 256, required=True),
+    "docker_image": SerializerField(TEXT, 14, 128),
+}
+AFTER_PHASES = {
+    "description": SerializerField(TEXT, 9, null=True, blank=True),
+    **dict.fromkeys(_FLAG_KEYS, SerializerField(FLAG, 17)),
+    "competition_type": SerializerField(CHOICE, 16, choices=("competition", "benchmark")),
+    "fact_sheet": SerializerField(JSON, 18, null=True),
+    "reward": SerializerField(TEXT, 16, 256, null=True, blank=True),
+    "contact_email": SerializerField(EMAIL, 16, 256, null=True, blank=True),
+    "forum_enabled": SerializerField(FLAG, 17),
+}

@@ -12,11 +12,10 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in
 
 from .compute_worker import FAILED, LIMIT, ComputeWorker, ScoredSubmission, as_zip
-from .opened_competition import OpenedCompetition, harmful
-from .phase_rules import ordered_phases
-from .program_rules import written_columns
+from .opened_competition import OpenedCompetition, harmful, ordered_phases
+from .pitfalls import written_columns
 from .scoring_program import ADDED, TOO_LARGE
-from .task_rules import TASK_FILES
+from .serializer_fields import TASK_FILES
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.codabench import competition
 from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions, build
-from segjudge.platforms.codabench.chains import Notes, chains, dated_phases
 from segjudge.platforms.codabench.check import check
+from segjudge.platforms.codabench.competition import Notes, chains, dated_phases
 from segjudge.platforms.evalai.bundle import opened_bundle
 from segjudge.platforms.evalai.bundle.build import build as evalai_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle

@@ -21,10 +21,9 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.platforms.codabench import scoring_program
-from segjudge.platforms.codabench.build import BuiltCompetitions, build
+from segjudge.platforms.codabench.build import BuiltCompetitions, build, page_files
 from segjudge.platforms.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.platforms.codabench.opened_competition import opened_competition
-from segjudge.platforms.codabench.program_parts import page_files
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 from tests.browser import chromium, fresh_page, needs_chromium
