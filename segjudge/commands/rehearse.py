@@ -27,8 +27,8 @@ from .shared import DONE, bundle_options, listening, named_bundle, say, seconds,
 if TYPE_CHECKING:
     from segjudge.server.background import Background
     from segjudge.server.code_uploads import AgentTable, CodeUploads
-    from segjudge.server.faults import Faults
     from segjudge.server.first_run import Person
+    from segjudge.server.middleware import Faults
     from segjudge.server.services import Services
     from segjudge.server.workers import Scorer, Workers
 
@@ -144,7 +144,7 @@ def _on_signals(end: Callable[[int, object], None]) -> None:
 
 def _faults(text: str | None) -> Faults | None:
     """Return the faults that calls meet; None where none were asked for."""
-    from segjudge.server.faults import Faults
+    from segjudge.server.middleware import Faults
 
     try:
         return Faults.parsed(text) if text else None
@@ -154,7 +154,7 @@ def _faults(text: str | None) -> Faults | None:
 
 def _clock(date: str | None) -> Callable[[], float]:
     """Return the clock by which challenges are open: this machine's, or one that began at a date."""
-    from segjudge.server.timestamps import seconds
+    from segjudge.server.wire import seconds
 
     if not date:
         return time.time

@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection
 
 from .models import AccessToken, Membership, Team, User
-from .refusal import JsonObject
 from .store import Store
+from .wire import JsonObject
 
 #: Seconds that a token of the profile page, of a login and of a browser lasts.
 _TOKEN_SECONDS = {"profile": 365 * 86400.0, "login": 7 * 86400.0, "browser": 7 * 86400.0}

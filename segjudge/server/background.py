@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .outages import outage_of, write_line
+from .database import outage_of, write_line
 from .store import Store
 
 #: Seconds between two turns without work, and the longest pause after turns that failed, which doubles from the first.

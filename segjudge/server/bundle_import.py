@@ -27,9 +27,9 @@ from .models import (
     Participation,
     Team,
 )
-from .refusal import JsonObject
 from .store import Model, Store
 from .stored_files import FileStore
+from .wire import JsonObject
 
 #: What EvalAI assumes of a phase where the YAML says nothing.
 _LIMIT = 100_000

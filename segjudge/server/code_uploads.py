@@ -19,10 +19,10 @@ from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background
+from .database import outage_of, unless_away
 from .models import Challenge, Submission, User
-from .outages import outage_of, unless_away
-from .queue import ReceivedMessage
 from .services import Services
+from .submissions import ReceivedMessage
 
 _ENDED = (FINISHED, FAILED, CANCELLED)
 #: The keys of the table, and the kinds of their values.

@@ -7,10 +7,9 @@ from segjudge.platforms.evalai.bundle.fields import FLAG, PHASE, TEXTS, WHOLE
 
 from .leaderboards import RankedBoard
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team
-from .refusal import JsonObject
 from .store import Store
 from .stored_files import FileStore
-from .timestamps import date_written, written
+from .wire import JsonObject, date_written, written
 
 #: What EvalAI assumes of a challenge where the YAML says nothing.
 _CHALLENGE_DEFAULTS: JsonObject = {

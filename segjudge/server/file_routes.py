@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from .hidden_splits import file_for_participants
+from .actions.reading import file_for_participants
 from .models import StoredFile, UploadPart
 from .services import services_of
 from .stored_files import MEDIA, PART, signed_as

@@ -19,9 +19,8 @@ from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
 from .database import DATABASE, forget
 from .models import Challenge
-from .refusal import Refusal
 from .services import Services
-from .timestamps import date_written, seconds, written
+from .wire import Refusal, date_written, seconds, written
 
 #: The repository under which an earlier version knew its only bundle, wherever that lay.
 _ANY_BUNDLE = "rehearsal/bundle"

@@ -1,16 +1,52 @@
-"""The rehearsal's data: a typed class for each table, named as EvalAI names its models."""
+"""The server's data: a typed class for each table, named as EvalAI names its models."""
 
+import json
 import re
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy import BigInteger, Dialect, Double, ForeignKey, Index, Integer, Text, TypeDecorator, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from segjudge.platforms.evalai.bundle.field_values import TRUE
 
-from .column_types import Base, JsonText
-from .refusal import JsonObject
-from .timestamps import seconds
+from .wire import JsonObject, seconds
+
+
+class JsonText(TypeDecorator[Any]):
+    """JSON kept as text, so that every database keeps exactly the same characters."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: object, dialect: Dialect) -> str:  # noqa: ARG002
+        return json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> object:  # noqa: ARG002
+        return None if value is None else json.loads(value)
+
+
+class PlainText(TypeDecorator[str]):
+    """Text without NUL characters, which PostgreSQL refuses even in a comparison."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if value is not None and "\0" in value else value
+
+
+class Base(DeclarativeBase):
+    """What all tables share: how Python's types are kept."""
+
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's name
+        # SQLite numbers rows by itself only where the type is called INTEGER.
+        int: BigInteger().with_variant(Integer(), "sqlite"),
+        float: Double(),
+        str: PlainText(),
+        JsonObject: JsonText(),
+        list[str]: JsonText(),
+    }
+
 
 #: Visibilities of a phase split, as EvalAI numbers them.
 HOST_ONLY, PUBLIC = 1, 3

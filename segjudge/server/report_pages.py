@@ -25,10 +25,10 @@ from segjudge.system.sandbox import ProcessLimits
 
 from . import report_program
 from .background import Background
-from .outages import outage_of, unless_away
-from .refusal import Refusal
+from .database import outage_of, unless_away
 from .store import Store
 from .stored_files import FileStore
+from .wire import Refusal
 
 #: What the process may use, and how large a page may be.
 _LIMITS = ProcessLimits(seconds=600, memory=2 << 30)

@@ -20,13 +20,12 @@ from uvicorn import Config
 from segjudge.server.api.call import Throttle
 
 from . import api, file_routes, pages
-from .faults import Faults, FaultyApp
+from .database import BusyError, outage_of, write_line
+from .middleware import BoundedApp, Faults, FaultyApp, PromptProtocol
 from .models import Setting
-from .outages import BusyError, outage_of, write_line
 from .pages.frame import alone
-from .request_bodies import BoundedApp, PromptProtocol
 from .services import Services, services_of
-from .timestamps import written
+from .wire import written
 
 LOOPBACK = "127.0.0.1"
 #: Longer than the rhythm of any client that polls.

@@ -10,17 +10,15 @@ from .accounts import Accounts
 from .actions.hosting import Hosting
 from .actions.permissions import Permissions
 from .actions.reporting import WorkerReports
-from .actions.submitting import Submitting
-from .actions.uploading import Uploading
+from .actions.submitting import Submitting, Uploading
 from .background import Background
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
 from .leaderboards import Comparisons
-from .queue import VISIBILITY, MessageQueues
 from .report_pages import ReportPages
 from .store import Store
 from .stored_files import FileStore
-from .submissions import Submissions
+from .submissions import VISIBILITY, MessageQueues, Submissions
 
 
 class Services:

@@ -14,12 +14,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.files.problems import HostError
 
-from .column_types import Base
-from .database import WAIT_SECONDS, WRITES, database_url, is_rehearsal, new_engine
-from .models import ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
-from .outages import BusyError
-from .refusal import JsonObject, Refusal
-from .timestamps import written
+from .database import WAIT_SECONDS, WRITES, BusyError, database_url, is_rehearsal, new_engine
+from .models import Base, ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
+from .wire import JsonObject, Refusal, written
 
 #: The version of the tables. Whoever changes a table raises it.
 SCHEMA = 2

@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from sqlalchemy import select
 
+from .database import unless_away
 from .models import Challenge, ChallengePhase, StoredFile, Submission, UploadPart
-from .outages import unless_away
 from .store import Store
 
 _BLOCK = 1 << 18

@@ -30,11 +30,11 @@ from segjudge.system.files import remove_folder
 from segjudge.system.sandbox import SCORER_PROCESSES
 
 from .background import Background
+from .database import outage_of, unless_away
 from .models import Challenge, Submission
-from .outages import outage_of, unless_away
-from .queue import ReceivedMessage
-from .refusal import JsonObject
 from .services import Services
+from .submissions import ReceivedMessage
+from .wire import JsonObject
 
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1

@@ -28,9 +28,9 @@ from segjudge.server.models import (
     Submission,
     Team,
 )
-from segjudge.server.refusal import Refusal
 from segjudge.server.services import Services
 from segjudge.server.store import SCHEMA, Store
+from segjudge.server.wire import Refusal
 from tests import postgres
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from segjudge.platforms.evalai import routes
-from segjudge.server import request_bodies
+from segjudge.server import middleware
 from tests.rehearsals import Rehearsal, private, started, waited
 
 
@@ -266,7 +266,7 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
     async def taken() -> bool:
         scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}
-        app = request_bodies._Body(scope, sender.receive, lambda: stopping)
+        app = middleware._Body(scope, sender.receive, lambda: stopping)
         while True:
             if (await app.receive())["type"] == "http.disconnect":
                 return True
@@ -276,10 +276,10 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "dripping"])
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
-    monkeypatch.setattr(request_bodies, "_TICK", 0.05)
-    monkeypatch.setattr(request_bodies, "_SILENCE_SECONDS", 0.3)
-    monkeypatch.setattr(request_bodies, "_PACED_AFTER", 0.3)
-    monkeypatch.setattr(request_bodies, "_PACE", 10**9)
+    monkeypatch.setattr(middleware, "_TICK", 0.05)
+    monkeypatch.setattr(middleware, "_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(middleware, "_PACED_AFTER", 0.3)
+    monkeypatch.setattr(middleware, "_PACE", 10**9)
     assert given_up(_Sender(silent=silent))
 
 

@@ -20,8 +20,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from segjudge.server import database, store
 from segjudge.server.background import Background
+from segjudge.server.database import BusyError, outage_of
 from segjudge.server.models import StoredFile, StoredMessage, Submission
-from segjudge.server.outages import BusyError, outage_of
 from segjudge.server.services import Services
 from tests import postgres
 from tests.rehearsals import Rehearsal, waited

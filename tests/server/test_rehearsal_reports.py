@@ -18,10 +18,10 @@ import pytest
 import requests
 
 from segjudge.server import report_pages
-from segjudge.server.refusal import Refusal
 from segjudge.server.report_pages import HOSTS, PageOrder, ReportPages
 from segjudge.server.report_program import LEVELS
 from segjudge.server.services import Services
+from segjudge.server.wire import Refusal
 from segjudge.system import sandbox
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, files_of, raw_png, zipped

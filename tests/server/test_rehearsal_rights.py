@@ -19,11 +19,10 @@ import requests
 
 from segjudge.platforms.evalai import routes
 from segjudge.server.accounts import HOST, Accounts
-from segjudge.server.hidden_splits import WITHHELD
+from segjudge.server.actions.reading import WITHHELD
 from segjudge.server.models import Challenge, ChallengePhaseSplit, Submission
-from segjudge.server.queue import MessageQueues
 from segjudge.server.stored_files import FileStore
-from segjudge.server.submissions import Submissions
+from segjudge.server.submissions import MessageQueues, Submissions
 from segjudge.system import sandbox
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox

@@ -7,9 +7,9 @@ from segjudge.platforms.evalai.bundle.field_values import FALSE, TRUE
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, User
-from segjudge.server.refusal import NOT_AUTHORIZED, JsonObject, Refusal
 from segjudge.server.store import Store
 from segjudge.server.submissions import OPEN, STATUSES, SUBMITTED, Submissions
+from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal
 
 from .permissions import Permissions
 from .submitting import clean

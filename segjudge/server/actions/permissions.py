@@ -12,8 +12,8 @@ from segjudge.server.models import (
     Team,
     User,
 )
-from segjudge.server.refusal import NOT_AUTHORIZED, Refusal
 from segjudge.server.store import Store
+from segjudge.server.wire import NOT_AUTHORIZED, Refusal
 
 
 class Permissions:

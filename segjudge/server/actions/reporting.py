@@ -7,10 +7,10 @@ from typing import IO
 
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING
 from segjudge.server.models import HOST_ONLY, Challenge, ChallengePhase, ChallengePhaseSplit, Submission, User
-from segjudge.server.refusal import NOT_AUTHORIZED, JsonObject, Refusal
 from segjudge.server.store import Store
 from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import REPORTED, SUBMITTED, SplitScores, Submissions
+from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal
 
 from .permissions import Permissions
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from starlette.routing import Route
 
-from . import challenges, pushes, submissions, uploads, workers  # noqa: F401 - they note their calls
+from . import challenges, submissions, workers  # noqa: F401 - they note their calls
 from .call import CALLS, respond
 
 #: All paths, each with and without its last slash; those with fixed words before those with names.

@@ -16,10 +16,10 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from segjudge.server.middleware import announced_length, check_text, too_large, within
 from segjudge.server.models import User
-from segjudge.server.refusal import JsonObject, Refusal
-from segjudge.server.request_bodies import announced_length, check_text, too_large, within
 from segjudge.server.services import Services, services_of
+from segjudge.server.wire import JsonObject, Refusal
 
 _WINDOW = 60.0
 _ANONYMOUS = 100

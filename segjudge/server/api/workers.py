@@ -5,7 +5,7 @@ import functools
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.server.models import Challenge
-from segjudge.server.refusal import JsonObject, Refusal
+from segjudge.server.wire import JsonObject, Refusal
 
 from .call import Call, answers
 

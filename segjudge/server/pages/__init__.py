@@ -9,7 +9,7 @@ from starlette.staticfiles import StaticFiles
 
 from segjudge.report.page import PAGES as REPORT
 
-from . import forms, submission_views, views  # noqa: F401 - they add their routes
+from . import forms, views  # noqa: F401 - they add their routes
 from .frame import ROUTES as SHOWN
 from .frame import STATIC
 

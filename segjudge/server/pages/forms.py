@@ -7,7 +7,7 @@ from segjudge.platforms.evalai.bundle.field_values import TRUE
 from segjudge.server.accounts import PARTICIPANT
 from segjudge.server.actions.submitting import PhaseTarget
 from segjudge.server.models import Submission, User
-from segjudge.server.refusal import JsonObject, Refusal
+from segjudge.server.wire import JsonObject, Refusal
 
 from .frame import COOKIE, PageRequest, by_anybody, page, sent_to
 from .views import local_path, named_challenge

@@ -20,12 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from segjudge.server.middleware import check_text, within
 from segjudge.server.models import User
-from segjudge.server.refusal import JsonObject, Refusal
-from segjudge.server.request_bodies import check_text, within
 from segjudge.server.services import Services, services_of
 from segjudge.server.submissions import OPEN
-from segjudge.server.timestamps import written
+from segjudge.server.wire import JsonObject, Refusal, written
 
 _HERE = os.path.dirname(__file__)
 STATIC = os.path.join(_HERE, "static")

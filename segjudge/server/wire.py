@@ -1,8 +1,23 @@
-"""Moments: seconds since 1970 in the database, EvalAI's notation in its API."""
+"""What goes over the wire: JSON, refusals in EvalAI's words, and moments in its notation."""
 
 import datetime
+from typing import Any
 
 from segjudge.platforms.evalai.bundle.field_values import as_datetime
+
+#: A mapping that came as JSON or YAML: its keys are known, its values may be anything.
+JsonObject = dict[str, Any]
+#: EvalAI's words for what only a host may do.
+NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
+
+
+class Refusal(Exception):
+    """Raised when a rule forbids a request: a status of HTTP and a body in EvalAI's words."""
+
+    def __init__(self, status: int, body: str | JsonObject) -> None:
+        super().__init__(str(body))
+        self.status = status
+        self.body: JsonObject = {"error": body} if isinstance(body, str) else body
 
 
 def written(seconds: float | None) -> str | None:

@@ -1,0 +1,190 @@
+"""What people may read of a submission: its files, and the page of its report.
+
+Our own scorers leave hidden splits out of the files that they write, which `check` and `push` see to.  Another host's
+script knows nothing of visibilities, and EvalAI shows what it writes as it is; here the output of such a script is
+withheld, and of its result file what belongs to a visible split is shown.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from segjudge.evaluation_script.scoring.phase import DETAILS
+from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
+from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+from segjudge.platforms.evalai.rows import FINISHED
+from segjudge.server.models import (
+    HOST_ONLY,
+    Challenge,
+    ChallengePhase,
+    ChallengePhaseSplit,
+    Submission,
+    Team,
+    User,
+)
+from segjudge.server.report_pages import HOSTS, PageOrder
+from segjudge.server.report_program import FULL, LEVELS, STORED
+from segjudge.server.services import Services
+from segjudge.server.submissions import REPORTED
+from segjudge.server.wire import Refusal
+
+#: Larger files are withheld altogether, and more deeply nested ones.
+_BYTES, _DEEPEST = 32 << 20, 200
+WITHHELD = "[withheld: this phase has splits for the hosts alone, and a script that may write their scores here]"
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class SplitNames:
+    """The names of the splits of a phase that a participant sees nothing of, and of those that are visible."""
+
+    hidden: frozenset[str]
+    visible: frozenset[str]
+
+
+def file_for_participants(services: Services, submission: int, number: str) -> str | None:
+    """Return a file about a submission without what its participants may not read; None where they may read it all."""
+    row, file = services.submissions.get(submission), services.files.row(number)
+    if file is None or file.kind == REPORTED:
+        return None
+    names = _names_of(services, row)
+    if not names.hidden or has_our_scorers(services, services.submissions.challenge_of(row)):
+        return None
+    if file.kind == "stderr_file":
+        return f"{_kind_of_error(services.files.path(number))}{WITHHELD}"
+    if file.kind != "submission_result_file" or file.size > _BYTES:
+        return WITHHELD
+    try:
+        with open(services.files.path(number), "rb") as source:
+            shown = _visible_part(json.load(source), names)
+    except (ValueError, RecursionError):
+        return WITHHELD
+    return WITHHELD if shown is _NOTHING else json.dumps(shown)
+
+
+def has_our_scorers(services: Services, challenge: Challenge) -> bool:
+    """Return whether the script of a challenge is ours; not where it cannot be read."""
+    try:
+        return _is_our_script(services.files.path(challenge.script))
+    except UNREADABLE:
+        return False
+
+
+@lru_cache(maxsize=64)
+def _is_our_script(path: str) -> bool:
+    with zipfile.ZipFile(path) as files:
+        return is_ours(files.namelist())
+
+
+def _names_of(services: Services, submission: Submission) -> SplitNames:
+    splits = services.store.splits_of(submission.phase_id)
+    visible = _names(split for split in splits if split.visibility != HOST_ONLY)
+    return SplitNames(_names(split for split in splits if split.visibility == HOST_ONLY) - visible, visible)
+
+
+def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
+    return frozenset(name for split in splits for name in (split.dataset_split.codename, split.dataset_split.name))
+
+
+def _kind_of_error(path: str) -> str:
+    """Return the kind of the exception with which a text ends, for instance `ValueError: `; nothing without one."""
+    with open(path, "rb") as source:
+        lines = source.read(_BYTES).decode("utf-8", "replace").rstrip().splitlines()
+    kind, colon, _ = (lines[-1] if lines else "").partition(":")
+    return f"{kind}: " if colon and kind.replace(".", "").isidentifier() else ""
+
+
+def _visible_part(value: object, names: SplitNames, depth: int = 0) -> object:
+    """Return what of a value stands under the name of a visible split, or in a row that names one."""
+    if depth > _DEEPEST:
+        return _NOTHING
+    if isinstance(value, list):
+        cells = {item for item in value if isinstance(item, str)}
+        if _is_row(cells, names):
+            return value
+        items = [_visible_part(item, names, depth + 1) for item in value]
+        return [item for item in items if item is not _NOTHING] or _NOTHING
+    if not isinstance(value, dict):
+        return _NOTHING
+    if _is_row({item for item in value.values() if isinstance(item, str)}, names):
+        return value
+    parts = {
+        key: item if key in names.visible else _visible_part(item, names, depth + 1)
+        for key, item in value.items()
+        if key not in names.hidden
+    }
+    return {key: part for key, part in parts.items() if part is not _NOTHING} or _NOTHING
+
+
+def _is_row(cells: set[str], names: SplitNames) -> bool:
+    """Return whether texts beside each other name a visible split and no hidden one."""
+    return bool(cells & names.visible) and not cells & names.hidden
+
+
+def why_no_report(services: Services, row: Submission) -> str:
+    """Return why there is no page of a submission; nothing where there is one."""
+    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    if not has_our_scorers(services, challenge):
+        return "this challenge has scorers of its own."
+    if row.status != FINISHED:
+        return f"this submission is {row.status}."
+    if not _results(challenge, row):
+        return "this submission is code, and left no results here."
+    if not phase.annotation:
+        return "the truth of this phase is not on this server. Where it is, `segjudge report` makes the page."
+    return ""
+
+
+def report_page(services: Services, user: User, submission: int) -> str | None:
+    """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
+
+    Hosts see everything.  So do participants where the phase's detail is `all` and all of its splits are public;
+    elsewhere they see a page of what the phase left for them.
+    """
+    row = services.submissions.get(submission)
+    services.permissions.check_may_see_submission(user, row)
+    reason = why_no_report(services, row)
+    if reason:
+        raise Refusal(404, f"There is no report: {reason}")
+    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    if services.permissions.is_host(user, challenge.id):
+        return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
+    splits = services.store.splits_of(phase.id)
+    if len(services.permissions.visible_splits(user, phase)) == len(splits):
+        levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id)
+        if levels is None:
+            return None
+        if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
+            return services.report_pages.made(_full_order(services, challenge, phase, row), row.team_id)
+    return services.report_pages.made(_stored_order(services, challenge, row), row.team_id)
+
+
+def _results(challenge: Challenge, row: Submission) -> str:
+    """Return the file that was scored; nothing for code that left none here."""
+    return row.submission_input_file or (not challenge.flag("is_docker_based") and row.input_file) or ""
+
+
+def _full_order(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
+    """Return what makes the page of a submission and its truth."""
+    files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
+    values = {"phase": phase.codename, "title": _title(services, row)}
+    return PageOrder(FULL, challenge.id, files, values=values)
+
+
+def _stored_order(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
+    """Return what makes the page of what a phase left of a submission for its participants."""
+    result = row.submission_result_file
+    if not result:
+        raise Refusal(404, "There is no report: this phase left nothing of the submission.")
+    redacted = file_for_participants(services, row.id, result)
+    values = {"title": _title(services, row)}
+    if redacted is None:
+        return PageOrder(STORED, challenge.id, {"result": result}, values=values)
+    return PageOrder(STORED, challenge.id, {}, {"result": redacted}, values)
+
+
+def _title(services: Services, row: Submission) -> str:
+    team = services.store.one(Team, row.team_id).team_name
+    return f"Submission {row.id} of {team}" + (f": {row.method_name}" if row.method_name else "")
