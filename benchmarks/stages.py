@@ -24,9 +24,8 @@ from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files import inflate
-from segjudge.evaluation_script.files import zips as archive_zip
-from segjudge.evaluation_script.masks import kernel, kernel_frames, png, similarity
+from segjudge.evaluation_script.files import archive, inflate
+from segjudge.evaluation_script.masks import kernel, png, similarity
 from segjudge.evaluation_script.runner import tuning
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
@@ -34,11 +33,11 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "open": [(annotation_file, "read"), (sequences, "SequenceSubmission")],
-    "read and check": [(archive_zip.ZipFiles, "read"), (png, "_chunks"), (inflate, "_inflated")],
+    "read and check": [(archive.ZipFiles, "read"), (png, "_chunks"), (inflate, "_inflated")],
     "inflate": [(png, "whole_stream")],
     "truth": [(sequence_truth, "whole_member")],
-    "rows, pack": [(kernel_frames.PackedFrames, "add"), (kernel_frames.PackedFrames, "take")],
-    "compare": [(similarity.kernel_frames, "compare")],
+    "rows, pack": [(kernel.PackedFrames, "add"), (kernel.PackedFrames, "take")],
+    "compare": [(similarity.kernel, "compare")],
     "average, answer": [
         (sequences.SequenceAccumulator, "compute"),
         (sequences, "SequenceReport"),

@@ -24,10 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_matches, kernel_runs
-from segjudge.evaluation_script.masks.kernel_frames import LABELS, PackedFrames, codes_of, compare
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks.kernel import LABELS, PackedFrames, codes_of, compare, of_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
-from segjudge.evaluation_script.masks.texts import of_texts
 from segjudge.kernel.compiling import SOURCES
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
@@ -98,8 +97,8 @@ def labels(generator: random.Random, loaded: ctypes.CDLL) -> None:
         few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
         maps.append(few.reshape(height, width).astype(f"<u{size}"))
     reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
-    kernel_frames.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
-    kernel_frames.label_pairs(*maps, loaded)
+    kernel.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
+    kernel.label_pairs(*maps, loaded)
     room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
     pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
     sides = [argument for one in maps for argument in (one.ctypes.data, generator.choice([one.itemsize] * 9 + [1, 3]))]
@@ -145,7 +144,7 @@ def sound(generator: random.Random, pixels: int) -> str:
 def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
     """Texts that may be anything, checked, and compared in pairs that may not exist."""
     texts = [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(9))]
-    kernel_runs.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64), loaded)
+    kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64), loaded)
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
@@ -178,7 +177,7 @@ def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
     pixels = np.array([generator.choice([99, 99, 99, 0, 1 << 40]) for _ in shown], np.int64)
-    kernel_runs.join_frames(of_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
+    kernel.join_frames(of_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
     text = np.frombuffer("".join(texts).encode(), np.uint8).copy()  # bytes would end with one more
     bounds, frames = np.cumsum([0, *map(len, texts)]), np.array([0, len(shown)], np.int64)
     out, stops, area = (
@@ -217,21 +216,19 @@ def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
     areas, levels = generator.choice([(4, 10), (4, 16), (1, 64), (5, 1), (4, 17), (1, 0)])
     outside = np.frombuffer(generator.randbytes(8 * sent), np.uint64)
     with suppress(ValueError):
-        kernel_matches.match(
-            kernel_matches.Overlapping(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside, loaded
-        )
+        kernel.match(kernel.Overlapping(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside, loaded)
     count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
     words = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
     group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
-    ranked = kernel_matches.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
+    ranked = kernel.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
     needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
     damaged(generator, needed)
     shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
     with suppress(ValueError):
-        kernel_matches.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed, loaded)
+        kernel.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed, loaded)
     for groups in (generator.choice([1, 2, 3, 20, 33]), 3):
         with suppress(ValueError):
-            kernel_matches.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups), loaded)
+            kernel.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups), loaded)
 
 
 def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -257,10 +254,10 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
             ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
-    kernel_runs.records(changed, loaded)
+    kernel.records(changed, loaded)
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
     most, room = generator.randrange(5), generator.randrange(9)
-    rows, frames = np.zeros((most, kernel_runs.COLUMNS), np.int64), np.zeros((room, 3), np.int64)
+    rows, frames = np.zeros((most, kernel.COLUMNS), np.int64), np.zeros((room, 3), np.int64)
     masks, counts = np.zeros(len(data), np.uint8), np.zeros(2, np.int64)
     loaded.sj_records(
         data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,

@@ -2,21 +2,460 @@
 
 What a file is, is read from its content: EvalAI loses the original name.
 Nothing is written to disk, and every limit is checked before inflating.
+
+On a server links in folders are refused: they would be read with the server's rights.  On one's own machine
+(`ArchiveLimits.links`) they are followed wherever they lead; a link to a folder that contains it is skipped.
+Tars are read by code of our own because the worker's Python 3.9 has a tarfile that a negative offset sends into
+an endless loop (CVE-2025-8194), and that takes 25 µs a member, where this takes 4.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import BinaryIO, Iterator, NoReturn, Union
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import BinaryIO, Callable, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
 
-from . import gzips as archive_gzip
-from .folder import FolderFiles
-from .gzips import InflatedStream
-from .limits import CHUNK_BYTES, ArchiveLimits, Files, kind_of, size_text
-from .problems import Flaw, HostError, Problem, SubmissionError
-from .tars import BLOCK, CompressedTarFiles, TarFiles, begins_tar
-from .zips import ZipFiles
+from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, whole_member
+from .limits import (
+    CHUNK_BYTES,
+    PACK_AGAIN,
+    SEND_LESS,
+    ArchiveLimits,
+    Files,
+    MemberChecks,
+    is_litter,
+    kind_of,
+    size_text,
+)
+from .problems import Flaw, HostError, Problem, Problems, SubmissionError, printable
+
+#: Device and inode of a folder.
+Identity = Tuple[int, int]
+
+CHECK = "Check it and its permissions"
+
+
+class FolderFiles(Files):
+    """The files of a folder."""
+
+    def __init__(self, root: str, limits: ArchiveLimits) -> None:
+        super().__init__()
+        self._root, self._limits = root, limits
+        self._checks = MemberChecks(limits)
+        #: The paths of files below the root, by the names that they are read by.
+        self._paths: dict[str, str] = {}
+        try:
+            self._walk("", frozenset())
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(root)) from None
+        self._checks.problems.raise_if_any()
+
+    def _walk(self, folder: str, above: FrozenSet[Identity]) -> None:
+        """Add the files of a folder, then those of the folders in it."""
+        path = os.path.join(self._root, folder)
+        try:
+            status = os.stat(path)
+            with os.scandir(path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            self._report(folder or self._root, f"cannot be read ({error.strerror})", "Check its permissions")
+            return
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            return
+        entries = [entry for entry in entries if not is_litter([entry.name])]
+        folders = []
+        for entry in entries:
+            self._checks.count()
+            name = os.path.join(folder, entry.name)
+            if self._is_folder(entry):
+                folders.append(name)
+            else:
+                self._add_file(entry, name)
+        for name in folders:
+            if name.count("/") < self._limits.depth:
+                self._walk(name, above | {here})
+            else:
+                self._checks.clean_name(name, 0, 0, folder=True)  # which says how deep it lies
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir(follow_symlinks=self._limits.links)
+        except OSError:  # a link that leads to itself
+            return False
+
+    def _add_file(self, entry: os.DirEntry[str], name: str) -> None:
+        try:
+            status = entry.stat(follow_symlinks=self._limits.links)
+        except OSError as error:
+            if entry.is_symlink():
+                self._report(
+                    name, f"is a link that leads nowhere ({error.strerror})", "Put the file there, or remove it"
+                )
+            else:
+                self._report(name, f"cannot be read ({error.strerror})", CHECK)
+            return
+        if not stat.S_ISREG(status.st_mode):
+            self._report(name, "is a link or a device, not a file", "Put the file itself there")
+            return
+        clean = self._checks.clean_name(name, status.st_size, status.st_size)
+        if clean is not None:
+            self.sizes[clean], self._paths[clean] = status.st_size, name
+
+    def _report(self, where: str, found: str, remedy: str) -> None:
+        self._checks.problems.add(Problem(where, found, remedy))
+
+    def read(self, name: str) -> bytes:
+        size = self.sizes[name]
+        try:
+            file = os.open(f"{self._root}/{self._paths[name]}", os.O_RDONLY)
+            try:
+                data = os.read(file, size + 1) if size < CHUNK_BYTES else b""
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None
+        return data if len(data) == size else super().read(name)
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        try:
+            with open(os.path.join(self._root, self._paths[name]), "rb") as file:
+                left = self.sizes[name] + 1  # a byte more, so that a file that grew is not taken for complete
+                while part := file.read(min(CHUNK_BYTES, left)):
+                    left -= len(part)
+                    yield part
+        except OSError as error:
+            raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None
+
+
+END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
+END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
+LONGEST_COMMENT = 1 << 16
+#: An entry of the table of contents with a long name.
+LONGEST_ENTRY = 400
+UTF_8 = 0x800
+ENCRYPTED = 0x1
+#: Errors that reading a member raises when its header or its bytes differ from the table of contents.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
+
+
+class ZipFiles(Files):
+    """The files of a zip."""
+
+    def __init__(self, path: str, limits: ArchiveLimits) -> None:
+        super().__init__()
+        self._infos: dict[str, zipfile.ZipInfo] = {}
+        with open(path, "rb") as file:
+            size = _check_table(file, limits)
+        self._file = PositionedFile(path)
+        try:
+            self._zip = zipfile.ZipFile(self._file)
+        except UnicodeDecodeError:
+            raise Flaw("is a zip with a file name that is not UTF-8", "Rename that file with plain letters") from None
+        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, OSError, ValueError, struct.error):
+            raise Flaw("is a damaged zip: its table of contents cannot be read", PACK_AGAIN) from None
+        try:
+            self._find_members(MemberChecks(limits), size)
+        except BaseException:
+            self.close()
+            raise
+
+    def _find_members(self, checks: MemberChecks, size: int) -> None:
+        for info in self._zip.infolist():
+            checks.count()
+            self._add(info, checks, size)
+        _check_overlaps(list(self._infos.values()), checks.problems)
+        checks.problems.raise_if_any()
+
+    def _add(self, info: zipfile.ZipInfo, checks: MemberChecks, size: int) -> None:
+        flaw = _flaw(info, size)
+        if flaw is not None:
+            checks.problems.add(flaw.at(info.filename))
+            return
+        raw = checks.with_slashes(info.filename)
+        name = checks.clean_name(raw, info.file_size, info.compress_size, folder=raw.endswith("/"))
+        if name is not None:
+            self._infos[name] = info
+            self.sizes[name] = info.file_size
+
+    def read(self, name: str) -> bytes:
+        whole = whole_member(self._zip, self._infos[name])
+        return super().read(name) if whole is None else bytes(whole)
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        info = self._infos[name]
+        left = info.file_size
+        try:
+            with self._zip.open(info) as member:
+                while left > 0:  # not to the end: it would inflate what was never declared
+                    part = member.read(min(CHUNK_BYTES, left))
+                    if not part:
+                        break
+                    left -= len(part)
+                    yield part
+        except DAMAGED as error:
+            checksum = isinstance(error, zipfile.BadZipFile) and "CRC" in str(error)
+            what = "its checksum is wrong" if checksum else "it cannot be unpacked"
+            raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None
+        if left > 0:
+            raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
+
+    def close(self) -> None:
+        self._zip.close()
+        self._file.close()
+
+
+def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
+    """Refuse a huge table of contents before zipfile makes an object of every entry; return the file's size."""
+    length = file.seek(0, os.SEEK_END)
+    start = max(0, length - LONGEST_COMMENT - END_SIZE - LOCATOR_SIZE - END64_SIZE)
+    file.seek(start)
+    tail = file.read()
+    at = tail.rfind(END)
+    if at < 0 or at + END_SIZE > len(tail):
+        raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
+    count, size = struct.unpack_from("<HI", tail, at + 10)
+    if tail[: max(0, at - LOCATOR_SIZE) + 4].endswith(LOCATOR):  # zipfile follows it whatever the numbers say
+        at -= LOCATOR_SIZE + END64_SIZE
+        if at < 0 or not tail.startswith(END64, at):
+            raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
+        count, size = struct.unpack_from("<QQ", tail, at + 32)
+    if size > start + at:
+        raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
+    too_many = Flaw(f"holds more than {limits.members:,} files", SEND_LESS)
+    if count > limits.members or size > LONGEST_ENTRY * limits.members:
+        raise too_many
+    file.seek(start + at - size)
+    if file.read(size).count(b"PK\x01\x02") > limits.members:  # more entries than the record admits
+        raise too_many
+    return length
+
+
+def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
+    if info.flag_bits & ENCRYPTED:
+        return Flaw("is encrypted", "Make the zip without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return Flaw(f"is packed by a method that is not read here ({info.compress_type})", "Use the ordinary deflate")
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        return Flaw("is a link or a device, not a file", "Put the files themselves into the archive")
+    if info.header_offset + LOCAL_SIZE + info.compress_size > size:
+        return Flaw("is cut off: it would reach beyond the end of the zip", PACK_AGAIN)
+    if "\0" in info.orig_filename:
+        return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
+    if not info.flag_bits & UTF_8 and not info.orig_filename.isascii():
+        try:
+            info.filename = info.filename.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            return Flaw("has a name that is not UTF-8", "Rename it with plain letters")
+    return None
+
+
+def _check_overlaps(infos: list[zipfile.ZipInfo], problems: Problems) -> None:
+    """Report members that share bytes: they unpack to far more than the zip's size."""
+    infos.sort(key=lambda info: info.header_offset)
+    for info, following in zip(infos, infos[1:]):
+        if info.header_offset + LOCAL_SIZE + info.compress_size > following.header_offset:
+            flaw = Flaw("shares its bytes with another file of the zip, as a zip bomb does", PACK_AGAIN)
+            problems.add(flaw.at(following.filename))
+
+
+BLOCK = 512
+#: A long name is in a member of its own, at most this large.
+LONG_NAME = 1 << 13
+FILE_KINDS = (b"0", b"\0", b"7")
+
+#: The bytes of a tar, in their order.
+Stream = Union[PositionedFile, InflatedStream]
+
+
+def begins_tar(start: bytes) -> bool:
+    """Return whether these bytes hold the first block of a tar."""
+    return len(start) >= BLOCK and start[257:262] == b"ustar" and _checksum_matches(start[:BLOCK])
+
+
+class TarFiles(Files):
+    """The files of a plain tar, found by their position."""
+
+    def __init__(self, path: str, limits: ArchiveLimits) -> None:
+        super().__init__()
+        self._file = PositionedFile(path)
+        self._positions: dict[str, int] = {}
+        try:
+            self._find_members(MemberChecks(limits), os.path.getsize(path))
+        except BaseException:
+            self.close()
+            raise
+
+    def _find_members(self, checks: MemberChecks, size: int) -> None:
+        for member in _members(self._file, checks.count):
+            name = _clean_name(member, checks)
+            if name is not None:
+                self._positions[name] = self._file.tell()
+                self.sizes[name] = member.size
+            if self._file.tell() + member.size > size:
+                raise _cut_off(member)
+            self._file.seek(_padded(member), os.SEEK_CUR)
+        checks.problems.raise_if_any()
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        position, left = self._positions[name], self.sizes[name]
+        while left > 0:
+            self._file.seek(position)
+            part = self._file.read(min(CHUNK_BYTES, left))
+            if not part:
+                raise Flaw("is cut off: the tar ends inside it", PACK_AGAIN)
+            position, left = position + len(part), left - len(part)
+            yield part
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CompressedTarFiles(Files):
+    """The files of a compressed tar, kept in memory: it can only be read from its beginning."""
+
+    def __init__(self, stream: InflatedStream, limits: ArchiveLimits) -> None:
+        super().__init__()
+        self._contents: dict[str, bytes] = {}
+        checks = MemberChecks(limits)
+        for member in _members(stream, checks.count):
+            name = _clean_name(member, checks)
+            if name is not None:
+                self._contents[name] = _content(stream, member)
+            elif stream.skip(_padded(member)) < member.size:
+                raise _cut_off(member)
+        while stream.skip(STEP):  # to the end, where the checksum is
+            pass
+        checks.problems.raise_if_any()
+        self.sizes = {name: len(content) for name, content in self._contents.items()}
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        for start in range(0, self.sizes[name], CHUNK_BYTES):
+            yield self._contents[name][start : start + CHUNK_BYTES]
+
+
+def _clean_name(member: _Member, checks: MemberChecks) -> Optional[str]:
+    if member.flaw is not None:
+        checks.problems.add(member.flaw.at(member.name))
+        return None
+    return checks.clean_name(member.name, member.size, member.size, folder=member.folder)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """The header of a member, whose bytes follow it."""
+
+    name: str
+    size: int
+    folder: bool = False
+    flaw: Optional[Flaw] = None
+
+
+def _members(stream: Stream, count: Callable[[], None]) -> Iterator[_Member]:
+    """Yield every member in its order; the caller reads or skips its bytes before asking for the next.
+
+    `count` is called for every header, those of long names included.
+    """
+    long_name = ""
+    while True:
+        header = stream.read(BLOCK)
+        if len(header) < BLOCK:
+            raise Flaw("is a tar that was cut off: its end is missing", PACK_AGAIN)
+        if not header.strip(b"\0"):
+            return
+        if not _checksum_matches(header):
+            raise Flaw("is a damaged tar: a header's checksum is wrong", PACK_AGAIN)
+        count()
+        kind, size = header[156:157], _number(header[124:136])
+        if kind in (b"x", b"g", b"L", b"K"):
+            if size > LONG_NAME:
+                raise Flaw("is a tar with an endless file name", PACK_AGAIN)
+            extra = _content(stream, _Member("a long name", size))
+            if kind == b"L":
+                long_name = _text(extra.rstrip(b"\0"))
+            elif kind == b"x":
+                long_name = _pax_path(extra) or long_name
+            continue
+        name = long_name or _name(header)
+        long_name = ""
+        if kind in FILE_KINDS:
+            yield _Member(name, size, folder=name.endswith("/"))
+        elif kind == b"5":
+            yield _Member(name, size, folder=True)
+        else:
+            flaw = Flaw("is a link or a device, not a file", "Put the files themselves into the archive")
+            yield _Member(name, size if kind == b"S" else 0, flaw=flaw)
+
+
+def _content(stream: Stream, member: _Member) -> bytes:
+    """Return the bytes of the member whose header was just read."""
+    data = stream.read(member.size)
+    if len(data) < member.size:
+        raise _cut_off(member)
+    stream.read(_padded(member) - member.size)
+    return data
+
+
+def _padded(member: _Member) -> int:
+    """Return the bytes that a member takes, in whole blocks."""
+    return member.size + -member.size % BLOCK
+
+
+def _cut_off(member: _Member) -> Flaw:
+    return Flaw(f"is a tar that was cut off, inside {printable(member.name)}", PACK_AGAIN)
+
+
+def _checksum_matches(header: bytes) -> bool:
+    try:
+        declared = int(header[148:156].strip(b"\0 ") or b"-1", 8)
+    except ValueError:
+        return False
+    return declared == sum(header) - sum(header[148:156]) + 8 * ord(" ")
+
+
+def _number(field: bytes) -> int:
+    """Return a size: octal text, or base 256 when the first bit is set."""
+    if field[0] & 0x80:
+        size = int.from_bytes(field[1:], "big") if field[0] == 0x80 else -1
+    else:
+        try:
+            size = int(field.strip(b"\0 ") or b"0", 8)
+        except ValueError:
+            size = -1
+    if not 0 <= size < 1 << 50:
+        raise Flaw("is a damaged tar: a member has an impossible size", PACK_AGAIN)
+    return size
+
+
+def _name(header: bytes) -> str:
+    name = header[:100].split(b"\0", 1)[0]
+    prefix = header[345:500].split(b"\0", 1)[0] if header[257:263] == b"ustar\0" else b""
+    return _text(prefix + b"/" + name if prefix else name)
+
+
+def _pax_path(extra: bytes) -> str:
+    """Return the path among records of the form `27 path=long/name` and a line feed; "" where there is none."""
+    position = 0
+    while position < len(extra):
+        space = extra.find(b" ", position, position + 6)
+        digits = extra[position:space] if space > 0 else b""
+        length = int(digits) if digits.isdigit() else 0
+        if not len(digits) < length <= len(extra) - position:
+            raise Flaw("is a damaged tar: an extended header cannot be read", PACK_AGAIN)
+        record = extra[space + 1 : position + length].rstrip(b"\n")
+        if record.startswith(b"path="):
+            return _text(record[len(b"path=") :])
+        position += length
+    return ""
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
 
 #: What the upload itself is called in problems.
 UPLOAD = "your file"
@@ -75,7 +514,7 @@ def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
         raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with blanks alone", limits.send)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return ZipFiles(path, limits)
-    if start.startswith(archive_gzip.MAGIC):
+    if start.startswith(MAGIC):
         return _gzipped(path, limits)
     if begins_tar(start):
         return TarFiles(path, limits)

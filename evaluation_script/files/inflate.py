@@ -1,16 +1,22 @@
-"""Deflated bytes → bytes, by the fastest inflater that is installed.
+"""Bytes of a file → inflated bytes: whole streams by the fastest inflater that is installed, gzip within limits.
 
 libdeflate (the package `deflate`) takes a fifth of zlib's time.  It says no more than that a stream is damaged, and
 takes less than zlib does; whatever it refuses is read again with zlib, which decides, and has the words.
+Gzip is read by zlib itself: the gzip module reads an endless file name byte by byte.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import struct
 import zipfile
 import zlib
-from typing import Optional, Union
+from typing import Iterator, Optional, Union
+
+from .limits import PACK_AGAIN, ArchiveLimits, size_text
+from .problems import Flaw
 
 try:
     import deflate
@@ -69,3 +75,103 @@ def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[In
     else:
         inflated = packed if info.compress_type == zipfile.ZIP_STORED else None
     return inflated if inflated and len(inflated) == info.file_size and crc32(inflated) == info.CRC else None
+
+
+MAGIC = b"\x1f\x8b"
+#: zlib's constant for data with a gzip header, whose checksum it then verifies.
+WINDOW = 31
+#: A gzip file may be several in a row; real ones are a few.
+MOST_MEMBERS = 64
+#: Bytes read and inflated at a time.
+STEP = 1 << 16
+
+
+class InflatedStream:
+    """The inflated bytes of a gzip file; a Flaw where they exceed the limits or are damaged."""
+
+    def __init__(self, path: str, limits: ArchiveLimits, most: int) -> None:
+        self._parts = _inflated(path, limits, most)
+        self._rest = bytearray()
+
+    def read(self, count: int) -> bytes:
+        """Return up to so many bytes."""
+        while len(self._rest) < count and (part := next(self._parts, b"")):
+            self._rest += part
+        data = bytes(self._rest[:count])
+        del self._rest[:count]
+        return data
+
+    def skip(self, count: int) -> int:
+        """Pass over so many bytes; return how many there were."""
+        passed = 0
+        while passed < count:
+            data = self.read(min(count - passed, STEP))
+            if not data:
+                break
+            passed += len(data)
+        return passed
+
+
+def _inflated(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
+    inflated, members = 0, 1
+    stream = zlib.decompressobj(WINDOW)
+    damaged = Flaw("is a damaged gzip file", PACK_AGAIN)
+    with open(path, "rb") as file:
+        waiting = b""
+        while True:
+            waiting = waiting or file.read(STEP)
+            if not waiting:
+                raise damaged
+            try:
+                data = stream.decompress(waiting, STEP)
+            except zlib.error:
+                raise damaged from None
+            waiting = stream.unconsumed_tail
+            inflated += len(data)
+            if inflated > most:
+                raise Flaw(f"would unpack to more than {size_text(most)}", "Send a zip instead")
+            if inflated > 8 * limits.ratio_from and inflated > limits.ratio * file.tell():
+                raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", PACK_AGAIN)
+            if data:
+                yield data
+            if stream.eof:
+                waiting = stream.unused_data.lstrip(b"\0") or file.read(STEP).lstrip(b"\0")
+                if not waiting:
+                    return
+                members += 1
+                if members > MOST_MEMBERS or not waiting.startswith(MAGIC[: len(waiting)]):
+                    raise damaged
+                stream = zlib.decompressobj(WINDOW)
+
+
+class PositionedFile(io.FileIO):
+    """A file that is read at positions of its own; forked processes share nothing but the open file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._position, self._length = 0, os.fstat(self.fileno()).st_size
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        rest = max(0, self._length - self._position)
+        parts, left = [], rest if size is None or size < 0 else min(size, rest)
+        while left > 0:
+            part = os.pread(self.fileno(), left, self._position)
+            if not part:
+                break
+            parts.append(part)
+            self._position += len(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def __del__(self) -> None:
+        self.close()  # here and not by FileIO itself, which would warn

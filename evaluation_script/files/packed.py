@@ -10,7 +10,7 @@ import zipfile
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
 
-from .positioned_file import PositionedFile
+from .inflate import PositionedFile
 from .problems import HostError
 
 FORMAT = "segjudge truth 1"

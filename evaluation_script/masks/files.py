@@ -6,14 +6,16 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
+import threading
 from typing import Callable, Collection, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
 from ..files.limits import Files
 from ..files.problems import Flaw, Problem, Problems, listed, printable
-from . import png
-from .packing import packed_masks
+from . import kernel, png
+from . import run_lengths as rle
+from .kernel import LABELS, PackedFrames
 from .stack import (
     Array,
     Size,
@@ -28,6 +30,61 @@ from .stack import (
     stacks_of,
     words_across,
 )
+
+#: Whether a file may become one object, given which of 256 values it holds; otherwise numpy reads the block.
+MayMerge = Callable[[List[int]], bool]
+
+#: Memory for more objects than this is not kept for the next block.
+MOST_KEPT = 32
+
+
+class _Spare(threading.local):
+    """Empty memory of the block before, which the next one of the same size uses again."""
+
+    frames: Optional[PackedFrames] = None
+
+
+_SPARE = _Spare()
+
+
+def packed_masks(
+    files: Files, names: List[Optional[str]], size: Size, most: int = LABELS, may_merge: Optional[MayMerge] = None
+) -> Optional[Tuple[Dict[str, Stack], List[Problem]]]:
+    """Return the masks of each label in a block of files, and what is wrong with any of them.
+
+    None where numpy has to read them: there is no kernel, a label takes two bytes, or there are more than `most`.
+    Where labels may be merged, all but 0 become label 1.
+    """
+    library = kernel.library()
+    if library is None:
+        return None
+    frames, _SPARE.frames = _SPARE.frames, None  # not kept where something is raised below
+    if frames is None or frames.size != size or frames.most_frames < len(names):
+        frames = PackedFrames(size, len(names), library)
+    problems: List[Problem] = []
+    complete = True
+    for index, name in enumerate(names):
+        try:
+            complete = name is None or _add(frames, index, files, name, most, may_merge)
+        except Flaw as flaw:
+            problems.append(flaw.at(str(name)))
+        if not complete:
+            break
+    stacks = frames.take(len(names))
+    _SPARE.frames = frames if frames.objects <= MOST_KEPT else None
+    return (stacks, problems) if complete else None
+
+
+def _add(frames: PackedFrames, index: int, files: Files, name: str, most: int, may_merge: Optional[MayMerge]) -> bool:
+    png.check_length(files.sizes[name], frames.size)
+    data = files.read(name)
+    rows, merged = png.filtered_rows(data, frames.size), may_merge is not None
+    if rows is None or not frames.add(index, *rows, most, merged=merged):
+        labels = png.read_labels(data, frames.size)
+        if labels.dtype != np.uint8 or not frames.add(index, labels.tobytes(), 0, most, merged=merged):
+            return False
+    return may_merge is None or may_merge(np.flatnonzero(frames.seen).tolist())
+
 
 #: The frames that are required of each object.
 RequiredFrames = Dict[str, List[str]]
@@ -282,3 +339,50 @@ def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
 def too_many(where: str, count: int, most: int) -> Problem:
     """Return the problem of more objects than a phase allows."""
     return Problem(where, f"has {count} objects; this phase allows {most} in a sequence", "Send fewer objects")
+
+
+class RunLengths(ObjectMasks):
+    """One sequence of a JSON submission: `{"object": [rle or null for each frame]}`."""
+
+    def __init__(
+        self, sequence: str, objects: object, frames: List[str], problems: Problems, *, overlapping: bool, most: int
+    ) -> None:
+        self._sequence, self.problems = sequence, problems
+        self._disjoint_in = "" if overlapping else sequence
+        self._index = {frame: index for index, frame in enumerate(frames)}
+        self._objects: Dict[str, List[object]] = {}
+        if not isinstance(objects, dict):
+            remedy = 'Write {"sequence": {"object": [rle or null, …]}}'
+            problems.add(Problem(sequence, "is not an object of objects", remedy))
+        elif len(objects) > most:
+            problems.add(too_many(sequence, len(objects), most))
+        else:
+            for label, masks in objects.items():
+                self._add(label, masks)
+
+    def _add(self, label: str, masks: object) -> None:
+        count = len(self._index)
+        if not isinstance(masks, list) or len(masks) != count:
+            found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
+            remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
+            self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
+            self._objects[label] = [None] * count
+        else:
+            self._objects[label] = masks
+
+    def frames(self) -> Set[str]:
+        return set(self._index)
+
+    def labels(self) -> Iterable[str]:
+        return self._objects
+
+    def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
+        index = self._index[frame]
+        mask = self._objects[label][index]
+        try:
+            if mask is not None:
+                flags[:] = rle.flags(mask, size)[0]
+        except Flaw as flaw:
+            self.problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
+            return False
+        return True

@@ -1,4 +1,4 @@
-"""The compiled kernel, where there is one: found once, tested with known answers, else left alone.
+"""The compiled kernel: found once, tested with known answers, else left alone; and its functions on arrays.
 
 Whatever calls it has numpy code beside the call, which gives the same results.
 """
@@ -9,16 +9,358 @@ import ctypes
 import hashlib
 import os
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Iterator, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .kernel_frames import PackedFrames, boundaries, codes_of, compare, label_pairs
-from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
-from .kernel_runs import Pairs, check_runs, join_frames, overlaps, records
-from .stack import Stack
-from .texts import of_texts
+from ..files.inflate import Inflated
+from .stack import Array, Size, Stack, words_across
+
+
+@dataclass(frozen=True)
+class MaskTexts:
+    """Masks by index; a hundred thousand take no more than their characters and two numbers each."""
+
+    text: bytes
+    starts: Array
+    stops: Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> str:
+        return self.text[self.starts[index] : self.stops[index]].decode("ascii")
+
+    def take(self, indices: Array) -> MaskTexts:
+        """Return some of the masks, which share the text."""
+        return MaskTexts(self.text, self.starts[indices], self.stops[indices])
+
+    def compact(self) -> MaskTexts:
+        """Return the same masks with a text that holds them alone."""
+        return of_texts([self[index] for index in range(len(self))])
+
+
+def of_texts(texts: Sequence[str]) -> MaskTexts:
+    """Return masks of which each has its own text, ASCII as every sound one is."""
+    stops = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    return MaskTexts("".join(texts).encode("ascii", "replace"), np.append(0, stops)[:-1], stops)
+
+
+def joined_texts(parts: List[MaskTexts]) -> MaskTexts:
+    """Return the masks of all parts, in order."""
+    offsets = np.cumsum([0, *(len(part.text) for part in parts)])
+    nothing = np.zeros(0, np.int64)
+    return MaskTexts(
+        b"".join(part.text for part in parts),
+        np.concatenate([nothing, *(part.starts + offset for part, offset in zip(parts, offsets))]),
+        np.concatenate([nothing, *(part.stops + offset for part, offset in zip(parts, offsets))]),
+    )
+
+
+#: Statuses.
+FINE, FULL = 0, 2
+#: Labels of one byte.
+LABELS = 256
+#: What the numbers of a map of labels may be.
+MAPS = ("|u1", "<u2", "<u4")
+#: More pairs than this are left to numpy; a few hundred are usual.
+MOST_PAIRS = 4096
+
+_Window = ctypes.c_int64 * 4
+
+
+def compare(
+    truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...], loaded: Optional[ctypes.CDLL]
+) -> Optional[Array]:
+    """Return the seven counts of each frame as rows, or None where the kernel cannot say."""
+    if loaded is None:
+        return None
+    windows = [_Window(side.top, side.left, *side.words.shape[1:]) for side in (truth, prediction)]
+    counts = np.zeros((len(truth.words), 7), np.int64)
+    sides = (truth.words, windows[0], prediction.words, windows[1])
+    status = loaded.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
+    return counts if status == FINE else None
+
+
+@lru_cache(maxsize=64)
+def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_int32]:
+    return (ctypes.c_int32 * (3 * len(disk)))(*(number for column in disk for number in column))
+
+
+def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes.CDLL) -> Optional[Array]:
+    """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
+    if rows is None:
+        return None
+    source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
+    status = loaded.sj_codes(source, len(source), *size, channels, codes.ctypes.data)
+    return codes if status == FINE else None
+
+
+class PackedFrames:
+    """Packs the frames of one block after the other; its memory serves every block of a sequence."""
+
+    def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:
+        #: The size of a frame, and how many a block may have.
+        self.size, self.most_frames = size, most_frames
+        self._library = loaded
+        self._slot_of = np.full(LABELS, -1, np.int32)
+        self._boxes = np.zeros((LABELS, 4), np.int32)
+        self._used = ctypes.c_int64(0)
+        self._words = np.zeros((1, most_frames, size[0], words_across(size[1])), np.uint64)
+        #: Which labels the frame has that was added last, 0 included.
+        self.seen = np.zeros(LABELS, np.uint8)
+        # Each look-up of an address takes a tenth of what packing a small frame does.
+        self._addresses = [table.ctypes.data for table in (self._slot_of, self._boxes, self.seen)]
+
+    @property
+    def objects(self) -> int:
+        """For how many objects there is space."""
+        return len(self._words)
+
+    def add(
+        self, frame: int, rows: Union[Inflated, memoryview], depth: int, most: int = LABELS, *, merged: bool = False
+    ) -> bool:
+        """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
+
+        Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
+        are merged, all but 0 become label 1.
+        """
+        status, source = FULL, np.frombuffer(rows, np.uint8)
+        slot_of, boxes, seen = self._addresses
+        while status == FULL and self._used.value <= most:
+            if self._used.value == len(self._words):
+                self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
+            status = self._library.sj_pack_frame(
+                source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
+                self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
+            )  # fmt: skip
+        return bool(status == FINE) and self._used.value <= most
+
+    def take(self, frames: int) -> Dict[str, Stack]:
+        """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
+        stacks = {}
+        for label in np.flatnonzero(self._slot_of >= 0).tolist():
+            slot = self._slot_of[label]
+            top, bottom, left, right = self._boxes[slot].tolist()
+            window = self._words[slot, :, top:bottom, left:right]
+            stacks[str(label)] = Stack(np.array(window[:frames]), top, left, self.size)
+            window[:] = 0
+        self._slot_of[:] = -1
+        self._used.value = 0
+        return stacks
+
+
+def label_pairs(one: Array, two: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
+    """Return the pairs of labels (rows) at the same pixels, and in how many; None where the kernel cannot say."""
+    if loaded is None or one.shape != two.shape or not all(side.dtype.str in MAPS for side in (one, two)):
+        return None
+    one, two = np.ascontiguousarray(one), np.ascontiguousarray(two)
+    labels, pixels = np.empty((MOST_PAIRS, 2), np.uint32), np.empty(MOST_PAIRS, np.int64)
+    found = ctypes.c_int64(0)
+    status = loaded.sj_label_pairs(
+        one.ctypes.data, one.itemsize, two.ctypes.data, two.itemsize, one.size, labels, pixels, MOST_PAIRS,
+        ctypes.byref(found),
+    )  # fmt: skip
+    return (labels[: found.value], pixels[: found.value]) if status == FINE else None
+
+
+def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CDLL]) -> Optional[Array]:
+    """Return a map with one label for what has nothing but its own within reach; None where the kernel cannot say."""
+    if loaded is None or labels.dtype != np.uint32:
+        return None
+    out = np.empty(labels.shape, np.uint32)
+    status = loaded.sj_boundaries(labels, *labels.shape, reach, inner, out)
+    return out if status == FINE else None
+
+
+#: No record of the usual form is shorter, in characters, and none of its frames.
+SHORTEST_RECORD, SHORTEST_FRAME = 60, 5
+#: Columns of a table of records.
+COLUMNS = 12
+IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA = range(COLUMNS)
+
+
+def require_fine(status: int) -> None:
+    """Raise ValueError for a call that the kernel refused."""
+    if status != FINE:
+        raise ValueError(f"the kernel says {status}")
+
+
+def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Array, Array]:
+    """Return the fault (a key of `rle.FAULTS`, or 0) and the area of each mask."""
+    masks = of_texts(texts)
+    fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+    bounds = np.append(0, masks.stops)
+    require_fine(loaded.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
+    return fault, area
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a sent and a real mask, by index; those between two bounds are of one image and category."""
+
+    sent: Array
+    real: Array
+    bounds: Array
+
+
+def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL) -> Array:
+    """Return how many pixels the masks of each pair share."""
+    shared = np.zeros(len(pairs.sent), np.int64)
+    masks, others = ((side.text, len(side.text), side.starts, side.stops, len(side)) for side in (sent, real))
+    columns = (pairs.sent, pairs.real, len(shared), pairs.bounds)
+    require_fine(loaded.sj_overlaps(*masks, *others, *columns, len(pairs.bounds) - 1, shared))
+    return shared
+
+
+def join_frames(
+    texts: MaskTexts, shown: Array, pixels: Array, frames: Array, loaded: ctypes.CDLL
+) -> Optional[Tuple[MaskTexts, Array]]:
+    """Return the masks of frames as one wide mask for each instance, and the area of each frame.
+
+    `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
+    """
+    bounds, length = np.append(0, texts.stops), len(texts.text)
+    stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
+    for room in (2 * length + 16 * len(pixels) + 64, 8 * length + 16 * len(pixels) + 64):
+        out = np.empty(room, np.uint8)
+        status = loaded.sj_join_frames(
+            texts.text,
+            length,
+            bounds,
+            len(texts),
+            shown,
+            pixels,
+            len(pixels),
+            frames,
+            len(frames) - 1,
+            out,
+            room,
+            stops,
+            area,
+        )
+        if status == FINE:
+            return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
+        if status != FULL:
+            break
+    return None
+
+
+@dataclass(frozen=True)
+class RecordTable:
+    """Records of the usual form: a row of whole numbers for each, and the text of all masks.
+
+    In videos COUNTS and COUNTS_END are the bounds of its frames, which are rows of height, width (-1: no mask) and
+    where their text ends.
+    """
+
+    rows: Array
+    masks: bytes
+    frames: Optional[Array] = None
+
+
+def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
+    """Return records with commas between them as a table, or None where any is not of the usual form."""
+    if not text.isascii():
+        return None
+    rows = np.zeros((len(text) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
+    data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
+    frames = np.empty((len(text) // SHORTEST_FRAME + 1, 3), np.int64)
+    count, used = ctypes.c_int64(0), ctypes.c_int64(0)
+    for place in (None, frames):  # of images, of videos
+        status = loaded.sj_records(
+            data, len(data), len(rows), rows, masks, ctypes.byref(count), place, len(frames), ctypes.byref(used)
+        )
+        if status == FINE:
+            rows, frames = rows[: count.value], frames[: used.value].copy()
+            length = int(rows[-1, COUNTS_END] if place is None else frames[-1, -1])
+            return RecordTable(rows, ctypes.string_at(masks, length), None if place is None else frames)
+    return None
+
+
+@dataclass(frozen=True)
+class Overlapping:
+    """Pairs of a detection and an instance, by detection, and their IoU."""
+
+    sent: Array
+    real: Array
+    iou: Array
+
+    def of(self, flags: Array) -> Overlapping:
+        """Return some of the pairs."""
+        return Overlapping(self.sent[flags], self.real[flags], self.iou[flags])
+
+
+def match(
+    close: Overlapping, kinds: Array, reached: Array, areas: int, outside: Array, loaded: ctypes.CDLL
+) -> Tuple[Array, Array]:
+    """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+
+    `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
+    cannot be matched; `outside` the bits in which a detection's own area does not count.
+    """
+    matched, ignored = np.zeros(len(outside), np.uint64), np.array(outside, np.uint64)
+    require_fine(
+        loaded.sj_match(
+            close.sent, close.real, close.iou, len(close.sent), kinds, len(kinds), reached, len(reached), areas,
+            len(ignored), matched, ignored,
+        )
+    )  # fmt: skip
+    return matched, ignored
+
+
+@dataclass(frozen=True)
+class RankedBits:
+    """The detections of one category by falling score: words of bits, the places in their images, and these."""
+
+    true: Array
+    counted: Array
+    rank: Array
+    image: Array
+
+    def within(self, cap: int) -> RankedBits:
+        """Return the first detections of each image, up to the cap."""
+        taken = self.rank < cap
+        return RankedBits(self.true[taken], self.counted[taken], self.rank[taken], self.image[taken])
+
+
+def curve(
+    ranked: RankedBits, cap: int, shift: int, thresholds: int, needed: Array, loaded: ctypes.CDLL
+) -> Tuple[Array, Array]:
+    """Return points (thresholds, recalls, 2) and how many detections are true at each threshold.
+
+    The bits from `shift` on are those of the thresholds; `needed` says how many true detections each recall takes.
+    A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
+    recall is not reached.
+    """
+    points, found = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
+    require_fine(
+        loaded.sj_curve(
+            ranked.true, ranked.counted, ranked.rank, len(ranked.rank), cap, shift, thresholds, needed, len(needed),
+            points, found,
+        )
+    )  # fmt: skip
+    return points, found
+
+
+def curves_without(
+    ranked: RankedBits, group: Array, shift: int, thresholds: int, needed: Array, loaded: ctypes.CDLL
+) -> Tuple[Array, Array]:
+    """Return what `curve` does by groups of detections, each of which is left out in turn.
+
+    `needed` says for each group how many true detections each recall takes without it.
+    """
+    groups, recalls = needed.shape
+    points, found = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
+    require_fine(
+        loaded.sj_curves_without(
+            ranked.true, ranked.counted, group, len(group), shift, thresholds, groups, needed, recalls, points, found
+        )
+    )
+    return points, found
+
 
 #: What a library must answer to `sj_abi`.
 ABI = 6

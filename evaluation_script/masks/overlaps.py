@@ -1,22 +1,25 @@
-"""The IoU of pairs of masks or boxes; with a crowd, the share of the detection that lies in it.
+"""How much masks, boxes and label maps overlap, and the best assignment by that.
 
-Or that of the boundaries of masks, which says how well outlines agree where masks are large.
+Masks and boxes: the IoU of pairs; with a crowd, the share of the detection that lies in it.  Or that of the boundaries
+of masks, which says how well outlines agree where masks are large.  Label maps: the pixels that pairs of labels share.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, List
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_runs
-from .kernel_runs import Pairs
+from . import kernel
+from .kernel import MaskTexts, Pairs
 from .run_lengths import compressed, runs_of
 from .stack import Array
-from .texts import MaskTexts
 
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
@@ -38,7 +41,7 @@ def mask_overlaps(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array
     library = kernel.library()
     if library is None:
         return _by_pycocotools(pairs, sent, real, crowd)
-    shared = kernel_runs.overlaps(sent.texts, real.texts, pairs, library)
+    shared = kernel.overlaps(sent.texts, real.texts, pairs, library)
     area = sent.area[pairs.sent]
     joint = np.where(crowd[pairs.real], area, area + real.area[pairs.real] - shared)
     return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
@@ -165,3 +168,88 @@ def _iou(one: Boundary, other: Boundary) -> float:
     )
     shared = int(np.count_nonzero(np.logical_and(*cut)))
     return shared / (one.pixels + other.pixels - shared)
+
+
+#: A pair of labels is one number: that of the truth so many bits further up.
+SHIFT = 25
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """A number for each pixel, and the labels that they are indices of; without those they are the labels."""
+
+    numbers: Array
+    labels: Optional[Array] = None
+
+    def at(self, pixels: Array) -> Array:
+        """Return the labels of some pixels, counted row by row."""
+        return self.labels_of(self.numbers.reshape(-1)[pixels])
+
+    def labels_of(self, numbers: Array) -> Array:
+        """Return the labels that these numbers stand for."""
+        return numbers.astype(np.int64) if self.labels is None else self.labels[numbers]
+
+
+@dataclass(frozen=True)
+class LabelPairs:
+    """Ids of the truth and of the prediction that lie over each other, and in how many pixels."""
+
+    truth: Array
+    prediction: Array
+    pixels: Array
+
+
+def summed(keys: Array, weights: Array) -> Tuple[Array, Array]:
+    """Return the keys once each, and the sums of their weights."""
+    unique, places = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(places, weights, len(unique)).astype(np.int64)
+
+
+def pairs_of(keys: Array, weights: Array) -> LabelPairs:
+    """Return the sums of the weights of pairs, whose keys hold both labels."""
+    unique, pixels = summed(keys, weights)
+    return LabelPairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
+
+
+def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
+    """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
+    found = kernel.label_pairs(truth.numbers, prediction.numbers, kernel.library())
+    if found is not None:
+        numbers, pixels = found
+        return pairs_of((truth.labels_of(numbers[:, 0]) << SHIFT) | prediction.labels_of(numbers[:, 1]), pixels)
+    one, two = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
+    starts = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1])))
+    lengths = np.diff(np.append(starts, one.size))
+    return pairs_of((truth.at(starts) << SHIFT) | prediction.at(starts), lengths)
+
+
+@lru_cache(maxsize=1)
+def _solver() -> Callable[[Array], Tuple[Array, Array]]:
+    """Return SciPy's function alone: to import all of `scipy.optimize` takes up to 0.3 s."""
+    package = find_spec("scipy")
+    folder = os.path.join(os.path.dirname(package.origin or ""), "optimize") if package else ""
+    found = PathFinder.find_spec("_lsap", [folder])
+    if found is None or found.loader is None:  # another version of SciPy
+        from scipy.optimize import linear_sum_assignment
+
+        return linear_sum_assignment
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    solver: Callable[[Array], Tuple[Array, Array]] = module.linear_sum_assignment
+    return solver
+
+
+def best_assignment(quality: Array) -> Tuple[Array, Array]:
+    """Return rows and columns so that the sum of quality is largest.
+
+    Ties fall as they do in the official evaluators, which call the same function.
+    """
+    return _solver()(-quality)
+
+
+def best_proposals(quality: Array) -> List[int]:
+    """Return for each object (column) its proposal (row), so that the sum of quality is largest."""
+    chosen = [0] * quality.shape[1]
+    for row, column in zip(*best_assignment(quality)):
+        chosen[int(column)] = int(row)
+    return chosen

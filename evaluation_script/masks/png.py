@@ -17,7 +17,7 @@ from ..files.inflate import Inflated, crc32, quickly_inflated, whole_stream
 from ..files.limits import kind_of
 from ..files.problems import Flaw
 from . import kernel
-from .kernel_frames import codes_of
+from .kernel import codes_of
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

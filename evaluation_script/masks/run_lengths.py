@@ -13,7 +13,7 @@ from typing import Iterable, Iterator, List, Optional, Tuple, TypeVar
 import numpy as np
 
 from ..files.problems import Flaw
-from . import kernel, kernel_runs
+from . import kernel
 from .stack import Array, Size, empty_labels
 
 Pixels = TypeVar("Pixels", int, Array)
@@ -170,7 +170,7 @@ def _check_long(text: str, pixels: int) -> Tuple[int, int]:
 def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
     library = kernel.library()
     if library is not None:
-        fault[:], area[:] = kernel_runs.check_runs(texts, pixels, library)
+        fault[:], area[:] = kernel.check_runs(texts, pixels, library)
         _mark_foreign(texts, fault)
         return
     text = "".join(texts)

@@ -18,7 +18,7 @@ from typing import Dict, Optional, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_frames
+from . import kernel
 from .stack import WORD, Array, Size, Stack, ones, overlap, padded
 
 #: A boundary pixel is matched within this fraction of the image's diagonal.
@@ -112,7 +112,7 @@ class Region:
 
     def compared(self, prediction: Region, match: Disk) -> Counts:
         """Return the counts of this truth and a prediction over the same frames."""
-        rows = kernel_frames.compare(self.stack, prediction.stack, match, kernel.library())
+        rows = kernel.compare(self.stack, prediction.stack, match, kernel.library())
         if rows is not None:
             truth, predicted, shared, *boundaries = rows.T
             return Counts(truth, predicted, shared, *boundaries)

@@ -9,8 +9,7 @@ from typing import ClassVar
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.files.json_limits import check_memory
-from segjudge.evaluation_script.files.limits import size_text
+from segjudge.evaluation_script.files.limits import check_memory, size_text
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.families.sequences.stored_losses import stored_sections
 from segjudge.report.overview import digests, listed, origins, summary, tables

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
-from segjudge.evaluation_script.files.json_limits import check_memory
+from segjudge.evaluation_script.files.limits import check_memory
 from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.files.problems import Flaw, listed, printable
 from segjudge.evaluation_script.runner.parallel import Part

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import ObjectRule, 
 from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
-from segjudge.evaluation_script.masks.label_maps import LabelMap
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import compressed_many, runs_of
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID, ids_of, labels_of

@@ -31,14 +31,12 @@ from segjudge.evaluation_script.families.tracking import metrics as tracks_metri
 from segjudge.evaluation_script.families.tracking.metrics import ComparedFrame
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
-from segjudge.evaluation_script.masks import kernel, kernel_runs
+from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.kernel_runs import Pairs
-from segjudge.evaluation_script.masks.label_maps import LabelMap
-from segjudge.evaluation_script.masks.overlaps import Masks
+from segjudge.evaluation_script.masks.kernel import Pairs, of_texts
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks
 from segjudge.evaluation_script.masks.similarity import Counts
-from segjudge.evaluation_script.masks.texts import of_texts
 from tests.builders import png
 
 
@@ -756,7 +754,7 @@ def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detect
     if compiled:
         shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.sent, pairs.real)])
         monkeypatch.setattr(kernel, "library", lambda: "a kernel")
-        monkeypatch.setattr(kernel_runs, "overlaps", lambda *_: shared)
+        monkeypatch.setattr(kernel, "overlaps", lambda *_: shared)
     found = instance_overlaps.mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
     expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.sent, pairs.real)]
     assert found.tolist() == expected
@@ -766,7 +764,7 @@ def test_empty_masks_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pair, nothing = Pairs(np.array([0]), np.array([0]), np.array([0, 1])), masks_of([np.zeros((3, 4), bool)])
     assert instance_overlaps.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
     monkeypatch.setattr(kernel, "library", lambda: "a kernel")
-    monkeypatch.setattr(kernel_runs, "overlaps", lambda *_: np.array([0]))
+    monkeypatch.setattr(kernel, "overlaps", lambda *_: np.array([0]))
     assert instance_overlaps.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
 
 

@@ -40,14 +40,13 @@ from segjudge.evaluation_script.families.instances.records import (
 from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
 from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
-from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_runs
+from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import png as png_reader
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.masks.label_maps import LabelMap, overlaps_of
-from segjudge.evaluation_script.masks.overlaps import Masks, mask_overlaps
+from segjudge.evaluation_script.masks.kernel import of_texts
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks, mask_overlaps, overlaps_of
 from segjudge.evaluation_script.masks.similarity import Region, disk
-from segjudge.evaluation_script.masks.texts import of_texts
 from tests.builders import chunk, png, raw_png, stack_of
 from tests.shared import IN_CI
 
@@ -352,7 +351,7 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     bounds = np.cumsum([0, *map(len, groups)])
     table = np.array([pair for group in groups for pair in group], np.int64).reshape(-1, 2)
     crowd = np.array([generator.random() < 0.3 for _ in range(15)])
-    pairs = kernel_runs.Pairs(table[:, 0], table[:, 1], bounds)
+    pairs = kernel.Pairs(table[:, 0], table[:, 1], bounds)
 
     by_kernel, by_numpy = switch(lambda: mask_overlaps(pairs, sent, real, crowd).tolist())
     assert by_kernel == by_numpy
@@ -485,7 +484,7 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
     text = CHANGES[change](json.dumps(some)[1:-1])
     text = text.replace("image_id", "video_id") if video else text
-    table = kernel_runs.records(text, LOADED)
+    table = kernel.records(text, LOADED)
     if table is None:
         assert change, "the usual form is read by the kernel"
         return
@@ -511,7 +510,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
     for video, images in ((True, IMAGES), (False, VIDEOS)):
         text = json.dumps((video_record if video else record)(random.Random(1)))
         text = text.replace("image_id", "video_id") if video else text
-        table = kernel_runs.records(text, LOADED)
+        table = kernel.records(text, LOADED)
         assert table is not None
         assert (table.frames is not None) == video
         assert read_plain_columns(PlainRecords(text, table), images) is None
@@ -522,7 +521,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
     text = json.dumps(one)
-    table = kernel_runs.records(text, LOADED)
+    table = kernel.records(text, LOADED)
     assert table is not None
     read = read_plain_columns(PlainRecords(text, table), IMAGES)
     assert read is not None
@@ -774,7 +773,7 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
     labels = np.sort(lot.choice(1 << 24, 200, replace=False))
     truth = LabelMap(coarse_map(lot, size, kinds[seed % 3]), labels if seed % 2 else None)
     prediction = LabelMap(coarse_map(lot, size, kinds[seed // 3 % 3]))
-    assert kernel_frames.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
+    assert kernel.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
 
     def compared() -> Any:
         alike = overlaps_of(truth, prediction)
@@ -787,8 +786,8 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
 
 
 def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
-    numbers = np.arange(kernel_frames.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
-    assert kernel_frames.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
-    assert kernel_frames.label_pairs(numbers, numbers, LOADED) is None
+    numbers = np.arange(kernel.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
+    assert kernel.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
+    assert kernel.label_pairs(numbers, numbers, LOADED) is None
     for pairs in switch(lambda: overlaps_of(LabelMap(numbers), LabelMap(numbers))):
         assert pairs.pixels.tolist() == [1] * numbers.size

@@ -19,8 +19,7 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner import guard
-from segjudge.evaluation_script.runner.guard import CrashError, run_guarded
-from segjudge.evaluation_script.runner.messages import LOG_CHARACTERS
+from segjudge.evaluation_script.runner.guard import LOG_CHARACTERS, CrashError, run_guarded
 from tests.endings import is_gone
 
 MEMORY = 200 << 20

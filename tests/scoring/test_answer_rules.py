@@ -27,7 +27,7 @@ from segjudge.evaluation_script.files.problems import (
     listed,
     printable,
 )
-from segjudge.evaluation_script.masks.matching import best_proposals
+from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import annotation_file, answer, notify
 from segjudge.evaluation_script.scoring.answer import build_answer, public, public_warnings, tables

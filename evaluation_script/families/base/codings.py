@@ -10,7 +10,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from ...files.problems import listed
-from ...masks.matching import best_assignment
+from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 
 #: Labels are those of another coding where fewer pixels than this share are right, and more than this share would be.

@@ -27,7 +27,7 @@ from ...files.limits import LETTER, LONE_SEPARATOR, ArchiveLimits, Files
 from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, unreadable
 from ...files.problems import Flaw, HostError, Problem, SubmissionError, counted, listed, printable, verb
 from ...masks import png
-from ...masks.label_maps import LabelMap
+from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ...runner.parallel import WHOLE, Part, results_of_processes
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of

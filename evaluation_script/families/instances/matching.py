@@ -16,9 +16,8 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...masks import kernel, kernel_matches
-from ...masks.kernel_matches import Overlapping
-from ...masks.kernel_runs import Pairs
+from ...masks import kernel
+from ...masks.kernel import Overlapping, Pairs
 from ...masks.overlaps import Masks, box_overlaps, mask_overlaps, smaller_of_both
 from ...masks.stack import Array, places_of
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
@@ -375,7 +374,7 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     every = (1 << len(REACHED)) - 1
     words = np.array([every << len(REACHED) * area for area in range(len(truth.ranges))], np.uint64)
     ignored = np.bitwise_or.reduce(np.where(outside, words[:, None], np.uint64(0)))
-    return kernel_matches.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
+    return kernel.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
 
 
 def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...files.problems import SubmissionError, counted, verb
 from ...masks import kernel
-from ...masks.kernel_matches import RankedBits, curve, curves_without
+from ...masks.kernel import RankedBits, curve, curves_without
 from ...masks.stack import Array
 from ..base import codings
 from ..base.accumulator import Accumulator

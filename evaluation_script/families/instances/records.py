@@ -19,11 +19,10 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from ...files.problems import Flaw, printable
-from ...masks import kernel, kernel_runs, polygons
+from ...masks import kernel, polygons
 from ...masks import run_lengths as rle
-from ...masks.kernel_runs import RecordTable
+from ...masks.kernel import MaskTexts, RecordTable, of_texts
 from ...masks.stack import Array, places_of
-from ...masks.texts import MaskTexts, of_texts
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 VIDEO_EXAMPLE = (
@@ -135,21 +134,21 @@ def read_columns(records: List[Any], images: KnownImages, *, boxes: bool) -> Rec
 def read_plain_columns(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
     """Return records that the kernel read as columns, or None where one at least is unusual."""
     table = records.table.rows
-    image = places_of(images.ids, table[:, kernel_runs.IMAGE])
-    category = places_of(images.categories, table[:, kernel_runs.CATEGORY])
+    image = places_of(images.ids, table[:, kernel.IMAGE])
+    category = places_of(images.categories, table[:, kernel.CATEGORY])
     score = _read_plain_scores(records)
     if (image < 0).any() or not np.isfinite(score).all():
         return None
     if images.frames is not None or records.table.frames is not None:
         tubes = _read_plain_tubes(records.table, images, image)
         return None if tubes is None else _tube_columns(image, category, score, tubes)
-    starts, stops = table[:, kernel_runs.COUNTS], table[:, kernel_runs.COUNTS_END]
-    if not np.array_equal(table[:, kernel_runs.HEIGHT : kernel_runs.COUNTS], images.sizes[image]):
+    starts, stops = table[:, kernel.COUNTS], table[:, kernel.COUNTS_END]
+    if not np.array_equal(table[:, kernel.HEIGHT : kernel.COUNTS], images.sizes[image]):
         return None
     if (stops - starts > rle.longest(images.pixels(image))).any():
         return None
     masks = MaskTexts(records.table.masks, starts.copy(), stops.copy())
-    checked = rle.CheckedMasks(table[:, kernel_runs.FAULT], table[:, kernel_runs.AREA].copy())
+    checked = rle.CheckedMasks(table[:, kernel.FAULT], table[:, kernel.AREA].copy())
     return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
 
 
@@ -160,11 +159,11 @@ def _tube_columns(image: Array, category: Array, score: Array, tubes: Tubes) -> 
 
 def _read_plain_scores(records: PlainRecords) -> Array:
     table = records.table.rows
-    decimals = table[:, kernel_runs.DECIMALS]
+    decimals = table[:, kernel.DECIMALS]
     # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
-    score: Array = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
+    score: Array = table[:, kernel.DIGITS] / 10.0 ** np.maximum(decimals, 0)
     unusual = np.flatnonzero(decimals < 0)
-    places = table[unusual, kernel_runs.SCORE : kernel_runs.SCORE_END + 1].tolist()
+    places = table[unusual, kernel.SCORE : kernel.SCORE_END + 1].tolist()
     score[unusual] = [float(records.text[start:stop]) for start, stop in places]
     return score
 
@@ -173,7 +172,7 @@ def _read_plain_tubes(table: RecordTable, images: KnownImages, image: Array) -> 
     """Return the masks of videos; None where one is unusual, or it is not videos on both sides."""
     if images.frames is None or table.frames is None:
         return None
-    counts = table.rows[:, kernel_runs.COUNTS_END] - table.rows[:, kernel_runs.COUNTS]
+    counts = table.rows[:, kernel.COUNTS_END] - table.rows[:, kernel.COUNTS]
     if not np.array_equal(counts, images.frames[image]):
         return None
     size, tube = _frame_sizes(images.sizes[image], counts)
@@ -282,7 +281,7 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
     if library is None:
         wide, area = _join_in_numpy([texts[index] for index in range(len(texts))], shown, pixels, ends)
     else:
-        found = kernel_runs.join_frames(texts, shown, pixels, np.append(0, ends), library)
+        found = kernel.join_frames(texts, shown, pixels, np.append(0, ends), library)
         if found is None:
             raise ValueError
         wide, area = found

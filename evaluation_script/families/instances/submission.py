@@ -18,13 +18,12 @@ from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pa
 import numpy as np
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
-from ...files.json_limits import check_memory, unique_keys
-from ...files.limits import CHUNK_BYTES, ArchiveLimits
+from ...files.limits import CHUNK_BYTES, ArchiveLimits, check_memory, unique_keys
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable, verb
-from ...masks import kernel, kernel_runs, polygons
+from ...masks import kernel, polygons
 from ...masks import run_lengths as rle
+from ...masks.kernel import MaskTexts, joined_texts, of_texts
 from ...masks.stack import Array
-from ...masks.texts import MaskTexts, joined_texts, of_texts
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
 from .protocols import InstanceProtocol
@@ -427,7 +426,7 @@ def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> T
 def read_text(text: str) -> Union[List[Any], PlainRecords]:
     """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
     library = kernel.library()
-    table = None if library is None else kernel_runs.records(text, library)
+    table = None if library is None else kernel.records(text, library)
     return parse_records(text) if table is None else PlainRecords(text, table)
 
 

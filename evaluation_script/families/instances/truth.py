@@ -17,9 +17,9 @@ import numpy as np
 from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, splits_of, track_of
 from ...files.problems import Flaw, HostError, counted, listed
 from ...masks import run_lengths as rle
+from ...masks.kernel import MaskTexts, of_texts
 from ...masks.polygons import polygon_mask
 from ...masks.stack import Array
-from ...masks.texts import MaskTexts, of_texts
 from ...runner.tuning import without_collector
 from ..base.truth import SplitTruth
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes

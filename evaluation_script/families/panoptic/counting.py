@@ -12,9 +12,8 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 import numpy as np
 
 from ...files.problems import Flaw, Problems
-from ...masks import kernel, kernel_frames
-from ...masks.label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
-from ...masks.overlaps import reach_of, whole_windows
+from ...masks import kernel
+from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, reach_of, summed, whole_windows
 from ...masks.stack import Array, places_of
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PanopticSubmission, SentFrame, check_listed
@@ -57,7 +56,7 @@ def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
     reach = reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO)
-    found = kernel_frames.boundaries(labels, reach, INNER, kernel.library())
+    found = kernel.boundaries(labels, reach, INNER, kernel.library())
     return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, List, Optional
 
 from ...files.archive import UPLOAD, open_files, unreadable
-from ...files.json_limits import read_json
-from ...files.limits import ArchiveLimits, Files
+from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable
 from ...masks import png
 from ...masks.stack import Array, Size

@@ -14,7 +14,7 @@ from ...files.archive import open_files, unreadable
 from ...files.limits import ArchiveLimits
 from ...files.problems import Flaw, HostError, Problems, SubmissionError
 from ...masks import png
-from ...masks.label_maps import SHIFT, LabelMap, overlaps_of, summed
+from ...masks.overlaps import SHIFT, LabelMap, overlaps_of, summed
 from ...masks.stack import Array
 from ..base import codings
 from ..base.truth import TruthNames

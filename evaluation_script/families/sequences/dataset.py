@@ -15,8 +15,7 @@ import numpy as np
 from ...files.archive import open_files, unreadable
 from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
-from ...masks.files import LabelImages, MaskFiles, ObjectFolders
-from ...masks.json_masks import RunLengths
+from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
 from ...masks.stack import Array, Size, Stack, Stacks, joined
 from ..base.engine import Progress, ignore_progress
 from ..base.truth import AnnotationFile

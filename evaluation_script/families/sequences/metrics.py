@@ -10,7 +10,7 @@ from typing import Callable, Collection, Dict, FrozenSet, List, Optional, Tuple
 import numpy as np
 
 from ...files.problems import Problem, Problems, listed, printable
-from ...masks.matching import best_proposals
+from ...masks.overlaps import best_proposals
 from ...masks.similarity import (
     Counts,
     boundary_similarity,

@@ -10,11 +10,9 @@ from dataclasses import replace
 from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
-from ...files.json_limits import read_json
-from ...files.limits import LETTER, ArchiveLimits
+from ...files.limits import LETTER, ArchiveLimits, read_json
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, listed
-from ...masks.files import LabelImages, MaskFiles, ObjectFolders, SalientImages
-from ...masks.json_masks import RunLengths
+from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths, SalientImages
 from ..base.truth import TruthNames
 from .protocols import SequenceProtocol
 from .truth import Sequence

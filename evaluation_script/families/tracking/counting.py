@@ -8,10 +8,9 @@ import numpy as np
 
 from ...files.problems import Problem, Problems, printable
 from ...masks import run_lengths as rle
-from ...masks.kernel_runs import Pairs
+from ...masks.kernel import Pairs, of_texts
 from ...masks.overlaps import Masks, box_overlaps, encoded, mask_overlaps
 from ...masks.stack import Array
-from ...masks.texts import of_texts
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .metrics import EPSILON, THRESHOLD, ComparedFrame, best_pairs, counts_of

@@ -15,8 +15,7 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 import numpy as np
 
 from ...files.archive import UPLOAD, open_files, unreadable
-from ...files.json_limits import read_json
-from ...files.limits import ArchiveLimits, Files
+from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problems, SubmissionError, counted, printable
 from ...masks import run_lengths as rle
 from ...masks.stack import Array, Size

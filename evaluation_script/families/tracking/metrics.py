@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
-from ...masks.matching import best_assignment
+from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 
 EPSILON = float(np.finfo(float).eps)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError, printable
-from segjudge.evaluation_script.masks import kernel, kernel_frames
+from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.stack import (
     Array,
@@ -33,7 +33,7 @@ class FrameReader:
     def __init__(self, *, many_values: bool = False) -> None:
         """Pack masks of one object that hold a few values, where `many_values` says that the benchmark has such."""
         self._many_values = many_values
-        self._packers: dict[Size, kernel_frames.PackedFrames] = {}
+        self._packers: dict[Size, kernel.PackedFrames] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_packers": {}}  # they are the kernel's, and of this process
@@ -45,7 +45,7 @@ class FrameReader:
             stacks = {label: self._object(mask, f"{where}, object {printable(label)}") for label, mask in objects}
             return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
         labels = label_map(masks, where)
-        if labels.dtype == np.uint8 or labels.max() < kernel_frames.LABELS:
+        if labels.dtype == np.uint8 or labels.max() < kernel.LABELS:
             labels = labels.astype(np.uint8, copy=False)
             packed = self._by_kernel(np.ascontiguousarray(labels))
             if packed is not None:
@@ -60,7 +60,7 @@ class FrameReader:
             return None
         size: Size = labels.shape
         if size not in self._packers:
-            self._packers = {size: kernel_frames.PackedFrames(size, 1, library)}
+            self._packers = {size: kernel.PackedFrames(size, 1, library)}
         packer = self._packers[size]
         added = packer.add(0, labels.reshape(-1).data, 0)
         stacks = packer.take(1)

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PanopticProto
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.tracking.metrics import HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
-from segjudge.evaluation_script.masks.label_maps import SHIFT
+from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Array
 
 

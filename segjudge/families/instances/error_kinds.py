@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from segjudge.evaluation_script.masks.kernel_matches import Overlapping
+from segjudge.evaluation_script.masks.kernel import Overlapping
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.instances.curves import TIDE_RECALLS, points_of
 from segjudge.families.instances.judged import BACKGROUND, JudgedDetections

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families.instances.matching import ClosePairs, f
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
-from segjudge.evaluation_script.masks.kernel_matches import Overlapping
+from segjudge.evaluation_script.masks.kernel import Overlapping
 from segjudge.evaluation_script.masks.stack import Array
 
 #: A detection is right from this IoU on, and below the other it lies on the background.

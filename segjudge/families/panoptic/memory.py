@@ -10,7 +10,7 @@ from segjudge.evaluation_script.families.panoptic.counting import FrameTable, co
 from segjudge.evaluation_script.families.panoptic.files import MOST_ID, SentFrame
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
-from segjudge.evaluation_script.masks.label_maps import LabelMap, LabelPairs
+from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.frame_masks import label_map
 from segjudge.families.base.memory import (

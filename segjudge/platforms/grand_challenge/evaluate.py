@@ -101,7 +101,7 @@ def _joined(paths: list[str], task: dict[str, Any], temporary: str) -> str:
     errors: Any = importlib.import_module("evaluation_script.files.problems")
     if len(paths) == 1:
         return paths[0]
-    reader: Any = importlib.import_module("evaluation_script.files.json_limits")
+    reader: Any = importlib.import_module("evaluation_script.files.limits")
     limits = importlib.import_module("evaluation_script.main").phase_named(task["phase"]).limits
     if not paths or sum(map(os.path.getsize, paths)) > limits.json_bytes or not paths[0].endswith(".json"):
         raise errors.SubmissionError("The algorithm has to write one JSON file in each job, within the phase's limits.")

@@ -44,8 +44,8 @@ from segjudge.evaluation_script.families.sequences.truth import VOID, Block, Obj
 from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.masks.files import MaskFiles
-from segjudge.evaluation_script.masks.kernel_matches import Overlapping
-from segjudge.evaluation_script.masks.label_maps import SHIFT
+from segjudge.evaluation_script.masks.kernel import Overlapping
+from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
 from segjudge.families.instances.curves import TIDE_RECALLS, CurvePoints

@@ -17,8 +17,7 @@ from segjudge.evaluation_script.families.instances import submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files.json_limits import read_json
-from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, read_json
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks import polygons
 from segjudge.evaluation_script.masks import run_lengths as rle

@@ -28,7 +28,7 @@ from segjudge.evaluation_script.families.sequences.truth import (
     unpack_block,
 )
 from segjudge.evaluation_script.files import packed as packed_file
-from segjudge.evaluation_script.files.folder import FolderFiles
+from segjudge.evaluation_script.files.archive import FolderFiles
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
 from segjudge.evaluation_script.scoring import annotation_file

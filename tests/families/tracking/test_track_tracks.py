@@ -25,7 +25,7 @@ from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, 
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.matching import best_assignment
+from segjudge.evaluation_script.masks.overlaps import best_assignment
 from tests.builders import zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
