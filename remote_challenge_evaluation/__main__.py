@@ -14,10 +14,8 @@ from segjudge.commands.worker import file_of, worker_options
 from segjudge.platforms.evalai.client import StoppedError
 
 from .services import TokenRefusedError
-from .settings import SettingsError, check_no_forgotten_journal, read_settings
-from .startup_check import StartError
-from .worker_group import run_workers
-from .worker_loop import WorkerLoop
+from .settings import SettingsError, StartError, check_no_forgotten_journal, read_settings
+from .worker_loop import WorkerLoop, run_workers
 
 STOPPED = 0
 _CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}

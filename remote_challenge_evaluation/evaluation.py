@@ -16,7 +16,7 @@ from segjudge.platforms.evalai.client import StoppedError, Watch
 from segjudge.system.processes import IMPORT_ROOT, Child, ExitCode, Streams, Tail, clean_environment
 
 from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringRequest
-from .startup_check import StartError
+from .settings import StartError
 
 #: Bytes of each stream that are kept of its beginning and of its end.
 _KEPT_BYTES = 64 << 10

@@ -27,13 +27,13 @@ from typing import Any, Callable, Dict, List, Tuple
 #: The two documented forms: the annotations come first, or the submission does.
 HOSTED, REMOTE = "hosted", "remote"
 #: What an `evaluate()` may leave beside the scores.
-LEFT = ("submission_result", "submission_metadata")
+EXTRAS = ("submission_result", "submission_metadata")
 _FILE_BYTES = 4 << 30
 _UNPACKED = "evaluation_script"
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
 
 
-def unpacked(path: str, root: str) -> Tuple[str, str]:
+def unpack_script(path: str, root: str) -> Tuple[str, str]:
     """Return the module or package, and its repository, both as they lie on the disk."""
     if not os.path.isfile(root):
         return path, root
@@ -73,7 +73,7 @@ def form_of(function: Callable[..., Any], *, package: bool) -> str:
     return HOSTED if package else REMOTE
 
 
-def called(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> Any:
+def call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> Any:
     """Call an `evaluate()` with what its form takes."""
     metadata = request["submission_metadata"]
     annotation = request["annotation"] if os.path.isfile(request["annotation"]) else ""
@@ -131,7 +131,7 @@ def answer_to(path: str, root: str, request: Dict[str, Any], log: Any) -> Dict[s
         traceback.print_exc(file=log)
         return {"incident": f"{path} cannot be loaded ({type(error).__name__}: {error})"}
     try:
-        returned = called(module.evaluate, form, request)
+        returned = call_evaluate(module.evaluate, form, request)
     except SystemExit as error:
         return {"incident": f"evaluate() ended its process (SystemExit: {error})"}
     except BaseException as error:  # noqa: BLE001 - whatever a host's code raises
@@ -145,7 +145,7 @@ def answer_to(path: str, root: str, request: Dict[str, Any], log: Any) -> Dict[s
     try:
         return {
             "accuracies": accuracies_of(returned, request.get("hidden", [])),
-            "metadata": {name: _plain(returned[name]) for name in LEFT if returned.get(name) is not None},
+            "metadata": {name: _plain(returned[name]) for name in EXTRAS if returned.get(name) is not None},
         }
     except (ValueError, AttributeError) as error:
         return {"incident": str(error)}
@@ -161,7 +161,7 @@ def limit(memory: int) -> None:
 
 def main() -> None:
     """Answer one request."""
-    path, root = unpacked(*sys.argv[1:3])
+    path, root = unpack_script(*sys.argv[1:3])
     action = sys.argv[3]
     if action == "describe":
         with os.fdopen(os.dup(1), "w") as answers:

@@ -26,7 +26,7 @@ _REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
 _SECONDS_TO_LOAD = 300.0
 
 
-def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
+def describe_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
     source = _bundle_of(choice)
     config = _config_of(source)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Answer one request."""
     if sys.argv[1] != "score":
-        describe = _described if sys.argv[1] == "describe" else _annotations
+        describe = _describe_phases if sys.argv[1] == "describe" else _read_annotations
         print(json.dumps(describe(json.loads(sys.argv[2]))))
         return
     answer_descriptor, log_descriptor = (int(word) for word in sys.argv[2:4])
@@ -36,7 +36,7 @@ def main() -> None:
         json.dump(_score(request), file)
 
 
-def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
+def _describe_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases for a parent that does not import the scorers."""
     from segjudge.evaluation_script.files.problems import HostError
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -44,9 +44,9 @@ def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
     try:
         if choice["evaluate"] or (choice["bundle"] and find_bundle(choice["bundle"]).is_foreign):
-            from .host_scorer import described
+            from .host_scorer import describe_phases
 
-            return described(choice)
+            return describe_phases(choice)
         phases = _phases_of(choice["bundle"])
     except (HostError, UsageError) as error:
         raise SystemExit(str(error)) from None
@@ -71,7 +71,7 @@ def _phases_of(bundle: str) -> tuple[Phase, ...]:
     return PHASES
 
 
-def _annotations(choice: ScorerChoice) -> AnnotationReport:
+def _read_annotations(choice: ScorerChoice) -> AnnotationReport:
     """Return what the annotation file of each phase holds, or its problem; every mask is read."""
     from segjudge.evaluation_script.files.problems import HostError
 

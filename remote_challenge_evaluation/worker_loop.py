@@ -1,31 +1,37 @@
-"""One worker process: from its settings to its end, through everything that a server, a network or a disk does."""
+"""A worker process from its settings to its end, whatever a server or a disk does; and several of them at once."""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
+import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedError, growing_pauses
+from segjudge.system.processes import Child, Streams
 
-from . import health
-from .buckets import annotations_from
 from .evaluation import forbid_inspection, has_process_limit, read_annotations, read_phases
-from .journal import Journal
-from .journal_file import DamagedError, JournalError, UnusableError, examined
-from .operator_log import Log, send_to_webhook
-from .queues import ApiQueue, OwnQueue, WorkQueue
+from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
+from .monitoring import Log, send_to_webhook, serve_health
+from .queues import ApiQueue, OwnQueue, WorkQueue, annotations_from
 from .scoring_messages import ScoredPhase
-from .services import TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
-from .settings import SettingsError, WorkerSettings, scorer_choice, with_absolute_paths
-from .startup_check import StartError, check_challenge, folder_problem
-from .stopping import Stop
-from .sweep import Sweep
-from .worker import Worker
+from .services import Stop, TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
+from .settings import (
+    SettingsError,
+    StartError,
+    WorkerSettings,
+    check_challenge,
+    folder_problem,
+    make_paths_absolute,
+    scorer_choice,
+)
+from .worker import Sweep, Worker
 
 #: Seconds between two turns that found nothing.
 _IDLE = 1.0
@@ -49,7 +55,7 @@ class WorkerLoop:
     def __init__(self, settings: WorkerSettings, *, once: bool = False) -> None:
         forbid_inspection()
         os.umask(0o077)
-        self._settings, self._once = with_absolute_paths(settings), once
+        self._settings, self._once = make_paths_absolute(settings), once
         self._stop = Stop(settings.grace_seconds)
         self._stop.listen()
         self._log = Log(settings.log_format)
@@ -58,7 +64,7 @@ class WorkerLoop:
 
     def check(self) -> list[str]:
         """Check that a start would succeed, without changing anything; return lines about what was found."""
-        problem = folder_problem(self._settings.save_dir) or examined(self._settings.save_dir)
+        problem = folder_problem(self._settings.save_dir) or journal_problem(self._settings.save_dir)
         if problem:
             raise StartError(problem)
         with tempfile.TemporaryDirectory(prefix="segjudge-check-") as folder:
@@ -180,7 +186,7 @@ class WorkerLoop:
 
     def _serve_health(self, port: int) -> None:
         try:
-            health.serve(port, lambda: self._journal, lambda: self._stop.last_look, lambda: self._client.answered_at)
+            serve_health(port, lambda: self._journal, lambda: self._stop.last_look, lambda: self._client.answered_at)
         except OSError as error:
             raise SettingsError(f"HEALTH_PORT {port}: cannot be used ({error.strerror})") from None
 
@@ -287,3 +293,64 @@ class WorkerLoop:
         self._journal.add("faults")
         if self._settings.webhook:
             send_to_webhook(self._settings.webhook, f"segjudge worker: {text}", self._log, self._stop.check_over)
+
+
+#: Seconds between the end of a worker and the start of the next one in its place.
+_PAUSE = 2.0
+#: Seconds between two looks at the workers.
+_WATCH_PAUSE = 0.2
+#: Seconds that a worker needs beyond its grace to end.
+_MARGIN = 5.0
+
+
+def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace: float) -> int:
+    """Run so many workers, start one that dies again, and return the exit code; a final exit code of one ends all."""
+    stop = Stop(grace)
+    stop.listen()
+    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments]
+
+    def start(number: int) -> Child:
+        # The first alone serves monitoring.
+        environment = dict(os.environ) if not number else {**os.environ, "HEALTH_PORT": "0"}
+        return Child(command, Streams(), environment=environment)
+
+    workers = {number: start(number) for number in range(count)}
+    try:
+        return _watch(workers, start, stop, final, once="--once" in arguments)
+    finally:
+        _end(workers, grace)
+
+
+def _watch(
+    workers: dict[int, Child], start: Callable[[int], Child], stop: Stop, final: tuple[int, ...], *, once: bool
+) -> int:
+    #: When the workers that died are started again.
+    restarts: dict[int, float] = {}
+    while (workers or restarts) and not stop.wait(_WATCH_PAUSE):
+        for number, worker in list(workers.items()):
+            code = worker.poll()
+            if code is None:
+                continue
+            worker.end()
+            del workers[number]
+            if code in final:
+                return code
+            if code or not once:
+                restarts[number] = time.monotonic() + _PAUSE
+        for number in [number for number, moment in restarts.items() if moment <= time.monotonic()]:
+            try:
+                workers[number] = start(number)
+                del restarts[number]
+            except OSError:  # no process can be started now
+                restarts[number] = time.monotonic() + _PAUSE
+    return 0
+
+
+def _end(workers: dict[int, Child], grace: float) -> None:
+    """Ask all, then end what is left."""
+    for worker in workers.values():
+        worker.signal(signal.SIGTERM)
+    deadline = time.monotonic() + grace + _MARGIN
+    for worker in workers.values():
+        worker.wait(max(0.0, deadline - time.monotonic()))
+        worker.end()

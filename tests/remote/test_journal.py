@@ -13,8 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.remote_challenge_evaluation.journal import BEGUN, CLAIMED, DONE, SCORED, Journal
-from segjudge.remote_challenge_evaluation.journal_file import JournalError, UnusableError
+from segjudge.remote_challenge_evaluation.journal import (
+    BEGUN,
+    CLAIMED,
+    DONE,
+    SCORED,
+    Journal,
+    JournalError,
+    UnusableError,
+)
 from tests.builders import ROOT
 
 #: Claims a submission in a process of its own, says so, and lives until its input ends.
@@ -287,7 +294,7 @@ def test_a_full_disk_is_one_error_and_nothing_is_lost(tmp_path: Path) -> None:
     code = """
 import resource, sys
 from segjudge.remote_challenge_evaluation.journal import Journal
-from segjudge.remote_challenge_evaluation.journal_file import JournalError
+from segjudge.remote_challenge_evaluation.journal import JournalError
 journal = Journal(sys.argv[1])
 job = journal.claim(1, "", 7)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))

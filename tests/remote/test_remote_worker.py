@@ -19,7 +19,7 @@ import pytest
 import requests
 
 from segjudge.platforms.evalai import routes
-from segjudge.remote_challenge_evaluation.settings import WorkerSettings, with_absolute_paths
+from segjudge.remote_challenge_evaluation.settings import WorkerSettings, make_paths_absolute
 from segjudge.server.models import ChallengePhase, StoredMessage
 from segjudge.server.services import Services
 from tests.builders import ROOT
@@ -54,7 +54,7 @@ def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monke
     monkeypatch.chdir(here)
 
     def annotations(**options: str) -> str:
-        return str(Path(with_absolute_paths(WorkerSettings("token", "server", "queue", 1, **options)).annotations))  # type: ignore[arg-type]
+        return str(Path(make_paths_absolute(WorkerSettings("token", "server", "queue", 1, **options)).annotations))  # type: ignore[arg-type]
 
     assert annotations() == annotations(bundle=str(tmp_path)) == str(here / "annotations")
     assert annotations(bundle="../bundle") == str(bundle / "annotations")

@@ -19,7 +19,7 @@ from segjudge import HostError, SubmissionError, UsageError, cli, score
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.platforms.evalai.client import ApiError
-from segjudge.remote_challenge_evaluation.operator_log import Log
+from segjudge.remote_challenge_evaluation.monitoring import Log
 from segjudge.scoring import addresses
 from segjudge.scoring.addresses import AddressError, FetchedFile, RemoteFolder, local
 from segjudge.system.files import shown, without_secrets
