@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.instances.records import join_frames
 from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
 from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
-from segjudge.evaluation_script.families.panoptic.files import SentFrame
+from segjudge.evaluation_script.families.panoptic.files import PredictedFrame
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS, PanopticProtocol
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
@@ -27,8 +27,7 @@ from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, S
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.tracking import counting as tracks_counting
 from segjudge.evaluation_script.families.tracking import engine as tracks
-from segjudge.evaluation_script.families.tracking import metrics as tracks_metrics
-from segjudge.evaluation_script.families.tracking.metrics import ComparedFrame
+from segjudge.evaluation_script.families.tracking.counting import ComparedFrame
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.masks import kernel
@@ -108,7 +107,7 @@ def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
-    found = tracks_metrics.hota_counts(sampled(seed))
+    found = tracks_counting.count_hota(sampled(seed))
     for place in range(19):
         assert found[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
 
@@ -147,34 +146,34 @@ def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
         ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
         for one in sampled(seed)
     ]
-    assert tracks_metrics.clear_counts(frames).tolist() == close(clear_of(frames))
+    assert tracks_counting.count_clear(frames).tolist() == close(clear_of(frames))
 
 
 def test_a_pair_of_exactly_the_threshold_matches() -> None:
     exact = compared(([0], [0], [[0.5]]))
-    assert tracks_metrics.clear_counts(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
-    assert tracks_metrics.hota_counts(exact)[0].tolist() == [1] * 10 + [0] * 9
-    assert tracks_metrics.hota_counts(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
+    assert tracks_counting.count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
+    assert tracks_counting.count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
+    assert tracks_counting.count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
 
 
 def test_the_match_of_the_frame_before_is_kept_over_a_better_one_and_over_frames_without_detections() -> None:
     kept = compared(([0], [0, 1], [[0.9, 0.0]]), ([0], [], []), ([], [0], []), ([0], [0, 1], [[0.6, 0.8]]))
-    assert tracks_metrics.clear_counts(kept).tolist() == [2, 1, 3, 0, 1.5, 2]
+    assert tracks_counting.count_clear(kept).tolist() == [2, 1, 3, 0, 1.5, 2]
     lost = compared(([0, 1], [0, 1], [[0.9, 0], [0, 0]]), ([1], [1], [[0.7]]), ([0], [0, 1], [[0.6, 0.8]]))
-    assert tracks_metrics.clear_counts(lost).tolist() == close([3, 1, 2, 1, 2.4, 3])
+    assert tracks_counting.count_clear(lost).tolist() == close([3, 1, 2, 1, 2.4, 3])
 
 
 def test_a_return_to_a_number_after_another_is_two_switches() -> None:
     frames = compared(*(([0], [number], [[1.0]]) for number in (0, 1, 0)))
-    assert tracks_metrics.clear_counts(frames).tolist() == [3, 0, 0, 2, 3, 2]
+    assert tracks_counting.count_clear(frames).tolist() == [3, 0, 0, 2, 3, 2]
 
 
 def test_without_a_side_all_of_the_other_is_wrong() -> None:
     for one, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
         frames = compared((one, two, []))
-        assert tracks_metrics.hota_counts(frames)[:3].T.tolist() == [expected] * 19
-        assert tracks_metrics.clear_counts(frames).tolist() == [*expected, 0, 0, 0]
-    assert tracks_metrics.counts_of([])["hota"].shape == (0, 7, 19)
+        assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
+        assert tracks_counting.count_clear(frames).tolist() == [*expected, 0, 0, 0]
+    assert tracks_counting.count_categories([])["hota"].shape == (0, 7, 19)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -182,7 +181,7 @@ def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
     rng = np.random.default_rng(seed)
     quality = rng.random(rng.integers(1, 5, 2))
     quality *= rng.random(quality.shape) < rng.random()
-    rows, columns = tracks_metrics.best_pairs(quality)
+    rows, columns = tracks_counting.find_best_pairs(quality)
     expected = linear_sum_assignment(quality, maximize=True)
     chosen = [[(i, j) for i, j in zip(*pairs) if quality[i, j] > 0] for pairs in ((rows, columns), expected)]
     assert chosen[0] == chosen[1]
@@ -292,8 +291,8 @@ def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -
 
 def clear_in(protocol: str, frames: list[tuple[Any, Any]], category: int = 2, **facts: list[int]) -> Any:
     """Return matched, missed and surplus."""
-    one = sequence(protocol, frames, **facts).compared(category)
-    return tracks_metrics.clear_counts(one)[:3].tolist()
+    one = sequence(protocol, frames, **facts).compare(category)
+    return tracks_counting.count_clear(one)[:3].tolist()
 
 
 def test_a_prediction_that_is_half_ignored_still_counts_and_one_that_is_more_does_not() -> None:
@@ -323,7 +322,7 @@ def test_another_category_is_another_track() -> None:
 def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
     frames: Any = [([(1, 2, 0, 8)], [(1, 2, 2, 8, 1.0)])]
     for protocol, number in (("mots", 6 / 10), ("burst", 6 / 10), ("burst-official", 6 / 10)):
-        (one,) = sequence(protocol, frames).compared(2)
+        (one,) = sequence(protocol, frames).compare(2)
         assert one.similarity.tolist() == [[close(number)]]
     hollow = rle.compressed([0, 2, 16, 2])
     truth = [TruthFrame("0", (1, WIDTH), [[1, 2, hollow]], no_pixels)]
@@ -332,7 +331,7 @@ def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
         both = tracks_counting.ComparedSequence(
             truth, (sent, tracks_counting.masks_of(truth, sent)), TRACKS_PROTOCOLS[protocol], {"neg": [], "loose": []}
         )
-        assert both.compared(2)[0].similarity.tolist() == [[close(number)]]
+        assert both.compare(2)[0].similarity.tolist() == [[close(number)]]
 
 
 def test_burst_counts_false_alarms_where_the_category_is_known_to_be_absent() -> None:
@@ -352,7 +351,7 @@ def test_burst_counts_false_alarms_where_the_category_is_known_to_be_absent() ->
 
 def bits_of(one: tracks_counting.ComparedSequence, category: int = 2) -> Any:
     """Return score and the number of thresholds matched of each track."""
-    return [(score, f"{int(bits):b}".count("1")) for _, score, bits, _ in one.matched_tracks(0, category).tolist()]
+    return [(score, f"{int(bits):b}".count("1")) for _, score, bits, _ in one.match_tracks(0, category).tolist()]
 
 
 def test_a_track_matches_at_its_iou_over_all_frames() -> None:
@@ -360,8 +359,8 @@ def test_a_track_matches_at_its_iou_over_all_frames() -> None:
     # 14 pixels of 20 in common: .50 to .70, the last one included
     one = sequence("burst", frames, neg=[2])
     assert bits_of(one) == [(close(0.5), 5)]
-    assert one.matched_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
-    assert sequence("burst", frames, loose=[2]).matched_tracks(0, 2)[0, 3] == 1
+    assert one.match_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
+    assert sequence("burst", frames, loose=[2]).match_tracks(0, 2)[0, 3] == 1
     tables = one.tables([("x", 9), ("y", 2)])
     assert (tables["classes"].tolist(), tables["objects"].tolist()) == ([1], [1])
     assert tables["tracks"][:, 0].tolist() == [1]
@@ -370,11 +369,11 @@ def test_a_track_matches_at_its_iou_over_all_frames() -> None:
 def test_the_best_scored_track_takes_its_object_and_of_equal_objects_the_last_is_taken() -> None:
     frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.3), (8, 2, 0, 5, 0.8), (9, 9, 0, 4, 1.0)])]
     assert bits_of(sequence("burst", frames)) == [(0.8, 1), (0.3, 9)]
-    assert tracks_counting._best_object(np.array([0.6, 0.6, 0.5]), np.ones(3, bool), 0.5) == 1
-    assert tracks_counting._best_object(np.array([0.6, 0.7, 0.6]), np.array([True, False, True]), 0.5) == 2
-    assert tracks_counting._best_object(np.array([0.4, 0.7]), np.array([True, False]), 0.5) == -1
-    assert tracks_counting._best_object(np.array([0.9, 0.6]), np.ones(2, bool), 0.5) == 0
-    assert tracks_counting._best_object(np.array([1 - 1e-10]), np.ones(1, bool), 1.0) == 0
+    assert tracks_counting._find_best_object(np.array([0.6, 0.6, 0.5]), np.ones(3, bool), 0.5) == 1
+    assert tracks_counting._find_best_object(np.array([0.6, 0.7, 0.6]), np.array([True, False, True]), 0.5) == 2
+    assert tracks_counting._find_best_object(np.array([0.4, 0.7]), np.array([True, False]), 0.5) == -1
+    assert tracks_counting._find_best_object(np.array([0.9, 0.6]), np.ones(2, bool), 0.5) == 0
+    assert tracks_counting._find_best_object(np.array([1 - 1e-10]), np.ones(1, bool), 1.0) == 0
 
 
 def test_tracks_of_a_category_that_is_neither_there_nor_known_to_be_absent_do_not_count() -> None:
@@ -427,7 +426,7 @@ def clip(seed: int, frames: int = 6) -> list[tuple[Any, Any]]:
 def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -> None:
     protocol = SemanticProtocol("few", "", classes=4, windows=(2, 3), without_last=without_last)
     clips = [clip(seed) for seed in range(4)]
-    total = accumulated(protocol, {}, *(semantic.counted_maps(iter(one), len(one), protocol) for one in clips))
+    total = accumulated(protocol, {}, *(semantic.count_maps(iter(one), len(one), protocol) for one in clips))
     expected: dict[str, Any] = {}
     for length in (2, 3):
         ratios = []
@@ -455,18 +454,18 @@ def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -
 def test_a_clip_as_long_as_a_window_has_one_and_a_shorter_one_none() -> None:
     label = np.ones((1, 1), np.uint8)
     for frames, found in ((1, (0, 0)), (2, (1, 0)), (3, (2, 1)), (4, (3, 2))):
-        tables = semantic.counted_maps([(label, label)] * frames, frames, FEW)
+        tables = semantic.count_maps([(label, label)] * frames, frames, FEW)
         assert (len(tables["VC2"]), len(tables["VC3"])) == found
         assert tables["VC2"].tolist() == [[1, 1]] * found[0]
 
 
 def test_what_has_no_class_or_no_window_has_no_value() -> None:
     void = np.full((1, 2), 9, np.uint8)
-    found = semantic.values(accumulated(FEW, {}, semantic.counted_maps([(void, void)] * 2, 2, FEW)))
+    found = semantic.values(accumulated(FEW, {}, semantic.count_maps([(void, void)] * 2, 2, FEW)))
     assert found == {"mIoU": None, "VC2": 1.0, "VC3": None, "Acc": None, "Acc_class": None, "fwIoU": None}
     moving = [(np.full((1, 1), k, np.uint8), void[:, :1]) for k in (1, 2)]
     still = [(void[:, :1], np.full((1, 1), k, np.uint8)) for k in (1, 2)]
-    tables = [semantic.counted_maps(one, 2, FEW) for one in (moving, still)]
+    tables = [semantic.count_maps(one, 2, FEW) for one in (moving, still)]
     assert [one["VC2"].tolist() for one in tables] == [[[0, 0]], [[0, 1]]]
     total = UnitAccumulator(FEW, {}, ["a"])
     total.update(UnitCounts("a", tables[1]))
@@ -474,16 +473,16 @@ def test_what_has_no_class_or_no_window_has_no_value() -> None:
 
 
 def test_a_pixel_that_stays_for_more_frames_than_a_byte_counts_still_stays() -> None:
-    steps, label = semantic._Steps(), np.array([[3, 4]], np.uint8)
+    steps, label = semantic._LabelAges(), np.array([[3, 4]], np.uint8)
     kept = []
     for _ in range(300):
         steps.add(label)
-        kept.append(steps.kept.tolist())
+        kept.append(steps.ages.tolist())
     assert kept == [[[min(k, 255)] * 2] for k in range(1, 301)]
     steps.add(np.array([[3, 5]], np.uint8))
-    assert steps.kept.tolist() == [[255, 1]]
+    assert steps.ages.tolist() == [[255, 1]]
     steps.add(np.array([[3]], np.uint8))
-    assert steps.kept.tolist() == [[1]]
+    assert steps.ages.tolist() == [[1]]
 
 
 def test_labels_that_are_no_classes_are_refused_where_they_would_be_scored() -> None:
@@ -520,8 +519,8 @@ def framed(real: Any, sent: Any, *, boundary: bool = False) -> panoptic_counting
     """Return the table of a frame, whose truth lists segments from the largest id down."""
     rows = [[k, *REAL[k], int((real == k).sum())] for k in sorted(REAL, reverse=True) if (real == k).any()]
     frame = TruthFrame("0", real.shape, rows, lambda: LabelMap(real.astype(np.uint32)))
-    listed = SentFrame("0.png", {k: SENT[k] for k in np.unique(sent).tolist() if k})
-    return panoptic_counting.frame_table(frame, listed, sent.astype(np.uint32), boundary=boundary)
+    listed = PredictedFrame("0.png", {k: SENT[k] for k in np.unique(sent).tolist() if k})
+    return panoptic_counting.count_frame(frame, listed, sent.astype(np.uint32), boundary=boundary)
 
 
 def edge_of(labels: Any) -> Any:
@@ -564,9 +563,9 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
 @pytest.mark.parametrize("seed", range(12))
 def test_segments_match_and_are_excused_as_the_official_rules_say(seed: int) -> None:
     ((real, sent),) = painted(seed, 1)
-    found = panoptic_counting.quality_counts(framed(real, sent), 3)
+    found = panoptic_counting.count_segments(framed(real, sent), 3)
     assert found.tolist() == [close(row) for row in quality_of([(real, sent)]).tolist()]
-    bounded = panoptic_counting.quality_counts(framed(real, sent, boundary=True), 3)
+    bounded = panoptic_counting.count_segments(framed(real, sent, boundary=True), 3)
     assert bounded.tolist() == [close(row) for row in quality_of([(real, sent)], boundary=True).tolist()]
 
 
@@ -585,7 +584,7 @@ def test_windows_are_scored_as_stacked_pixels(seed: int) -> None:
     maps = lasting(seed)
     # one crowd in the whole video: which of two is listed last depends on the window
     maps = [(np.where(real == 11, 9, real), sent) for real, sent in maps]
-    found = panoptic_counting.counted_frames((framed(*one) for one in maps), protocol, THINGS)["quality"]
+    found = panoptic_counting.count_frames((framed(*one) for one in maps), protocol, THINGS)["quality"]
     for row, length in enumerate((1, 2, 4)):
         expected = sum(quality_of(maps[at : at + length]) for at in range(5 - length))
         assert found[row].tolist() == [close(one) for one in expected.tolist()]
@@ -624,7 +623,7 @@ def test_stq_is_what_its_words_say(name: str) -> None:
     protocol = PANOPTIC_PROTOCOLS[name]
     for seed in range(3):
         videos = [lasting(seed), painted(seed + 50)]
-        counts = [panoptic_counting.counted_frames((framed(*one) for one in maps), protocol, THINGS) for maps in videos]
+        counts = [panoptic_counting.count_frames((framed(*one) for one in maps), protocol, THINGS) for maps in videos]
         total = accumulated(protocol, PQ_FACTS, *counts)
         found = panoptic.values(total)
         quality, iou = stq_of(videos, without_first=name == "vipseg-official")
@@ -642,10 +641,10 @@ def test_stq_is_what_its_words_say(name: str) -> None:
 def test_a_video_without_any_thing_has_an_association_of_nothing() -> None:
     sky = np.full((12, 12), 8)
     protocol = PANOPTIC_PROTOCOLS["vipseg"]
-    counts = panoptic_counting.counted_frames([framed(sky, sky)], protocol, THINGS)
+    counts = panoptic_counting.count_frames([framed(sky, sky)], protocol, THINGS)
     found = panoptic.values(accumulated(protocol, PQ_FACTS, counts))
     assert (found["STQ"], found["AQ"], found["IoU"], found["VPQ1"]) == (0, 0, 1, 1)
-    void = panoptic_counting.counted_frames([framed(sky * 0, sky)], protocol, THINGS)
+    void = panoptic_counting.count_frames([framed(sky * 0, sky)], protocol, THINGS)
     found = panoptic.values(accumulated(protocol, PQ_FACTS, void))
     assert (found["STQ"], found["AQ"], found["IoU"], found["VPQ1"]) == (None, None, None, None)
 
@@ -678,18 +677,20 @@ def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     real[2, :2], sent[2, :4] = 6, 7
     real[2, 2:4] = 8
     sent[4, :4], real[4, :2] = 12, 8
-    found = panoptic_counting.quality_counts(framed(real, sent), 3)
+    found = panoptic_counting.count_segments(framed(real, sent), 3)
     assert found.tolist() == [[0, 0, 1, 2], [0, 0, 2, 0], [0, 0, 0, 1]]
     real[4, 1] = 0
-    assert panoptic_counting.quality_counts(framed(real, sent), 3)[1, 2] == 1
+    assert panoptic_counting.count_segments(framed(real, sent), 3)[1, 2] == 1
 
 
 def test_the_area_of_the_truth_is_the_one_that_it_lists() -> None:
     maps = LabelMap(np.full((2, 2), 5, np.uint32))
     for area, iou in ((4, 1.0), (5, 4 / 5), (8, 0.0), (0, 0.0)):
         frame = TruthFrame("0", (2, 2), [[5, 0, 0, area]], lambda: maps)
-        table = panoptic_counting.frame_table(frame, SentFrame("0.png", {9: 0}), np.full((2, 2), 9), boundary=False)
-        counts = panoptic_counting.quality_counts(table, 1)
+        table = panoptic_counting.count_frame(
+            frame, PredictedFrame("0.png", {9: 0}), np.full((2, 2), 9), boundary=False
+        )
+        counts = panoptic_counting.count_segments(table, 1)
         assert counts.tolist() == ([[iou, 1, 0, 0]] if iou else [[0, 0, 1, 1]])
 
 
@@ -702,10 +703,10 @@ def test_inner_pixels_have_a_whole_square_of_their_own_label(size: tuple[int, in
     expected = np.ones(size, bool)
     for y, x in itertools.product(range(side), repeat=2):
         expected &= wide[y : y + size[0], x : x + size[1]] == labels
-    assert panoptic_counting.inner(labels).tolist() == expected.tolist()
-    bounds = panoptic_counting.only_boundaries(LabelMap(labels.astype(np.uint32) + 1)).numbers
+    assert panoptic_counting.find_inner_pixels(labels).tolist() == expected.tolist()
+    bounds = panoptic_counting.keep_boundaries(LabelMap(labels.astype(np.uint32) + 1)).numbers
     assert bounds.tolist() == np.where(expected, 1 << 24, labels + 1).tolist()
-    assert panoptic_counting.only_boundaries(LabelMap(labels * 0, np.array([0]))).numbers.max() == 0
+    assert panoptic_counting.keep_boundaries(LabelMap(labels * 0, np.array([0]))).numbers.max() == 0
 
 
 # ── overlaps of masks and boxes ─────────────────────────────────────────────

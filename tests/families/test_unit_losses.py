@@ -11,7 +11,7 @@ import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
 from tests.data import TRACKS_DATA

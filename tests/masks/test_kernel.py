@@ -37,7 +37,7 @@ from segjudge.evaluation_script.families.instances.records import (
     read_columns,
     read_plain_columns,
 )
-from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
+from segjudge.evaluation_script.families.panoptic.counting import keep_boundaries
 from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel
@@ -777,7 +777,7 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
 
     def compared() -> Any:
         alike = overlaps_of(truth, prediction)
-        edges = overlaps_of(only_boundaries(truth), only_boundaries(prediction))
+        edges = overlaps_of(keep_boundaries(truth), keep_boundaries(prediction))
         return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
 
     by_kernel, by_numpy = switch(compared)

@@ -16,7 +16,7 @@ from ...masks import kernel
 from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, reach_of, summed, whole_windows
 from ...masks.stack import Array, places_of
 from ..base.units import TruthFrame, Unit, UnitCounts
-from .files import PanopticSubmission, SentFrame, check_listed
+from .files import PanopticSubmission, PredictedFrame, check_ids
 from .protocols import PanopticProtocol
 
 #: Stands for what is not a boundary; no segment has this id.
@@ -41,78 +41,80 @@ class FrameTable:
     boundaries: Optional[LabelPairs] = None
 
 
-def inner(numbers: Array) -> Array:
+def find_inner_pixels(numbers: Array) -> Array:
     """Return which pixels have nothing but their own number around them, as far as a boundary reaches."""
     reach = reach_of(numbers.shape[0], numbers.shape[1], BOUNDARY_RATIO)
-    found = np.zeros(numbers.shape, bool)
+    flags = np.zeros(numbers.shape, bool)
     if min(numbers.shape) > 2 * reach:
         down = whole_windows(numbers[1:] == numbers[:-1], 2 * reach, 2 * reach + 1)
         across = whole_windows(numbers[:, 1:] == numbers[:, :-1], 2 * reach + 1, 2 * reach)
-        found[reach:-reach, reach:-reach] = down & across
-    return found
+        flags[reach:-reach, reach:-reach] = down & across
+    return flags
 
 
-def only_boundaries(pixels: LabelMap) -> LabelMap:
+def keep_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
     reach = reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO)
-    found = kernel.boundaries(labels, reach, INNER, kernel.library())
-    return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
+    boundaries = kernel.boundaries(labels, reach, INNER, kernel.library())
+    return LabelMap(
+        np.where(find_inner_pixels(labels) & (labels != 0), INNER, labels) if boundaries is None else boundaries
+    )
 
 
 def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
     """Count an image or a video."""
     problems, frames = Problems(), unit.load()
-    sent = submission.frames(unit.name, frames, problems)
+    predictions = submission.frames(unit.name, frames, problems)
 
     def tables() -> Iterator[FrameTable]:
-        for frame, one in zip(frames, sent):
+        for frame, prediction in zip(frames, predictions):
             try:
-                prediction = submission.read(one, frame.size)
-                table = frame_table(frame, one, prediction, boundary=submission.protocol.boundary)
+                pixels = submission.read(prediction, frame.size)
+                table = count_frame(frame, prediction, pixels, boundary=submission.protocol.boundary)
             except Flaw as flaw:
-                problems.add(flaw.at(one.member))
+                problems.add(flaw.at(prediction.member))
             if not problems:
                 yield table
 
-    counts = counted_frames(tables(), submission.protocol, submission.things)
+    counts = count_frames(tables(), submission.protocol, submission.things)
     return UnitCounts(unit.name, {} if problems else counts, problems.first, problems.count)
 
 
-def counted_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, things: List[bool]) -> Dict[str, Array]:
+def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, things: List[bool]) -> Dict[str, Array]:
     """Return the tables of an image or of the frames of a video."""
     counts = np.zeros((len(protocol.windows), len(things), 4))
-    known: List[FrameTable] = []
+    tables: List[FrameTable] = []
     for frame in frames:
-        known.append(frame)
+        tables.append(frame)
         for row, length in enumerate(protocol.windows):
-            if len(known) >= length:
-                counts[row] += quality_counts(_joined(known[-length:]), len(things))
-    tubes = _tubes(known, things, without_first=protocol.first_is_crowd) if protocol.video and known else {}
+            if len(tables) >= length:
+                counts[row] += count_segments(_join_frames(tables[-length:]), len(things))
+    tubes = _tubes(tables, things, without_first=protocol.first_is_crowd) if protocol.video and tables else {}
     return {"quality": counts, **tubes}
 
 
-def frame_table(frame: TruthFrame, sent: SentFrame, pixels: Array, *, boundary: bool) -> FrameTable:
+def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, boundary: bool) -> FrameTable:
     """Count a frame; a Flaw where its pixels are not what was listed."""
     truth, prediction = frame.read(), LabelMap(pixels)
     pairs = overlaps_of(truth, prediction)
     ids, areas = summed(pairs.prediction, pairs.pixels)
-    check_listed(sent, set(ids.tolist()))
-    rows = [(number, sent.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
-    boundaries = overlaps_of(only_boundaries(truth), only_boundaries(prediction)) if boundary else None
+    check_ids(listed, set(ids.tolist()))
+    rows = [(number, listed.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
+    boundaries = overlaps_of(keep_boundaries(truth), keep_boundaries(prediction)) if boundary else None
     return FrameTable(_segments(frame.rows), _segments(rows), pairs, boundaries)
 
 
 def _segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
     """Return rows of id, category, crowd and area as a table by id; what is listed again adds to the area."""
     table = np.array(rows, np.float64).reshape(-1, 4)
-    ids, first, places = np.unique(table[:, ID], return_index=True, return_inverse=True)
-    joined = np.column_stack((table[first], first))
-    joined[:, AREA] = np.bincount(places, table[:, AREA], len(ids))
+    ids, first_rows, segment_indices = np.unique(table[:, ID], return_index=True, return_inverse=True)
+    joined = np.column_stack((table[first_rows], first_rows))
+    joined[:, AREA] = np.bincount(segment_indices, table[:, AREA], len(ids))
     return joined
 
 
-def _joined(frames: List[FrameTable]) -> FrameTable:
+def _join_frames(frames: List[FrameTable]) -> FrameTable:
     """Return the table of a window: the category of a segment is that of its first frame."""
     if len(frames) == 1:
         return frames[0]
@@ -124,45 +126,51 @@ def _joined(frames: List[FrameTable]) -> FrameTable:
     return FrameTable(sides[0], sides[1], pairs_of(keys, np.concatenate([one.pairs.pixels for one in frames])))
 
 
-def quality_counts(table: FrameTable, categories: int) -> Array:
+def count_segments(table: FrameTable, categories: int) -> Array:
     """Return the sum of IoUs, matched, surplus and missed segments of each category."""
-    truth, sent, pairs = table.truth, table.prediction, table.pairs
-    one, two = places_of(truth[:, ID], pairs.truth), places_of(sent[:, ID], pairs.prediction)
-    crowd, category, other = truth[:, CROWD] == 1, truth[:, CATEGORY].astype(int), sent[:, CATEGORY].astype(int)
-    ious = _ious(truth, sent, pairs)
+    truth, prediction, pairs = table.truth, table.prediction, table.pairs
+    truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
+    crowd, category, predicted_category = (
+        truth[:, CROWD] == 1,
+        truth[:, CATEGORY].astype(int),
+        prediction[:, CATEGORY].astype(int),
+    )
+    ious = _ious(truth, prediction, pairs)
     if table.boundaries is not None:
         ious = np.minimum(ious, _boundary_ious(pairs, table.boundaries))
-    known = (one >= 0) & (two >= 0)
-    match = np.flatnonzero(known & (ious > 0.5))
-    match = match[~crowd[one[match]] & (category[one[match]] == other[two[match]])]
-    missed, surplus = ~crowd, np.ones(len(sent), bool)
-    missed[one[match]] = surplus[two[match]] = False
+    has_both = (truth_rows >= 0) & (predicted_rows >= 0)
+    match = np.flatnonzero(has_both & (ious > 0.5))
+    match = match[
+        ~crowd[truth_rows[match]] & (category[truth_rows[match]] == predicted_category[predicted_rows[match]])
+    ]
+    missed, surplus = ~crowd, np.ones(len(prediction), bool)
+    missed[truth_rows[match]] = surplus[predicted_rows[match]] = False
     # Of the crowds of a category, only the one that is listed last counts.
     crowd_of = np.full(categories, -1)
     crowds = np.flatnonzero(crowd)
     crowds = crowds[np.argsort(truth[crowds, ORDER])]
     crowd_of[category[crowds]] = crowds
-    excused = (pairs.truth == 0) & (two >= 0)
-    excused[known] |= crowd_of[other[two[known]]] == one[known]
-    surplus &= np.bincount(two[excused], pairs.pixels[excused], len(sent)) / sent[:, AREA] <= 0.5
+    excused = (pairs.truth == 0) & (predicted_rows >= 0)
+    excused[has_both] |= crowd_of[predicted_category[predicted_rows[has_both]]] == truth_rows[has_both]
+    surplus &= np.bincount(predicted_rows[excused], pairs.pixels[excused], len(prediction)) / prediction[:, AREA] <= 0.5
     counts = np.zeros((categories, 4))
-    counts[:, IOU] = np.bincount(category[one[match]], ious[match], categories)
-    counts[:, MATCHED] = np.bincount(category[one[match]], minlength=categories)
-    counts[:, SURPLUS] = np.bincount(other[surplus], minlength=categories)
+    counts[:, IOU] = np.bincount(category[truth_rows[match]], ious[match], categories)
+    counts[:, MATCHED] = np.bincount(category[truth_rows[match]], minlength=categories)
+    counts[:, SURPLUS] = np.bincount(predicted_category[surplus], minlength=categories)
     counts[:, MISSED] = np.bincount(category[missed], minlength=categories)
     return counts
 
 
-def _ious(truth: Array, sent: Array, pairs: LabelPairs) -> Array:
+def _ious(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
     """Return the IoU of each pair without void; 0 where a side is not a segment, or the areas are impossible."""
-    one, two = places_of(truth[:, ID], pairs.truth), places_of(sent[:, ID], pairs.prediction)
-    inside = (pairs.truth == 0) & (two >= 0)
-    void = np.bincount(two[inside], pairs.pixels[inside], len(sent))
+    truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
+    inside = (pairs.truth == 0) & (predicted_rows >= 0)
+    void = np.bincount(predicted_rows[inside], pairs.pixels[inside], len(prediction))
     ious = np.zeros(len(pairs.pixels))
-    known = np.flatnonzero((one >= 0) & (two >= 0))
-    pixels = pairs.pixels[known]
-    union = truth[one[known], AREA] + sent[two[known], AREA] - pixels - void[two[known]]
-    ious[known] = np.divide(pixels, union, out=np.zeros(len(known)), where=union > 0)
+    both = np.flatnonzero((truth_rows >= 0) & (predicted_rows >= 0))
+    pixels = pairs.pixels[both]
+    union = truth[truth_rows[both], AREA] + prediction[predicted_rows[both], AREA] - pixels - void[predicted_rows[both]]
+    ious[both] = np.divide(pixels, union, out=np.zeros(len(both)), where=union > 0)
     return ious
 
 
@@ -182,18 +190,20 @@ def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool)
     """Return of a whole video, for STQ, how many pixels have which two categories, and the quality of its tubes."""
     void, is_thing = len(things), np.array([*things, False])
     listed = [frame.truth for frame in frames if len(frame.truth)]
-    first = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and without_first else -1
-    real, sent, pixels = (
+    first_id = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and without_first else -1
+    truth_ids, predicted_ids, pixels = (
         np.concatenate(column)
         for column in zip(*((frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames))
     )
-    one = np.concatenate([_categories(frame.truth, frame.pairs.truth, void) for frame in frames])
-    two = np.concatenate([_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames])
-    seen, crowd = one != void, is_thing[one] & (real == first)
-    cells = summed((one * (void + 1) + two)[seen], pixels[seen])
-    truth = np.where(is_thing[one] & ~crowd, one << SHIFT | real, -1)
-    prediction = np.where(is_thing[two] & ~crowd, two << SHIFT | sent, -1)
-    return {"cells": np.stack(cells), "association": _association(truth, prediction, pixels)}
+    truth_categories = np.concatenate([_categories(frame.truth, frame.pairs.truth, void) for frame in frames])
+    predicted_categories = np.concatenate(
+        [_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames]
+    )
+    scored, crowd = truth_categories != void, is_thing[truth_categories] & (truth_ids == first_id)
+    cells = summed((truth_categories * (void + 1) + predicted_categories)[scored], pixels[scored])
+    truth = np.where(is_thing[truth_categories] & ~crowd, truth_categories << SHIFT | truth_ids, -1)
+    prediction = np.where(is_thing[predicted_categories] & ~crowd, predicted_categories << SHIFT | predicted_ids, -1)
+    return {"cells": np.stack(cells), "association": _associate_tubes(truth, prediction, pixels)}
 
 
 def _categories(segments: Array, ids: Array, void: int) -> Array:
@@ -201,13 +211,13 @@ def _categories(segments: Array, ids: Array, void: int) -> Array:
     return np.append(segments[:, CATEGORY], void).astype(np.int64)[places_of(segments[:, ID], ids)]
 
 
-def _association(truth: Array, prediction: Array, pixels: Array) -> Array:
+def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:
     """Return the sum of the qualities of all tubes, and how many there are; -1 is none."""
     tubes, areas = summed(truth, np.where(truth >= 0, pixels, 0))
     others, other_areas = summed(prediction, np.where(prediction >= 0, pixels, 0))
-    both = (truth >= 0) & (prediction >= 0)
-    one, two = np.searchsorted(tubes, truth[both]), np.searchsorted(others, prediction[both])
-    keys, shared = summed(one * len(others) + two, pixels[both])
-    one, two = keys // max(1, len(others)), keys % max(1, len(others))
-    quality = shared * (shared / (areas[one] + other_areas[two] - shared)) / areas[one]
+    overlap = (truth >= 0) & (prediction >= 0)
+    tube, other_tube = np.searchsorted(tubes, truth[overlap]), np.searchsorted(others, prediction[overlap])
+    keys, shared = summed(tube * len(others) + other_tube, pixels[overlap])
+    tube, other_tube = keys // max(1, len(others)), keys % max(1, len(others))
+    quality = shared * (shared / (areas[tube] + other_areas[other_tube] - shared)) / areas[tube]
     return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])

@@ -1,4 +1,4 @@
-"""The track of panoptic segmentation: PQ of images, VPQ and STQ of videos."""
+"""How panoptic segmentation is scored: PQ of images, VPQ and STQ of videos."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from .protocols import GROUPS, QUALITIES, PanopticProtocol
 def qualities(counts: Array) -> Array:
     """Return PQ, SQ and RQ (rows) of each category (columns); NaN where it has no segment on either side."""
     matched = counts[:, MATCHED]
-    most = matched + counts[:, SURPLUS] / 2 + counts[:, MISSED] / 2
-    seen = np.where(most > 0, most, np.nan)
-    return np.stack((counts[:, IOU] / seen, counts[:, IOU] / np.maximum(matched, 1) + 0 * seen, matched / seen))
+    total = matched + counts[:, SURPLUS] / 2 + counts[:, MISSED] / 2
+    present = np.where(total > 0, total, np.nan)
+    return np.stack(
+        (counts[:, IOU] / present, counts[:, IOU] / np.maximum(matched, 1) + 0 * present, matched / present)
+    )
 
 
 def averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
@@ -41,15 +43,15 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     by_window = [averages(counts, things) for counts in totals]
     if not protocol.video:
         return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
-    found: Values = {f"VPQ{group}": _mean([window[group]["PQ"] for window in by_window]) for group in GROUPS}
+    metrics: Values = {f"VPQ{group}": _mean([window[group]["PQ"] for window in by_window]) for group in GROUPS}
     for frames, window in zip(protocol.windows, by_window):
-        found[f"VPQ{frames}"] = window[""]["PQ"]
-    return {**found, **_tube_quality(accumulator, len(things))}
+        metrics[f"VPQ{frames}"] = window[""]["PQ"]
+    return {**metrics, **_tube_quality(accumulator, len(things))}
 
 
-def _mean(parts: List[Optional[float]]) -> Optional[float]:
-    known = [part for part in parts if part is not None]
-    return sum(known) / len(known) if len(known) == len(parts) else None
+def _mean(values: List[Optional[float]]) -> Optional[float]:
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if len(present) == len(values) else None
 
 
 def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> Values:
@@ -61,11 +63,11 @@ def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> 
     table = confusion.reshape(void + 1, void + 1)
     hits = np.diagonal(table)
     union = table.sum(0) + table.sum(1) - hits
-    seen = union > 0
-    if not seen.any():
+    present = union > 0
+    if not present.any():
         return {"STQ": None, "AQ": None, "IoU": None}
     # Pixels that were left unlabelled are a category of their own, which is never right.
-    iou = float((hits[seen] / union[seen]).sum() / np.count_nonzero(seen))
+    iou = float((hits[present] / union[present]).sum() / np.count_nonzero(present))
     quality, tubes = accumulator.stacked("association").sum(axis=0).tolist()
     association = quality / tubes if tubes else 0.0
     return {"STQ": float(np.sqrt(association * iou)), "AQ": association, "IoU": iou}

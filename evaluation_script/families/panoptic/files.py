@@ -29,15 +29,15 @@ EXAMPLE = (
 SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
 
 
-def _document_in(files: Files, subset: str = "") -> str:
+def _find_document(files: Files, subset: str = "") -> str:
     """Return the name of the JSON file: the only one, that of the subset, or the one that has a folder of its name."""
-    found = [name for name in files.sizes if name.lower().endswith(".json")]
-    if len(found) > 1:
-        folders = {part for name in files.sizes for part in name.split("/")[:-1]}
-        found = [name for name in found if (_stem(name) == subset if subset else _stem(name) in folders)]
-    if len(found) != 1:
-        raise Flaw(f"holds {counted(len(found), 'JSON file')} that could list the segments", SEND)
-    return found[0]
+    names = [name for name in files.sizes if name.lower().endswith(".json")]
+    if len(names) > 1:
+        folders = {folder for name in files.sizes for folder in name.split("/")[:-1]}
+        names = [name for name in names if (_stem(name) == subset if subset else _stem(name) in folders)]
+    if len(names) != 1:
+        raise Flaw(f"holds {counted(len(names), 'JSON file')} that could list the segments", SEND)
+    return names[0]
 
 
 def _stem(path: str) -> str:
@@ -55,16 +55,16 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 document = json.loads(file.read())
         else:
             files = open_files(path, HOST_LIMITS)
-            name = _document_in(files, subset)
+            name = _find_document(files, subset)
             document = json.loads(files.read(name))
-        return _truth(document, PictureFiles(files, _stem(name)))
+        return _open_truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise unreadable(path, error, "is not a panoptic truth that can be read") from None
 
 
-def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
+def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
     categories = [[entry["id"], entry["name"], bool(entry["isthing"])] for entry in document["categories"]]
-    index = {category: place for place, (category, _, _) in enumerate(categories)}
+    index = {category: position for position, (category, _, _) in enumerate(categories)}
     video = "videos" in document
 
     def unit(entry: Dict[str, Any]) -> Unit:
@@ -72,7 +72,7 @@ def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
         listed_frames = entry["annotations"] if video else [entry]
 
         def load() -> List[TruthFrame]:
-            return [_truth_frame(frame, pictures, name if video else "", index) for frame in listed_frames]
+            return [_open_frame(frame, pictures, name if video else "", index) for frame in listed_frames]
 
         return Unit(name, len(listed_frames), of_host(name, load))
 
@@ -80,17 +80,18 @@ def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
     return UnitTruth(PanopticProtocol.track, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
 
 
-def _truth_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:
+def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:
     member = pictures.find(os.path.basename(entry["file_name"]), folder)
-    segments = {one["id"]: one for one in entry["segments_info"]}
+    segments = {segment["id"]: segment for segment in entry["segments_info"]}
     rows = [
-        [one["id"], index[one["category_id"]], int(one.get("iscrowd", 0)), one["area"]] for one in segments.values()
+        [segment["id"], index[segment["category_id"]], int(segment.get("iscrowd", 0)), segment["area"]]
+        for segment in segments.values()
     ]
     return png_frame(pictures.files, member, rows, png.read_codes)
 
 
 @dataclass(frozen=True)
-class SentFrame:
+class PredictedFrame:
     """One frame of a submission: its PNG, and the category of each segment, as an index into the truth's."""
 
     member: str
@@ -105,16 +106,16 @@ class PanopticSubmission(UnitSubmission):
         self.noun = "video" if protocol.video else "image"
         #: Whether each category has instances.
         self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
-        self._categories = {entry[0]: place for place, entry in enumerate(truth.facts["categories"])}
+        self._categories = {entry[0]: position for position, entry in enumerate(truth.facts["categories"])}
         super().__init__(path, truth, limits, SEND)
         try:
-            name = _document_in(self.files)
-            self._units = self._listed(read_json(self.files.read(name), limits, EXAMPLE))
+            name = _find_document(self.files)
+            self._units = self._read_entries(read_json(self.files.read(name), limits, EXAMPLE))
             self._pictures = PictureFiles(self.files, _stem(name))
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
 
-    def _listed(self, document: object) -> Dict[str, Dict[str, Any]]:
+    def _read_entries(self, document: object) -> Dict[str, Dict[str, Any]]:
         """Return the entries of images or videos by name."""
         entries = document.get("annotations") if isinstance(document, dict) else None
         key = f"{self.noun}_id"
@@ -132,33 +133,33 @@ class PanopticSubmission(UnitSubmission):
     def names(self) -> AbstractSet[str]:
         return self._units.keys()
 
-    def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[SentFrame]:
+    def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[PredictedFrame]:
         """Return the frames of a unit as many as the truth has, or none where there are problems."""
         entry = self._units[unit]
         entries = entry.get("annotations") if self.protocol.video else [entry]
         if not isinstance(entries, list) or len(entries) != len(truth):
-            found = f"{len(entries)} frames" if isinstance(entries, list) else "no list of annotations"
-            problems.add(Problem(unit, f"has {found} in the JSON, not {len(truth)}", "List every frame, in order"))
+            content = f"{len(entries)} frames" if isinstance(entries, list) else "no list of annotations"
+            problems.add(Problem(unit, f"has {content} in the JSON, not {len(truth)}", "List every frame, in order"))
             return []
-        order = {frame.name: place for place, frame in enumerate(truth)}
-        sent = [self._checked(unit, frame, one, order, problems) for frame, one in zip(truth, entries)]
-        return [frame for frame in sent if frame is not None] if None not in sent else []
+        order = {frame.name: position for position, frame in enumerate(truth)}
+        checked = [self._check_frame(unit, frame, listed, order, problems) for frame, listed in zip(truth, entries)]
+        return [frame for frame in checked if frame is not None] if None not in checked else []
 
-    def _checked(
+    def _check_frame(
         self, unit: str, frame: TruthFrame, entry: object, order: Dict[str, int], problems: Problems
-    ) -> Optional[SentFrame]:
+    ) -> Optional[PredictedFrame]:
         """Return a frame, or None where there is a problem with its entry."""
         try:
             if self.protocol.video and isinstance(entry, dict):
                 named = _stem(str(entry.get("file_name", "")))
                 if order.get(named, order[frame.name]) != order[frame.name]:
                     raise Flaw(f"is {printable(named)} in the JSON", "List the frames in the order of the truth")
-            return self._frame(entry, frame.name if self.protocol.video else "", unit)
+            return self._read_frame(entry, frame.name if self.protocol.video else "", unit)
         except Flaw as flaw:
             problems.add(flaw.at(f"{unit}, frame {frame.name}" if self.protocol.video else f"image {unit}"))
             return None
 
-    def _frame(self, entry: object, frame: str, unit: str) -> SentFrame:
+    def _read_frame(self, entry: object, frame: str, unit: str) -> PredictedFrame:
         """Return an entry of the JSON, checked; the PNG of a video's frame has the name that the truth gives it."""
         if not isinstance(entry, dict) or not isinstance(entry.get("segments_info"), list):
             raise Flaw("has no list segments_info", f"Write {EXAMPLE}")
@@ -171,9 +172,9 @@ class PanopticSubmission(UnitSubmission):
         rows = entry["segments_info"]
         if len(rows) > MOST_SEGMENTS:
             raise Flaw(f"lists {len(rows):,} segments; {MOST_SEGMENTS:,} is the limit", "Send fewer segments")
-        return SentFrame(member, dict(map(self._segment, rows)))
+        return PredictedFrame(member, dict(map(self._read_segment, rows)))
 
-    def _segment(self, row: object) -> "tuple[int, int]":
+    def _read_segment(self, row: object) -> "tuple[int, int]":
         number, category = (row.get("id"), row.get("category_id")) if isinstance(row, dict) else (None, None)
         if type(number) is not int or type(category) is not int or not 0 < number <= MOST_ID:
             raise Flaw("lists a segment without an id from 1 to 16,777,215 and a category_id", f"Write {EXAMPLE}")
@@ -181,17 +182,17 @@ class PanopticSubmission(UnitSubmission):
             raise Flaw(f"segment {number} has the category {category}, which the truth does not have", "Remove it")
         return number, self._categories[category]
 
-    def read(self, frame: SentFrame, size: Size) -> Array:
+    def read(self, frame: PredictedFrame, size: Size) -> Array:
         """Return the id of every pixel; a Flaw where it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
         return png.read_codes(self.files.read(frame.member), size)
 
 
-def check_listed(frame: SentFrame, ids: AbstractSet[int]) -> None:
+def check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
     """Raise a Flaw where the PNG holds other ids than the JSON lists."""
-    for found, remedy, odd in (
+    for problem, remedy, odd in (
         ("holds ids that the JSON does not list", "List every segment", ids - frame.segments.keys() - {0}),
         ("does not hold ids that the JSON lists", "List the segments of the PNG alone", frame.segments.keys() - ids),
     ):
         if odd:
-            raise Flaw(f"{found}: {listed([str(number) for number in sorted(odd)])}", remedy)
+            raise Flaw(f"{problem}: {listed([str(number) for number in sorted(odd)])}", remedy)

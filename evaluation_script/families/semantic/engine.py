@@ -1,4 +1,4 @@
-"""The track of video semantic segmentation: mIoU from one confusion matrix, and the consistency of labels over time.
+"""How video semantic segmentation is scored: mIoU from one confusion matrix, and the consistency of labels over time.
 
 Consistency compares neither side with the other: in a window of n frames it is the share of the pixels whose
 truth does not change where the prediction does not change either.
@@ -59,7 +59,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
     def unit(video: str) -> Unit:
         members = videos[video]
-        return Unit(video, len(members), lambda: [png_frame(files, one, [], png.read_labels) for one in members])
+        return Unit(video, len(members), lambda: [png_frame(files, member, [], png.read_labels) for member in members])
 
     return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 
@@ -95,25 +95,25 @@ def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> Non
     """Raise a Flaw where labels that are no classes lie on pixels that are scored."""
     wrong = (labels >= protocol.classes) & (truth < protocol.classes)
     if labels.max() >= protocol.classes and wrong.any():
-        found = f"holds the label {int(labels[wrong].max())} where the truth is not void"
-        raise Flaw(found, f"Write labels from 0 to {protocol.classes - 1}")
+        problem = f"holds the label {int(labels[wrong].max())} where the truth is not void"
+        raise Flaw(problem, f"Write labels from 0 to {protocol.classes - 1}")
 
 
-class _Steps:
+class _LabelAges:
     """For how many frames each pixel has kept its label, up to a few hundred."""
 
     def __init__(self) -> None:
         self._before: Array = np.zeros((0, 0), np.uint8)
-        self.kept = self._before
+        self.ages = self._before
 
     def add(self, labels: Array) -> None:
         """Go on to the next frame."""
         if labels.shape != self._before.shape:
-            self.kept = np.ones(labels.shape, np.uint8)
+            self.ages = np.ones(labels.shape, np.uint8)
         else:
-            self.kept -= (self.kept == MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
-            self.kept *= (labels == self._before).view(np.uint8)
-            self.kept += np.uint8(1)
+            self.ages -= (self.ages == MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
+            self.ages *= (labels == self._before).view(np.uint8)
+            self.ages += np.uint8(1)
         self._before = labels
 
 
@@ -131,33 +131,34 @@ def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
             if prediction is not None:
                 yield labels, prediction
 
-    tables = counted_maps(maps(), len(frames), submission.protocol)
+    tables = count_maps(maps(), len(frames), submission.protocol)
     return UnitCounts(unit.name, {} if problems else tables, problems.first, problems.count)
 
 
-def counted_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: SemanticProtocol) -> Dict[str, Array]:
+def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: SemanticProtocol) -> Dict[str, Array]:
     """Return the tables of a video of so many frames: labels of the truth, and of the prediction."""
-    real, sent = _Steps(), _Steps()
+    truth_ages, prediction_ages = _LabelAges(), _LabelAges()
     cells: List[Array] = [np.zeros((2, 0), np.int64)]
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
-    for place, (labels, prediction) in enumerate(maps):
+    for index, (labels, prediction) in enumerate(maps):
         pairs = overlaps_of(LabelMap(labels), LabelMap(prediction))
         cells.append(
             np.stack(((pairs.truth << SHIFT) | pairs.prediction, pairs.pixels))[:, pairs.truth < protocol.classes]
         )
-        real.add(labels)
-        sent.add(prediction)
-        if place == frames - 1 and protocol.without_last:
+        truth_ages.add(labels)
+        prediction_ages.add(prediction)
+        if index == frames - 1 and protocol.without_last:
             break
-        for length, found in windows.items():
-            if place >= length - 1:
-                same = real.kept >= length
-                found.append([int(np.count_nonzero(one)) for one in (same & (sent.kept >= length), same)])
-    tables = {f"VC{length}": np.array(found, np.int64).reshape(-1, 2) for length, found in windows.items()}
+        for length, counts in windows.items():
+            if index >= length - 1:
+                unchanged = truth_ages.ages >= length
+                in_both = unchanged & (prediction_ages.ages >= length)
+                counts.append([int(np.count_nonzero(in_both)), int(np.count_nonzero(unchanged))])
+    tables = {f"VC{length}": np.array(counts, np.int64).reshape(-1, 2) for length, counts in windows.items()}
     return {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables}
 
 
-def _confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
+def _sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return how many pixels have which class in the truth (rows) and in the prediction (columns)."""
     keys, pixels = np.concatenate([counts.tables["cells"] for counts in accumulator.complete()], axis=1)
     classes = accumulator.protocol.classes
@@ -168,25 +169,26 @@ def _confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
 
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
-    table = _confusion(accumulator)
+    table = _sum_confusion(accumulator)
     hits, rows = np.diagonal(table), table.sum(1)
-    seen = rows > 0
-    ious = hits[seen] / (rows + table.sum(0) - hits)[seen]
-    found: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if seen.any() else None}
+    present = rows > 0
+    ious = hits[present] / (rows + table.sum(0) - hits)[present]
+    metrics: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if present.any() else None}
     for length in accumulator.protocol.windows:
-        both, same = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete()]).T
-        found[f"VC{length}"] = float((both[same > 0] / same[same > 0]).mean()) if same.any() else None
-    if not seen.any():
-        return {**found, "Acc": None, "Acc_class": None, "fwIoU": None}
-    found["Acc"] = float(hits.sum() / rows.sum())
-    found["Acc_class"] = float((hits[seen] / rows[seen]).mean())
-    found["fwIoU"] = float((rows[seen] / rows.sum() * ious).sum())
-    return found
+        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete()]).T
+        shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
+        metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
+    if not present.any():
+        return {**metrics, "Acc": None, "Acc_class": None, "fwIoU": None}
+    metrics["Acc"] = float(hits.sum() / rows.sum())
+    metrics["Acc_class"] = float((hits[present] / rows[present]).mean())
+    metrics["fwIoU"] = float((rows[present] / rows.sum() * ious).sum())
+    return metrics
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each class that the truth or the prediction has."""
-    table = _confusion(accumulator)
+    table = _sum_confusion(accumulator)
     union = table.sum(0) + table.sum(1) - np.diagonal(table)
     return {
         "categories": [
@@ -203,7 +205,7 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return what is odd about the labels of all videos."""
-    return codings.of_pixels(_confusion(accumulator))
+    return codings.of_pixels(_sum_confusion(accumulator))
 
 
 ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities)

@@ -1,7 +1,12 @@
-"""What is counted in one sequence: HOTA, CLEAR and identity of each category, and the tracks of BURST's AP."""
+"""What is counted in one sequence: HOTA, CLEAR and identity of each category, and the tracks of BURST's AP.
+
+These counts add up over sequences.  A compared frame is the indices of its objects and of its predictions, and their
+similarities, one row for each object.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -9,52 +14,74 @@ import numpy as np
 from ...files.problems import Problem, Problems, printable
 from ...masks import run_lengths as rle
 from ...masks.kernel import Pairs, of_texts
-from ...masks.overlaps import Masks, box_overlaps, encoded, mask_overlaps
+from ...masks.overlaps import Masks, best_assignment, box_overlaps, encoded, mask_overlaps
 from ...masks.stack import Array
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
-from .metrics import EPSILON, THRESHOLD, ComparedFrame, best_pairs, counts_of
 from .protocols import TracksProtocol
 
+EPSILON = float(np.finfo(float).eps)
+#: A pair matches at these similarities; the scores are means over them.
+ALPHAS = np.arange(0.05, 0.99, 0.05)
+#: CLEAR and identity match from here on.
+THRESHOLD = 0.5
 #: A prediction that lies in ignored regions with more than this share is left out.
 MOST_IGNORED = 0.5
 #: AP is the mean over these thresholds.
 TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
+#: What is counted at each alpha, and once.
+HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
+CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
 
 
 def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
     problems, frames = Problems(), unit.load()
-    sent, area = submission.masks(unit.name, frames, problems)
-    masks = masks_of(frames, sent, area)
+    predictions, area = submission.masks(unit.name, frames, problems)
+    masks = masks_of(frames, predictions, area)
     if not problems and not submission.protocol.burst:
-        check_disjoint(unit.name, frames, sent, masks, problems)
+        check_disjoint(unit.name, frames, predictions, masks, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
-    sequence = ComparedSequence(frames, (sent, masks), submission.protocol, unit.facts)
+    sequence = ComparedSequence(frames, (predictions, masks), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
+
+
+@dataclass(frozen=True)
+class ComparedFrame:
+    """One frame of a sequence."""
+
+    truth: Array
+    prediction: Array
+    similarity: Array
 
 
 class ComparedSequence:
     """The masks of both sides, and how they overlap."""
 
     def __init__(
-        self, frames: List[TruthFrame], sent: Tuple[List[Rows], Masks], protocol: TracksProtocol, facts: Dict[str, Any]
+        self,
+        frames: List[TruthFrame],
+        predictions: Tuple[List[Rows], Masks],
+        protocol: TracksProtocol,
+        facts: Dict[str, Any],
     ) -> None:
-        (self._sent, masks), self._protocol, self._facts = sent, protocol, facts
-        self._real = [frame.rows for frame in frames]
-        others = masks_of(frames, self._real)
-        pairs = self._pairs = _pairs(self._sent, self._real)
+        (self._predictions, masks), self._protocol, self._facts = predictions, protocol, facts
+        self._objects = [frame.rows for frame in frames]
+        others = masks_of(frames, self._objects)
+        pairs = self._pairs = _pairs(self._predictions, self._objects)
         nobody = np.zeros(len(others.area), bool)
         shares = mask_overlaps(pairs, masks, others, nobody)
-        both = masks.area[pairs.sent] + others.area[pairs.real]
+        areas = masks.area[pairs.sent] + others.area[pairs.real]
         #: Pixels that each pair shares.
-        self._shared = np.rint(shares * both / (1 + shares))
+        self._shared = np.rint(shares * areas / (1 + shares))
         similarities = box_overlaps(pairs, _boxes(masks), _boxes(others), nobody) if protocol.boxes else shares
-        parts = zip(_split(similarities, pairs.bounds), self._sent, self._real)
-        self._similarities = [part.reshape(len(one), len(two)) for part, one, two in parts]
+        parts = zip(_split(similarities, pairs.bounds), self._predictions, self._objects)
+        self._similarities = [
+            table.reshape(len(predicted_rows), len(truth_rows)) for table, predicted_rows, truth_rows in parts
+        ]
         #: Of both sides, the truth first: of all masks, and by frame.
-        self._areas, sides = (others.area, masks.area), (self._real, self._sent)
+        self._areas, sides = (others.area, masks.area), (self._objects, self._predictions)
         self._numbers, self._kinds = (
             [np.array([row[column] for rows in side for row in rows], np.int64) for side in sides]
             for column in (TRACK_ID, CATEGORY)
@@ -66,37 +93,37 @@ class ComparedSequence:
         inside = np.bincount(pairs.sent, self._shared * (self._kinds[0] == IGNORED)[pairs.real], len(masks.area))
         outside = inside / np.maximum(masks.area, 1) <= MOST_IGNORED + EPSILON
         #: Which predictions do not lie in ignored regions for the most part.
-        self._outside = _by_frame(outside, self._sent)
+        self._outside = _by_frame(outside, self._predictions)
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
         """Return what is counted of each of these categories that occurs."""
-        seen = {kind for kinds in self._kinds for kind in kinds.tolist()}
-        present = [(place, one) for place, (_, one) in enumerate(classes) if one in seen]
-        compared = [self.compared(category) for _, category in present]
-        tables = {"classes": np.array([place for place, _ in present], np.int64), **counts_of(compared)}
+        categories = {kind for kinds in self._kinds for kind in kinds.tolist()}
+        present = [(index, category) for index, (_, category) in enumerate(classes) if category in categories]
+        compared = [self.compare(category) for _, category in present]
+        tables = {"classes": np.array([index for index, _ in present], np.int64), **count_categories(compared)}
         if self._protocol.burst:
-            tables["objects"] = np.array([self._tracks(0, one)[1] for _, one in present], np.int64)
-            matched = [self.matched_tracks(place, one) for place, one in present]
+            tables["objects"] = np.array([self._number_tracks(0, category)[1] for _, category in present], np.int64)
+            matched = [self.match_tracks(index, category) for index, category in present]
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
         return tables
 
-    def compared(self, category: int) -> List[ComparedFrame]:
+    def compare(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category, without the predictions that are left out."""
-        found = []
-        for at, real in enumerate(self._real):
-            if self._protocol.burst and not real:
+        frames = []
+        for index, truth_rows in enumerate(self._objects):
+            if self._protocol.burst and not truth_rows:
                 continue  # a frame in which nothing is annotated
-            one, two = ((side[at] == category).nonzero()[0] for side in self._kinds_in)
-            if not len(one) and not len(two):
+            objects, predictions = ((side[index] == category).nonzero()[0] for side in self._kinds_in)
+            if not len(objects) and not len(predictions):
                 continue
-            similarity = self._similarities[at][two[:, None], one].T
+            similarity = self._similarities[index][predictions[:, None], objects].T
             if not self._protocol.exemplar:
-                kept = self._kept(at, two, similarity, category)
-                two, similarity = two[kept], similarity[:, kept]
-            found.append((self._numbers_in[0][at][one], self._numbers_in[1][at][two], similarity))
-        return _relabelled(found)
+                is_counted = self._flag_counted(index, predictions, similarity, category)
+                predictions, similarity = predictions[is_counted], similarity[:, is_counted]
+            frames.append((self._numbers_in[0][index][objects], self._numbers_in[1][index][predictions], similarity))
+        return _number_afresh(frames)
 
-    def _kept(self, at: int, members: Array, similarity: Array, category: int) -> Array:
+    def _flag_counted(self, index: int, members: Array, similarity: Array, category: int) -> Array:
         """Return which predictions count.
 
         Of those without an object, the ones that lie in ignored regions for the most part do not; in BURST those of a
@@ -106,79 +133,80 @@ class ComparedSequence:
             absent = not len(similarity) and category not in self._facts["neg"]
             if not absent and category not in self._facts["loose"]:
                 return np.ones(len(members), bool)
-            return ~_unmatched(similarity, 0.0)
-        kept = self._outside[at][members]
-        return kept if kept.all() else kept | ~_unmatched(similarity, -10_000.0)
+            return ~_flag_unmatched(similarity, 0.0)
+        is_outside = self._outside[index][members]
+        return is_outside if is_outside.all() else is_outside | ~_flag_unmatched(similarity, -10_000.0)
 
-    def matched_tracks(self, place: int, category: int) -> Array:
+    def match_tracks(self, index: int, category: int) -> Array:
         """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
-        (objects, count), (tracks, number) = (self._tracks(side, category) for side in (0, 1))
+        (objects, count), (tracks, number) = (self._number_tracks(side, category) for side in (0, 1))
         if category not in self._facts["neg"] and not count:
             return np.zeros((0, 4))
         of_masks = np.argsort(tracks, kind="stable")[np.count_nonzero(tracks < 0) :]
-        of_each = np.array([row[SCORE] for rows in self._sent for row in rows])[of_masks]
+        of_each = np.array([row[SCORE] for rows in self._predictions for row in rows])[of_masks]
         bounds = np.searchsorted(tracks[of_masks], np.arange(number + 1))
-        scores = np.array([part.mean() for part in _split(of_each, bounds)])
+        scores = np.array([mask_scores.mean() for mask_scores in _split(of_each, bounds)])
         order = np.argsort(-scores, kind="stable")
-        ious = self._tube_overlaps((objects, count), (tracks, number))[order]
+        ious = self._overlap_tubes((objects, count), (tracks, number))[order]
         rows = np.zeros((number, 4))
-        rows[:, 0], rows[:, 1], rows[:, 3] = place, scores[order], category in self._facts["loose"]
+        rows[:, 0], rows[:, 1], rows[:, 3] = index, scores[order], category in self._facts["loose"]
         for bit, threshold in enumerate(TRACK_THRESHOLDS.tolist()):
             free = np.ones(count, bool)
-            for index in range(number):
-                best = _best_object(ious[index], free, threshold)
+            for track in range(number):
+                best = _find_best_object(ious[track], free, threshold)
                 if best >= 0:
                     free[best] = False
-                    rows[index, 2] += 1 << bit
+                    rows[track, 2] += 1 << bit
         return rows
 
-    def _tracks(self, side: int, category: int) -> Tuple[Array, int]:
-        """Return the place of each mask's track among those of a category, -1 without one, and how many there are."""
-        places: Dict[int, int] = {}
-        found, members = np.full(len(self._kinds[side]), -1), np.flatnonzero(self._kinds[side] == category)
-        found[members] = [places.setdefault(one, len(places)) for one in self._numbers[side][members].tolist()]
-        return found, len(places)
+    def _number_tracks(self, side: int, category: int) -> Tuple[Array, int]:
+        """Return the index of each mask's track among those of a category, -1 without one, and how many there are."""
+        indices: Dict[int, int] = {}
+        tracks, members = np.full(len(self._kinds[side]), -1), np.flatnonzero(self._kinds[side] == category)
+        tracks[members] = [indices.setdefault(number, len(indices)) for number in self._numbers[side][members].tolist()]
+        return tracks, len(indices)
 
-    def _tube_overlaps(self, objects: Tuple[Array, int], tracks: Tuple[Array, int]) -> Array:
+    def _overlap_tubes(self, objects: Tuple[Array, int], tracks: Tuple[Array, int]) -> Array:
         """Return the IoU of tracks (rows) and objects (columns) over all frames."""
         row, column = tracks[0][self._pairs.sent], objects[0][self._pairs.real]
         meet = (row >= 0) & (column >= 0)
         shared = np.zeros((tracks[1], objects[1]))
         np.add.at(shared, (row[meet], column[meet]), self._shared[meet])
-        real, sent = (
-            np.bincount(of[of >= 0], area[of >= 0], count) for (of, count), area in zip((objects, tracks), self._areas)
+        object_areas, track_areas = (
+            np.bincount(indices[indices >= 0], area[indices >= 0], count)
+            for (indices, count), area in zip((objects, tracks), self._areas)
         )
-        return shared / np.maximum(sent[:, None] + real - shared, 1)
+        return shared / np.maximum(track_areas[:, None] + object_areas - shared, 1)
 
 
-def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
+def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
     """Return the frames with the numbers of tracks as indices."""
     sides = []
     for side in (0, 1):
         numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
         _, indices = np.unique(np.concatenate(numbers), return_inverse=True)
         sides.append(_split(indices, np.cumsum(list(map(len, numbers)))))
-    return [ComparedFrame(one, two, frame[2]) for one, two, frame in zip(*sides, frames)]
+    return [ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
 
 
-def _unmatched(similarity: Array, apart: float) -> Array:
+def _flag_unmatched(similarity: Array, apart: float) -> Array:
     """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
-    unmatched = np.ones(similarity.shape[1], bool)
+    is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
         quality = np.where(similarity < THRESHOLD - EPSILON, apart, similarity)
-        rows, columns = best_pairs(quality)
-        unmatched[columns[quality[rows, columns] > EPSILON]] = False
-    return unmatched
+        rows, columns = find_best_pairs(quality)
+        is_unmatched[columns[quality[rows, columns] > EPSILON]] = False
+    return is_unmatched
 
 
-def _pairs(one: List[Rows], two: List[Rows]) -> Pairs:
+def _pairs(left_rows: List[Rows], right_rows: List[Rows]) -> Pairs:
     """Return the pairs of each frame, of every mask of the one side with every mask of the other."""
-    bounds = [np.cumsum([0, *map(len, side)]) for side in (one, two)]
+    bounds = [np.cumsum([0, *map(len, side)]) for side in (left_rows, right_rows)]
     heights, widths = (np.diff(side) for side in bounds)
     ends = np.append(0, np.cumsum(heights * widths))
-    frame = np.repeat(np.arange(len(one)), np.diff(ends))
-    place = np.arange(len(frame)) - ends[frame]
-    return Pairs(bounds[0][frame] + place // widths[frame], bounds[1][frame] + place % widths[frame], ends)
+    frame = np.repeat(np.arange(len(left_rows)), np.diff(ends))
+    cell = np.arange(len(frame)) - ends[frame]
+    return Pairs(bounds[0][frame] + cell // widths[frame], bounds[1][frame] + cell % widths[frame], ends)
 
 
 def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
@@ -192,38 +220,149 @@ def _split(values: Array, bounds: Array) -> List[Array]:
 
 def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
     """Return the masks of all frames in one list, and their areas where they are not known yet."""
-    texts = [row[MASK] for some in rows for row in some]
-    each = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
-    sizes = np.repeat(each, list(map(len, rows)), axis=0)
+    texts = [row[MASK] for frame_rows in rows for row in frame_rows]
+    frame_sizes = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
+    sizes = np.repeat(frame_sizes, list(map(len, rows)), axis=0)
     return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
 
 
-def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], masks: Masks, problems: Problems) -> None:
+def check_disjoint(
+    name: str, frames: List[TruthFrame], predictions: List[Rows], masks: Masks, problems: Problems
+) -> None:
     """Report the first frame in which two predictions share pixels."""
-    both = _pairs(sent, sent)
-    once = both.sent < both.real
-    pairs = Pairs(both.sent[once], both.real[once], np.append(0, np.cumsum(once))[both.bounds])
+    pairs_twice = _pairs(predictions, predictions)
+    once = pairs_twice.sent < pairs_twice.real
+    pairs = Pairs(pairs_twice.sent[once], pairs_twice.real[once], np.append(0, np.cumsum(once))[pairs_twice.bounds])
     shared = np.flatnonzero(mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
     if len(shared):
-        at = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
-        numbers = [row[TRACK_ID] for rows in sent for row in rows]
-        one, two = numbers[pairs.sent[shared[0]]], numbers[pairs.real[shared[0]]]
-        where = f"{printable(name)}, frame {frames[at].name}"
-        problems.add(Problem(where, f"tracks {one} and {two} share pixels", "Give each pixel to one track"))
+        frame = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
+        numbers = [row[TRACK_ID] for rows in predictions for row in rows]
+        track, other_track = numbers[pairs.sent[shared[0]]], numbers[pairs.real[shared[0]]]
+        where = f"{printable(name)}, frame {frames[frame].name}"
+        problems.add(Problem(where, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
 
 def _boxes(masks: Masks) -> Array:
     """Return the boxes around masks."""
     from pycocotools.mask import toBbox
 
-    every = encoded(masks, np.arange(len(masks.area)))
-    return np.asarray(toBbox(every) if every else [], float).reshape(-1, 4)
+    encodings = encoded(masks, np.arange(len(masks.area)))
+    return np.asarray(toBbox(encodings) if encodings else [], float).reshape(-1, 4)
 
 
-def _best_object(ious: Array, free: Array, threshold: float) -> int:
+def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
     """Return the free object that a track overlaps most, the last of equal ones; -1 where none is close enough."""
     best, least = -1, min(threshold, 1 - 1e-10)
     for number in np.flatnonzero(free).tolist():
         if ious[number] >= least - EPSILON:
             best, least = number, float(ious[number])
     return best
+
+
+def count_categories(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
+    """Return the fields of HOTA at each alpha, and those of CLEAR, of each category's frames."""
+    number = len(categories)
+    hota = np.array([count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
+    clear = np.array([count_clear(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
+    return {"hota": hota, "clear": clear}
+
+
+def count_hota(frames: List[ComparedFrame]) -> Array:
+    """Return the fields of HOTA (rows) at each alpha (columns)."""
+    truths, predictions = _sizes(frames)
+    counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
+    pairs: Tuple[List[Array], ...] = ([np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)])
+    shown = [frame for frame in frames if frame.similarity.size]
+    alignment = _align(shown, truths, predictions)
+    for frame in shown:
+        rows, columns = find_best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
+        for pair_column, values in zip(
+            pairs, (frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])
+        ):
+            pair_column.append(values)
+    objects, tracks, similarity = map(np.concatenate, pairs)
+    keys, key = np.unique(objects * max(1, len(predictions)) + tracks, return_inverse=True)
+    objects, tracks = keys // max(1, len(predictions)), keys % max(1, len(predictions))
+    for column, alpha in enumerate(ALPHAS):
+        hit = similarity >= alpha - EPSILON
+        times = np.bincount(key[hit], minlength=len(keys))
+        shared, of_truth, of_prediction = times[times > 0], truths[objects[times > 0]], predictions[tracks[times > 0]]
+        counts[:, column] = (
+            hit.sum(), truths.sum() - hit.sum(), predictions.sum() - hit.sum(),
+            (shared * shared / (of_truth + of_prediction - shared)).sum(),
+            (shared * shared / of_truth).sum(), (shared * shared / of_prediction).sum(), similarity[hit].sum(),
+        )  # fmt: skip
+    return counts
+
+
+def _align(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
+    """Return how well each object and each prediction go together over the whole sequence."""
+    together = np.zeros((len(truths), len(predictions)))
+    for frame in frames:
+        similarity = frame.similarity
+        joint = similarity.sum(0, keepdims=True) + similarity.sum(1, keepdims=True) - similarity
+        share = np.divide(similarity, joint, out=np.zeros_like(similarity), where=joint > EPSILON)
+        together[frame.truth[:, None], frame.prediction] += share
+    alignment: Array = together / np.maximum(truths[:, None] + predictions[None, :] - together, EPSILON)
+    return alignment
+
+
+def count_clear(frames: List[ComparedFrame]) -> Array:
+    """Return the fields of CLEAR, and how many pairs the best assignment of whole tracks has."""
+    truths, predictions = _sizes(frames)
+    last, before = np.full(len(truths), -1), np.full(len(truths), -1)
+    matched, switches, similarity = 0, 0, 0.0
+    together = np.zeros((len(truths), len(predictions)))
+    for frame in frames:
+        if not len(frame.truth) or not len(frame.prediction):
+            continue
+        close = frame.similarity >= THRESHOLD
+        together[frame.truth[:, None], frame.prediction] += close
+        continued = frame.prediction[None, :] == before[frame.truth][:, None]
+        quality = np.where(frame.similarity >= THRESHOLD - EPSILON, 1000 * continued + frame.similarity, 0)
+        rows, columns = find_best_pairs(quality)
+        close_enough = quality[rows, columns] > EPSILON
+        rows, columns = rows[close_enough], columns[close_enough]
+        objects, numbers = frame.truth[rows], frame.prediction[columns]
+        switches += int(((last[objects] >= 0) & (last[objects] != numbers)).sum())
+        last[objects] = numbers
+        before[:] = -1
+        before[objects] = numbers
+        matched += len(rows)
+        similarity += float(frame.similarity[rows, columns].sum())
+    identical = together[find_best_pairs(together)].sum() if together.size else 0
+    missed, surplus = truths.sum() - matched, predictions.sum() - matched
+    return np.array([matched, missed, surplus, switches, similarity, identical], float)
+
+
+def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
+    """Return in how many frames each object and each prediction is."""
+    truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
+    prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])
+    return np.bincount(truth), np.bincount(prediction)
+
+
+def find_best_pairs(quality: Array) -> Tuple[Array, Array]:
+    """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators.
+
+    Pairs without a quality above zero are left out where they decide nothing.
+    """
+    return _find_plain_pairs(quality) or best_assignment(quality)
+
+
+def _find_plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
+    """Return the pairs above zero where no two of them meet, else the best of every row or column in the same case."""
+    rows, columns = (quality > 0).nonzero()
+    if len(set(rows.tolist())) == len(set(columns.tolist())) == len(rows):
+        return rows, columns
+    for table in (quality, quality.T) if quality.size else ():
+        maxima = table.max(1)
+        rows = (maxima > 0).nonzero()[0]
+        best = table[rows] == maxima[rows, None]
+        columns = best.argmax(1)
+        if best.sum() == len(rows) and len(set(columns.tolist())) == len(rows):
+            if table is quality:
+                return rows, columns
+            order = columns.argsort()
+            return columns[order], rows[order]
+    return None

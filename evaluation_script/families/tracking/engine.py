@@ -1,4 +1,4 @@
-"""The track of tracks on masks: HOTA, CLEAR and identity, and BURST's AP, over all sequences."""
+"""How tracks on masks are scored: HOTA, CLEAR and identity, and BURST's AP, over all sequences."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from ...masks.stack import Array
 from ..base import codings
 from ..base.family import Values
 from ..base.units import Shapes, UnitAccumulator, unit_engine
-from .counting import TRACK_THRESHOLDS, count
+from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, count
 from .files import TracksSubmission, read_truth
-from .metrics import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
 #: AP looks at precision at these recalls.
@@ -21,37 +20,37 @@ RECALLS = np.linspace(0, 1, 101)
 
 def hota_values(counts: Array) -> Dict[str, Array]:
     """Return HOTA and its parts at each alpha."""
-    of = dict(zip(HOTA_FIELDS, counts))
-    matched = np.maximum(1, of["matched"])
-    found = {name: of[name] / matched for name in ("AssA", "AssRe", "AssPr")}
-    found["LocA"] = np.maximum(1e-10, of["similarity"]) / np.maximum(1e-10, of["matched"])
-    found["DetRe"] = of["matched"] / np.maximum(1, of["matched"] + of["missed"])
-    found["DetPr"] = of["matched"] / np.maximum(1, of["matched"] + of["surplus"])
-    found["DetA"] = of["matched"] / np.maximum(1, of["matched"] + of["missed"] + of["surplus"])
-    found["HOTA"] = np.sqrt(found["DetA"] * found["AssA"])
-    found["OWTA"] = np.sqrt(found["DetRe"] * found["AssA"])
-    return found
+    fields = dict(zip(HOTA_FIELDS, counts))
+    matched = np.maximum(1, fields["matched"])
+    values = {name: fields[name] / matched for name in ("AssA", "AssRe", "AssPr")}
+    values["LocA"] = np.maximum(1e-10, fields["similarity"]) / np.maximum(1e-10, fields["matched"])
+    values["DetRe"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"])
+    values["DetPr"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["surplus"])
+    values["DetA"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"] + fields["surplus"])
+    values["HOTA"] = np.sqrt(values["DetA"] * values["AssA"])
+    values["OWTA"] = np.sqrt(values["DetRe"] * values["AssA"])
+    return values
 
 
 def clear_values(counts: Array) -> Dict[str, float]:
     """Return the measures of CLEAR, and IDF1."""
-    of = dict(zip(CLEAR_FIELDS, counts.tolist()))
-    objects = max(1.0, of["matched"] + of["missed"])
-    errors = of["surplus"] + of["switches"]
+    fields = dict(zip(CLEAR_FIELDS, counts.tolist()))
+    objects = max(1.0, fields["matched"] + fields["missed"])
+    errors = fields["surplus"] + fields["switches"]
     return {
-        "sMOTSA": (of["similarity"] - errors) / objects,
-        "MOTSA": (of["matched"] - errors) / objects,
-        "MOTSP": of["similarity"] / max(1.0, of["matched"]),
-        "IDSW": of["switches"],
-        "IDF1": 2 * of["identical"] / max(1.0, 2 * of["matched"] + of["missed"] + of["surplus"]),
+        "sMOTSA": (fields["similarity"] - errors) / objects,
+        "MOTSA": (fields["matched"] - errors) / objects,
+        "MOTSP": fields["similarity"] / max(1.0, fields["matched"]),
+        "IDSW": fields["switches"],
+        "IDF1": 2 * fields["identical"] / max(1.0, 2 * fields["matched"] + fields["missed"] + fields["surplus"]),
     }
 
 
 def _classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, int]]:
-    return list(accumulator.protocol.classes) or [(name, one) for name, one in accumulator.facts["classes"]]
+    return list(accumulator.protocol.classes) or [(name, category) for name, category in accumulator.facts["classes"]]
 
 
-def _by_class(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
+def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
     """Return the measures of each category."""
     units, classes = [counts.tables for counts in accumulator.complete()], len(_classes(accumulator))
 
@@ -62,17 +61,20 @@ def _by_class(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, fl
         return sums
 
     hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
-    found = [
-        {**{name: float(values.mean()) for name, values in hota_values(one).items()}, **clear_values(two)}
-        for one, two in zip(hota, clear)
+    measures = [
+        {
+            **{name: float(values.mean()) for name, values in hota_values(hota_fields).items()},
+            **clear_values(clear_fields),
+        }
+        for hota_fields, clear_fields in zip(hota, clear)
     ]
     if accumulator.protocol.burst:
         tracks = np.concatenate([tables["tracks"] for tables in units])
         tracks = tracks[np.argsort(tracks[:, 0], kind="stable")]
         of_each = np.split(tracks, np.searchsorted(tracks[:, 0], np.arange(1, classes)))
-        for values, objects, of_class in zip(found, total("objects").tolist(), of_each):
+        for values, objects, of_class in zip(measures, total("objects").tolist(), of_each):
             values["AP"] = _average_precision(of_class, objects)
-    return found
+    return measures
 
 
 def _average_precision(tracks: Array, objects: float) -> float:
@@ -92,17 +94,17 @@ def _average_precision(tracks: Array, objects: float) -> float:
 
 def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
     """Return the benchmark's metrics of all sequences: means over categories."""
-    found, classes = _by_class(accumulator), _classes(accumulator)
+    rows, classes = _measure_categories(accumulator), _classes(accumulator)
     if not accumulator.protocol.burst:
         single = (*HOTA, *CLEAR)
-        means: Values = {name: float(np.mean([one[name] for one in found])) for name in single}
+        means: Values = {name: float(np.mean([row[name] for row in rows])) for name in single}
         if len(classes) > 1:
-            means.update({f"{name}-{label}": one[name] for (label, _), one in zip(classes, found) for name in single})
+            means.update({f"{name}-{label}": row[name] for (label, _), row in zip(classes, rows) for name in single})
         return means
-    groups = {"": [True] * len(classes), "-common": [one in COMMON for _, one in classes]}
+    groups = {"": [True] * len(classes), "-common": [category in COMMON for _, category in classes]}
     groups["-uncommon"] = [not flag for flag in groups["-common"]]
     return {
-        f"{name}{group}": float(np.mean([one[name] for one, flag in zip(found, flags) if flag])) if any(flags) else None
+        f"{name}{group}": float(np.mean([row[name] for row, flag in zip(rows, flags) if flag])) if any(flags) else None
         for group, flags in groups.items()
         for name in BURST
     }
@@ -112,15 +114,20 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
     """Return a row for each category."""
     return {
         "categories": [
-            {"id": one, "name": name, **row} for (name, one), row in zip(_classes(accumulator), _by_class(accumulator))
+            {"id": category, "name": name, **row}
+            for (name, category), row in zip(_classes(accumulator), _measure_categories(accumulator))
         ]
     }
 
 
 def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a sequence."""
-    found: Shapes = {"classes": ("n",), "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)), "clear": ("n", len(CLEAR_FIELDS))}
-    return {**found, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else found
+    table_shapes: Shapes = {
+        "classes": ("n",),
+        "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
+        "clear": ("n", len(CLEAR_FIELDS)),
+    }
+    return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
 def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:

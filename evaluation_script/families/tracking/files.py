@@ -47,16 +47,16 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     try:
         if path.endswith(".json"):
             with open(path, "rb") as file:
-                return _burst_truth(json.loads(file.read()))
+                return _open_burst_truth(json.loads(file.read()))
         files = open_files(path, HOST_LIMITS)
         documents = [name for name in files.sizes if name.endswith(".json")]
-        return _burst_truth(json.loads(files.read(documents[0]))) if documents else _mots_truth(files)
+        return _open_burst_truth(json.loads(files.read(documents[0]))) if documents else _open_mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise unreadable(path, error, "is not a truth of tracks that can be read") from None
 
 
-def _mots_truth(files: Files) -> UnitTruth:
-    known, texts = _extents(files), {}
+def _open_mots_truth(files: Files) -> UnitTruth:
+    extents, texts = _read_extents(files), {}
     for name in sorted(files.sizes):
         parts = name.split("/")
         if name.endswith("/gt/gt.txt"):
@@ -68,33 +68,36 @@ def _mots_truth(files: Files) -> UnitTruth:
 
     def unit(name: str) -> Unit:
         def load() -> List[TruthFrame]:
-            first, last, size = known.get(name, (-1, -1, None))
-            rows, size = _lines(files.read(texts[name]).decode(), size)
-            if first < 0:
-                first, last = min(rows, default=0), max(rows, default=0)
-            return [TruthFrame(str(at), size or (0, 0), rows.get(at, []), no_pixels) for at in range(first, last + 1)]
+            start, stop, size = extents.get(name, (-1, -1, None))
+            rows, size = _read_lines(files.read(texts[name]).decode(), size)
+            if start < 0:
+                start, stop = min(rows, default=0), max(rows, default=0)
+            return [
+                TruthFrame(str(frame), size or (0, 0), rows.get(frame, []), no_pixels)
+                for frame in range(start, stop + 1)
+            ]
 
         return Unit(name, files.sizes[texts[name]], of_host(texts[name], load))
 
     return UnitTruth(TracksProtocol.track, MOTS_LAYOUT, {}, [unit(name) for name in texts])
 
 
-def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
+def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
     """Return the first and the last frame of sequences, and their size: from MOTS20's ini, or KITTI's seqmap."""
-    found: Dict[str, Tuple[int, int, Optional[Size]]] = {}
+    extents: Dict[str, Tuple[int, int, Optional[Size]]] = {}
     for name in files.sizes:
         if name.endswith("/seqinfo.ini"):
             settings = configparser.ConfigParser()
             settings.read_string(files.read(name).decode())
             facts = settings["Sequence"]
-            found[name.split("/")[-2]] = (1, int(facts["seqLength"]), (int(facts["imHeight"]), int(facts["imWidth"])))
+            extents[name.split("/")[-2]] = (1, int(facts["seqLength"]), (int(facts["imHeight"]), int(facts["imWidth"])))
         elif ".seqmap" in name:
             rows = [line.split() for line in files.read(name).decode().splitlines()]
-            found.update({row[0]: (int(row[2]), int(row[3]) - 1, None) for row in rows if len(row) == 4})
-    return found
+            extents.update({row[0]: (int(row[2]), int(row[3]) - 1, None) for row in rows if len(row) == 4})
+    return extents
 
 
-def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
+def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
     """Return the masks of each frame of a text, and their size, which is the same in all lines."""
     frames: Dict[int, Rows] = {}
     if text.count("\n") > MOST_LINES:
@@ -103,19 +106,19 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
     for line in LINES.finditer(re.sub(r"\r+$", "", text, flags=re.MULTILINE) if "\r" in text else text):
         frame, track, category, height, width, mask = line.groups()
         if mask is None or " " in mask or "\r" in mask:
-            found = f"line {_number(line)} is not `{LINE}`: {_odd_field(line.group())}"
-            raise Flaw(found, "Write whole numbers, and compressed run lengths")
+            problem = f"line {_number(line)} is not `{LINE}`: {_name_odd_field(line.group())}"
+            raise Flaw(problem, "Write whole numbers, and compressed run lengths")
         if (height, width) != sides:
             sides = height, width
             size = size or (int(height), int(width))
             if (int(height), int(width)) != size:
-                found = f"has the size {int(height)} × {int(width)}, and the frames have {size[0]} × {size[1]}"
-                raise Flaw(f"line {_number(line)} {found}", "Write masks at the size of the frames")
+                problem = f"has the size {int(height)} × {int(width)}, and the frames have {size[0]} × {size[1]}"
+                raise Flaw(f"line {_number(line)} {problem}", "Write masks at the size of the frames")
         frames.setdefault(int(frame), []).append([int(track), int(category), mask])
     return frames, size
 
 
-def _odd_field(line: str) -> str:
+def _name_odd_field(line: str) -> str:
     """Return which field of a line is not what it should be."""
     names, fields = LINE.split(), line.split(" ")
     if len(fields) != len(names):
@@ -130,27 +133,27 @@ def _number(line: Match[str]) -> int:
     return line.string.count("\n", 0, line.start()) + 1
 
 
-def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
+def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
     merged = dict(MERGED)
     for category in document["categories"]:
         merged.update({int(one["id"]): int(category["id"]) for one in category.get("merged", [])})
     names = {str(category["id"]): category["name"] for category in document["categories"]}
-    seen: Set[int] = set()
+    categories_present: Set[int] = set()
 
     def unit(entry: Dict[str, Any]) -> Unit:
         categories = {int(key): one for key, one in entry["track_category_ids"].items()}
         # as officially distractors go before categories are merged, so a frame of theirs alone has no annotation
         distracting = {key for key, one in categories.items() if one in DISTRACTORS}
         categories = {key: merged.get(one, one) for key, one in categories.items()}
-        seen.update(one for key, one in categories.items() if key not in distracting)
+        categories_present.update(one for key, one in categories.items() if key not in distracting)
         size = (entry["height"], entry["width"])
 
         def load() -> List[TruthFrame]:
             frames = []
             for name, masks in zip(entry["annotated_image_paths"], entry["segmentations"]):
                 rows = [[int(key), categories[int(key)], mask["rle"]] for key, mask in masks.items()]
-                kept = [row for row in rows if row[TRACK_ID] not in distracting]
-                frames.append(TruthFrame(name, size, kept, no_pixels))
+                scored_rows = [row for row in rows if row[TRACK_ID] not in distracting]
+                frames.append(TruthFrame(name, size, scored_rows, no_pixels))
             return frames
 
         facts = {"neg": entry["neg_category_ids"], "loose": entry["not_exhaustive_category_ids"]}
@@ -158,7 +161,7 @@ def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
         return Unit(name, len(entry["segmentations"]), of_host(name, load), facts)
 
     units = [unit(entry) for entry in document["sequences"]]
-    classes = [[names.get(str(one), str(one)), one] for one in sorted(seen)]
+    classes = [[names.get(str(one), str(one)), one] for one in sorted(categories_present)]
     return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 
@@ -174,23 +177,23 @@ class TracksSubmission(UnitSubmission):
         self._merged = dict(truth.facts.get("merged", []))
         super().__init__(path, truth, limits, SEND_JSON if protocol.burst else SEND_TEXTS)
         try:
-            self._sequences = self._documents(limits) if protocol.burst else self._texts()
+            self._sequences = self._read_documents(limits) if protocol.burst else self._find_texts()
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
 
     def names(self) -> AbstractSet[str]:
         return self._sequences.keys()
 
-    def _texts(self) -> Dict[str, Any]:
-        found: Dict[str, Any] = {}
+    def _find_texts(self) -> Dict[str, Any]:
+        members: Dict[str, Any] = {}
         for name in self.files.sizes:
             if name.lower().endswith(".txt"):
-                other = found.setdefault(self.truth_names.own(os.path.basename(name)[:-4]), name)
-                if other != name:
-                    raise Flaw(f"holds {printable(other)} and {printable(name)}", "Send each sequence once")
-        return found
+                member = members.setdefault(self.truth_names.own(os.path.basename(name)[:-4]), name)
+                if member != name:
+                    raise Flaw(f"holds {printable(member)} and {printable(name)}", "Send each sequence once")
+        return members
 
-    def _documents(self, limits: ArchiveLimits) -> Dict[str, Any]:
+    def _read_documents(self, limits: ArchiveLimits) -> Dict[str, Any]:
         names = [name for name in self.files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
             raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
@@ -198,44 +201,44 @@ class TracksSubmission(UnitSubmission):
         entries = document.get("sequences") if isinstance(document, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
-        found: Dict[str, Any] = {}
+        sequences: Dict[str, Any] = {}
         for entry in entries:
             name = self.truth_names.own(f"{entry.get('dataset')}/{entry.get('seq_name')}")
-            if found.setdefault(name, entry) is not entry:
+            if sequences.setdefault(name, entry) is not entry:
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
-        return found
+        return sequences
 
     def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
         """Return the masks of each frame of the truth, checked, and all their areas; problems are added."""
         entry = self._sequences[name]
         where = name if self.protocol.burst else entry
         try:
-            read: Callable[..., List[Rows]] = self._burst_masks if self.protocol.burst else self._mots_masks
-            found = read(entry, frames)
-            area = check_masks(frames, found)
-            if len({row[TRACK_ID] for rows in found for row in rows}) > MOST_TRACKS:
+            read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
+            rows = read(entry, frames)
+            area = check_masks(frames, rows)
+            if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > MOST_TRACKS:
                 raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
-            if sum(map(len, found)) > MOST_MASKS:
+            if sum(map(len, rows)) > MOST_MASKS:
                 raise Flaw(f"has more than {MOST_MASKS:,} masks", "Send fewer masks")
         except Flaw as flaw:
             problems.add(flaw.at(where))
             return [[] for _ in frames], np.zeros(0, np.int64)
-        return found, area
+        return rows, area
 
-    def _mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
+    def _read_mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
         try:
             text = self.files.read(member).decode("ascii")
         except UnicodeDecodeError:
             raise Flaw("has characters that no run lengths have", f"Write lines of `{LINE}`") from None
         size = frames[0].size
-        rows, _ = _lines(text, size if all(size) else None)
+        rows, _ = _read_lines(text, size if all(size) else None)
         beyond = rows.keys() - {int(frame.name) for frame in frames}
         if beyond:
-            found = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
-            raise Flaw(found, "Leave out what lies beyond")
+            problem = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
+            raise Flaw(problem, "Leave out what lies beyond")
         return [rows.get(int(frame.name), []) for frame in frames]
 
-    def _burst_masks(self, entry: Dict[str, Any], frames: List[TruthFrame]) -> List[Rows]:
+    def _read_burst_masks(self, entry: Dict[str, Any], frames: List[TruthFrame]) -> List[Rows]:
         paths, lists = entry.get("annotated_image_paths"), entry.get("segmentations")
         categories = entry.get("track_category_ids")
         if not (isinstance(paths, list) and isinstance(lists, list) and isinstance(categories, dict)):
@@ -243,20 +246,20 @@ class TracksSubmission(UnitSubmission):
         if len(paths) != len(lists) or not all(isinstance(path, str) for path in paths):
             raise Flaw(f"has {len(paths)} paths of frames and {len(lists)} lists of masks", "Give one for each frame")
         of_frame = dict(zip(paths, lists))
-        known = {row[TRACK_ID]: row[CATEGORY] for frame in frames for row in frame.rows}
+        truth_categories = {row[TRACK_ID]: row[CATEGORY] for frame in frames for row in frame.rows}
         missing = [frame.name for frame in frames if frame.name not in of_frame]
         if missing:
             raise Flaw(f"lacks the frame {printable(missing[0])}", "Give a list for each frame, empty if need be")
-        return [self._burst_rows(of_frame[frame.name], categories, known) for frame in frames]
+        return [self._read_burst_rows(of_frame[frame.name], categories, truth_categories) for frame in frames]
 
-    def _burst_rows(self, masks: object, categories: Dict[str, Any], known: Dict[int, int]) -> Rows:
+    def _read_burst_rows(self, masks: object, categories: Dict[str, Any], truth_categories: Dict[int, int]) -> Rows:
         if not isinstance(masks, dict):
             raise Flaw("has a frame whose masks are not an object by track", f"Write {EXAMPLE}")
         rows: Rows = []
         for key, mask in masks.items():
             if not (key.isascii() and key.isdigit() and len(key) < 13 and isinstance(mask, dict)):
                 raise Flaw(f"has the track {printable(key)}, which is not a number with a mask", f"Write {EXAMPLE}")
-            category = known.get(int(key)) if self.protocol.exemplar else categories.get(key)
+            category = truth_categories.get(int(key)) if self.protocol.exemplar else categories.get(key)
             score, counts = mask.get("score", 1.0), mask.get("rle")
             if type(score) not in (int, float) or not np.isfinite(score) or not isinstance(counts, str):
                 raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {EXAMPLE}")
@@ -265,31 +268,31 @@ class TracksSubmission(UnitSubmission):
             if type(category) is not int:
                 raise Flaw(f"track {key} has no category in track_category_ids", f"Write {EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])
-        return best_rows(rows)
+        return keep_best_rows(rows)
 
 
-def best_rows(rows: Rows) -> Rows:
+def keep_best_rows(rows: Rows) -> Rows:
     """Return the masks of a frame that count in BURST."""
     return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
 
 
-def check_masks(frames: List[TruthFrame], found: List[Rows]) -> Array:
+def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:
     """Return the areas of all masks; refuse those that cannot be read, and tracks that are twice in a frame."""
-    counts = list(map(len, found))
+    counts = list(map(len, rows_of_frames))
     pixels = np.repeat([frame.size[0] * frame.size[1] for frame in frames], counts)
-    checked = rle.check_many([row[MASK] for rows in found for row in rows], pixels)
-    for frame, rows, fault in zip(frames, found, np.split(checked.fault, np.cumsum(counts)[:-1])):
-        _check(frame, rows, fault)
+    checked = rle.check_many([row[MASK] for rows in rows_of_frames for row in rows], pixels)
+    for frame, rows, fault in zip(frames, rows_of_frames, np.split(checked.fault, np.cumsum(counts)[:-1])):
+        _check_frame(frame, rows, fault)
     return checked.area
 
 
-def _check(frame: TruthFrame, rows: Rows, fault: Array) -> None:
+def _check_frame(frame: TruthFrame, rows: Rows, fault: Array) -> None:
     if len(rows) > MOST_IN_FRAME:
         raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {MOST_IN_FRAME}")
     numbers = [row[TRACK_ID] for row in rows]
     if len(set(numbers)) < len(rows):
         twice = next(number for number in numbers if numbers.count(number) > 1)
         raise Flaw(f"has the track {twice} twice in frame {printable(frame.name)}", "Give each track one mask a frame")
-    for at in np.flatnonzero(fault)[:1].tolist():
-        found = f"track {rows[at][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(fault[at])]}"
-        raise Flaw(found, rle.WRITE_AGAIN)
+    for index in np.flatnonzero(fault)[:1].tolist():
+        problem = f"track {rows[index][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(fault[index])]}"
+        raise Flaw(problem, rle.WRITE_AGAIN)

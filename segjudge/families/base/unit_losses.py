@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
-from segjudge.evaluation_script.families.tracking.metrics import HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.counting import HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Array

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decoded_unit
-from segjudge.evaluation_script.families.panoptic.counting import FrameTable, counted_frames, frame_table
-from segjudge.evaluation_script.families.panoptic.files import MOST_ID, SentFrame
+from segjudge.evaluation_script.families.panoptic.counting import FrameTable, count_frame, count_frames
+from segjudge.evaluation_script.families.panoptic.files import MOST_ID, PredictedFrame
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
@@ -54,8 +54,8 @@ class PanopticInMemory(UnitsInMemory):
         rows = [[one["id"], one["place"], int(one.get("iscrowd", 0)), one["area"]] for one in _measured(real, listed)]
         known = TruthFrame(frame, real.shape, rows, lambda: LabelMap(real))
         try:
-            named = SentFrame("", {one["id"]: one["place"] for one in segments})
-            table = frame_table(known, named, sent, boundary=self.protocol.boundary)
+            named = PredictedFrame("", {one["id"]: one["place"] for one in segments})
+            table = count_frame(known, named, sent, boundary=self.protocol.boundary)
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(f"prediction of {where}")) from None
         tables = {"truth": table.truth, "prediction": table.prediction, "pairs": _stacked(table.pairs)}
@@ -97,7 +97,7 @@ class PanopticInMemory(UnitsInMemory):
 
     def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         things = [one[2] for one in facts["categories"]]
-        return counted_frames(map(_frame_table, frames.values()), self.protocol, things)
+        return count_frames(map(_frame_table, frames.values()), self.protocol, things)
 
 
 def _measured(ids: Array, segments: list[Segment]) -> list[Segment]:

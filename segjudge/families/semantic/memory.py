@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.semantic.engine import check_labels, counted_maps
+from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
@@ -44,7 +44,7 @@ class SemanticInMemory(UnitsInMemory):
     def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         del facts
         pairs = ((maps[0], maps[1]) for maps in map(_maps, frames.values()))
-        return counted_maps(pairs, len(frames), self.protocol)
+        return count_maps(pairs, len(frames), self.protocol)
 
 
 def _maps(data: bytes) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, no_pixels
 from segjudge.evaluation_script.families.tracking.counting import ComparedSequence, check_disjoint, masks_of
-from segjudge.evaluation_script.families.tracking.files import CATEGORY, SCORE, TRACK_ID, best_rows, check_masks
+from segjudge.evaluation_script.families.tracking.files import CATEGORY, SCORE, TRACK_ID, check_masks, keep_best_rows
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.files.problems import Flaw, Problems, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array, Size
@@ -34,7 +34,7 @@ class TracksInMemory(UnitsInMemory):
         where, sizes, problems = f"{sequence}, frame {frame}", list[Size](), Problems()
         real = [row[:SCORE] for row in self._rows(truth, sizes, f"truth of {where}")]
         sent = self._rows(prediction, sizes, f"prediction of {where}")
-        sent = best_rows(sent) if self.protocol.burst and not self.protocol.exemplar else sent
+        sent = keep_best_rows(sent) if self.protocol.burst and not self.protocol.exemplar else sent
         known = TruthFrame(frame, one_size(sizes, "masks", where) or (0, 0), real, no_pixels)
         try:
             check_masks([known, known], [real, sent])
@@ -90,7 +90,7 @@ class TracksInMemory(UnitsInMemory):
         if self.protocol.exemplar:  # a prediction is of the category of the object that it follows
             category = {row[TRACK_ID]: row[CATEGORY] for frame in known for row in frame.rows}
             sent = [
-                best_rows([[one, category[one], mask, score] for one, _, mask, score in rows if one in category])
+                keep_best_rows([[one, category[one], mask, score] for one, _, mask, score in rows if one in category])
                 for rows in sent
             ]
         of_unit = {key: kept[0][2].get(long, []) for long, key in SEQUENCE_FACTS.items()}

@@ -41,7 +41,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import VOID, Block, ObjectFacts, Sequence
-from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.masks.files import MaskFiles
 from segjudge.evaluation_script.masks.kernel import Overlapping

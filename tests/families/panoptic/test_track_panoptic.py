@@ -28,7 +28,7 @@ from segjudge.evaluation_script.families.base.units import (
 )
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
-from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, inner
+from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, find_inner_pixels
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -219,7 +219,7 @@ def test_inner_pixels_are_those_whose_whole_neighbourhood_is_alike() -> None:
         for y in range(2 * reach + 1):
             for x in range(2 * reach + 1):
                 expected &= around[y : y + height, x : x + width] == numbers
-        assert (inner(numbers) == expected).all()
+        assert (find_inner_pixels(numbers) == expected).all()
 
 
 SIZE = (40, 50)

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking import files as tracks_files
-from segjudge.evaluation_script.families.tracking.metrics import ALPHAS
+from segjudge.evaluation_script.families.tracking.counting import ALPHAS
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
@@ -67,12 +67,12 @@ def test_ties_of_assignments_fall_as_in_scipy() -> None:
 
 def test_lines_may_end_as_on_any_system() -> None:
     line = "1 2001 2 10 10 abc"
-    assert tracks_files._lines(f"{line}\r\n\r\n {line}\r\r", None) == (
+    assert tracks_files._read_lines(f"{line}\r\n\r\n {line}\r\r", None) == (
         {1: [[2001, 2, "abc"], [2001, 2, "abc"]]}, (10, 10),
     )  # fmt: skip
     for wrong in ("a\rb", "a b", "abc \r"):
         with pytest.raises(Flaw, match="line 2 is not"):
-            tracks_files._lines(f"{line}\r\n1 2001 2 10 10 {wrong}\n", None)
+            tracks_files._read_lines(f"{line}\r\n1 2001 2 10 10 {wrong}\n", None)
 
 
 @needs_shared
