@@ -28,8 +28,8 @@ from segjudge.evaluation_script.families.sequences import dataset as dataset_rea
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.main import score_split
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.utils.scribbles import Scribbles
@@ -111,7 +111,7 @@ def scoring(repeat: int) -> None:
             service.post_predicted_masks("video", 1, prediction, 1.0, next(number), "", "key")
 
         def predicted(splits: dict[str, sequence_truth.Split]) -> None:
-            score_split(str(folder / "predictions"), "val", splits["val"], rules)
+            Scorer("val", splits["val"], rules).score(str(folder / "predictions"))
 
         def from_pngs() -> None:
             predicted(dataset_reader.read(str(folder / "root"), LAYOUTS["davis2017"], "val").splits)

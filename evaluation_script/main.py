@@ -7,24 +7,22 @@ import os
 import sys
 import time
 import traceback
-from contextlib import closing
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Tuple, Union
 
-from .families import PROTOCOLS, engine_of, report_of
-from .families.base.engine import OpenedSubmission, Progress, check_fits, ignore_progress
-from .families.base.family import ScoringRules
+from .families import PROTOCOLS, engine_of
+from .families.base.engine import Progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
-from .files.problems import HostError, SubmissionError, only
+from .files.problems import HostError, SubmissionError
 from .masks import kernel
 from .phases import PHASES
 from .runner.guard import CrashError, Say, run_guarded
-from .runner.parallel import cores
 from .runner.tuning import reuse_memory
 from .scoring import annotation_file, notify
 from .scoring.answer import build_answer
 from .scoring.phase import Phase, PhaseSplit
 from .scoring.provenance import counting, digest_of, numbers_of, provenance
+from .scoring.scorer import phase_scorer
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
@@ -152,13 +150,12 @@ def score_phase(
 ) -> Dict[str, Any]:
     """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
-    reports, scored = [], []
+    scorers = [phase_scorer(phase, split, truths) for split in phase.splits]
+    reports: List[Report] = []
     totals: Dict[str, int] = {}
-    for split in phase.splits:
+    for split, scorer in zip(phase.splits, scorers):
         begun = time.monotonic()
-        truth, rules = truth_of(phase, truths, split.codename), rules_of(phase, split)
-        reports.append(score_split(submission, split.codename, truth, rules, progress=_progress(split, say, totals)))
-        scored.append((split, truth, rules, reports[-1]))
+        reports.append(scorer.score(submission, _progress(split, say, totals)))
         timings[split.codename] = time.monotonic() - begun
     answer = build_answer(phase, reports, timings)
     for split in phase.splits:  # not earlier: whoever is refused in one split has scored in none
@@ -167,36 +164,8 @@ def score_phase(
     if phase.report:
         from .scoring.phase_report import add_report  # most phases leave none
 
-        _log(add_report(answer, phase, scored, submission, started + phase.seconds))
+        _log(add_report(answer, phase, list(zip(phase.splits, scorers, reports)), submission, started + phase.seconds))
     return answer
-
-
-def rules_of(phase: Phase, split: PhaseSplit) -> ScoringRules:
-    """Return how a phase scores one of its splits."""
-    return ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
-
-
-def truth_of(phase: Phase, truths: Mapping[str, SplitTruth], codename: str) -> SplitTruth:
-    """Return the truth of a split; where phase and file have one split each, its name does not matter."""
-    if codename in truths:
-        return truths[codename]
-    if len(truths) == len(phase.splits) == 1:
-        return next(iter(truths.values()))
-    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}{only(codename, truths)}")
-
-
-def score_split(
-    submission: str, name: str, truth: SplitTruth, rules: ScoringRules, *, progress: Progress = ignore_progress
-) -> Report:
-    """Score one split by the rules of its track."""
-    with closing(open_split(submission, name, truth, rules)) as opened:
-        return report_of(name, opened.counted(progress=progress))
-
-
-def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRules) -> OpenedSubmission:
-    """Open a submission beside the truth of a split."""
-    check_fits(truth, rules.protocol, name)
-    return engine_of(truth.track).opened(submission, truth, rules.protocol, rules)
 
 
 def _progress(split: PhaseSplit, say: Say, totals: Dict[str, int]) -> Progress:

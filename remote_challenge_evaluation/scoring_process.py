@@ -89,16 +89,12 @@ def _read_annotations(choice: ScorerChoice) -> AnnotationReport:
 
 def _facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
-    from segjudge.evaluation_script.families import PROTOCOLS
-    from segjudge.evaluation_script.families.base.engine import check_fits
-    from segjudge.evaluation_script.main import open_truth, truth_of
+    from segjudge.evaluation_script.main import open_truth
+    from segjudge.evaluation_script.scoring.scorer import phase_scorer
 
-    truths, facts = open_truth(path, phase), []
-    for split in phase.splits:
-        truth = truth_of(phase, truths, split.codename)
-        check_fits(truth, PROTOCOLS[split.protocol], split.codename)
-        facts.append(f"{split.codename} {truth.read_through()}")
-    return ", ".join(facts)
+    truths = open_truth(path, phase)
+    scorers = [phase_scorer(phase, split, truths) for split in phase.splits]
+    return ", ".join(f"{scorer.split} {scorer.truth.read_through()}" for scorer in scorers)
 
 
 def _score(request: ScoringRequest) -> ScoringAnswer:

@@ -12,22 +12,20 @@ import time
 from contextlib import closing
 from typing import Any, Dict, List, Tuple
 
-from ..families.base.family import ScoringRules
 from ..families.base.reports import Report
-from ..families.base.truth import SplitTruth
 from ..families.sequences.engine import OpenedSequences, cost
 from ..families.sequences.losses import ScoredSequence, SequenceView, kinds_known, scored_sequences, shares_of, viewed
 from ..families.sequences.metrics import SequenceReport
 from ..families.sequences.protocols import SequenceProtocol
-from ..families.sequences.truth import Split
 from ..masks.stream import width_for
 from ..runner.guard import run_guarded
 from ..runner.parallel import results_of_processes
 from .answer import DECIMALS, shown_intervals
 from .phase import DETAILS, Phase, PhaseSplit
+from .scorer import Scorer
 
-#: A split of a phase, its truth, its rules, and what it scored.
-Scored = Tuple[PhaseSplit, SplitTruth, ScoringRules, Report]
+#: A split of a phase, its scorer, and its scores.
+Scored = Tuple[PhaseSplit, Scorer, Report]
 
 #: Bytes that the page may have, about; those that it has without masks; and those of a row in its tables.
 PAGE, FIXED, ROW = 3_000_000, 250_000, 2_000
@@ -41,13 +39,13 @@ def add_report(answer: Dict[str, Any], phase: Phase, scored: List[Scored], submi
     """Add to an answer what a page of the submission needs; return what went wrong, for the log."""
     shown = answer["submission_result"]
     visible = [one for one in scored if not one[0].hidden]
-    shown["intervals"] = [{split.codename: shown_intervals(phase, split, report)} for split, _, _, report in visible]
+    shown["intervals"] = [{split.codename: shown_intervals(phase, split, report)} for split, _, report in visible]
     if phase.detail == DETAILS[0]:
         return ""
     whole = phase.detail == DETAILS[2]
     if whole:
-        shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, _, report in visible]
-    sequences = [one for one in visible if isinstance(one[3], SequenceReport)]
+        shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, report in visible]
+    sequences = [one for one in visible if isinstance(one[2], SequenceReport)]
     seconds = TIME * max(deadline - time.monotonic(), 1.0)
     try:
         shown["losses"] = run_guarded(
@@ -64,23 +62,23 @@ def _silent(_: object) -> None:
 
 def _losses(scored: List[Scored], submission: str, *, whole: bool) -> Dict[str, Any]:
     """Return of each split of mask sequences what was lost; not whole, what each kind takes of all, rounded."""
-    rows = sum(len(scores) for _, _, _, report in scored for scores in report.rows().values())
+    rows = sum(len(scores) for _, _, report in scored for scores in report.rows().values())
     room = (PAGE - FIXED - ROW * rows) // max(len(scored), 1) if whole else 0
     found = {
-        split.codename: _split_losses(submission, truth, report, rules, room)
-        for split, truth, rules, report in scored
-        if isinstance(truth, Split) and isinstance(report, SequenceReport)
+        split.codename: _split_losses(submission, scorer, report, room)
+        for split, scorer, report in scored
+        if isinstance(report, SequenceReport)
     }
     for losses in [] if whole else found.values():
         losses["shares"] = [round(share, DECIMALS) for share in losses["shares"]]
     return found
 
 
-def _split_losses(
-    submission: str, truth: Split, report: SequenceReport, rules: ScoringRules, room: int
-) -> Dict[str, Any]:
+def _split_losses(submission: str, scorer: Scorer, report: SequenceReport, room: int) -> Dict[str, Any]:
     protocol, entries = report.protocol, _Entries(room)
-    with closing(OpenedSequences(submission, truth, protocol, rules)) as opened:
+    with closing(scorer.open(submission)) as opened:
+        if not isinstance(opened, OpenedSequences):
+            raise TypeError(f"{protocol.name} is no protocol of sequences")
         found = scored_sequences(opened, report)
         frames = sum(len(one.truth.frames) for one in found)
         width = width_for(frames, 1, room, pictures=False) if room > 0 else 0
@@ -88,7 +86,7 @@ def _split_losses(
         def work(number: int) -> bytes:
             return json.dumps(_entry(found[number], protocol, width), allow_nan=False).encode()
 
-        for data in results_of_processes(work, [cost(one.truth) for one in found], rules.jobs, _silent):
+        for data in results_of_processes(work, [cost(one.truth) for one in found], scorer.rules.jobs, _silent):
             entries.add(json.loads(data))
     kept = entries.kept()
     objects = [(one["shares"], one["unseen"]) for entry in kept for one in entry["objects"] if one["frames"]]

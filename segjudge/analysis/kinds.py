@@ -9,7 +9,7 @@ from segjudge.families.base.unit_losses import UNIT_LOSSES
 from segjudge.families.instances.diagnosis import diagnosed
 from segjudge.families.instances.error_kinds import KINDS
 from segjudge.families.sequences.failures import failures
-from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared
+from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
 from segjudge.system.errors import UsageError
 
 
@@ -28,7 +28,7 @@ def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
             for score, costs in zip(report.scores, failures(request, [report]), strict=True):
                 rows.append({"split": report.split, "sequence": score.sequence, "object": score.name, **costs})
         else:
-            for row in diagnosed(prepared(request), report).categories():
+            for row in diagnosed(prepare(request), report).categories():
                 costs = {name: row[name] for name in KINDS}
                 rows.append({"split": report.split, "category": row["name"], **costs})
     return rows

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import counted, listed, only, printable
 from segjudge.evaluation_script.scoring.answer import tables
-from segjudge.scoring.parts import merged, rules_as_json
+from segjudge.scoring.parts import merge_parts, rules_as_json
 from segjudge.starting.meanings import rises
 from segjudge.system.errors import UsageError
 
@@ -296,7 +296,7 @@ def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, small
 def _document(path: str) -> Any:
     """Return what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
     if zipfile.is_zipfile(path):
-        reports, _, provenance = merged([path])
+        reports, _, provenance = merge_parts([path])
         return comparable(reports, provenance)
     with open(path, encoding="utf-8") as file:
         return json.load(file)

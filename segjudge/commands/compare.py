@@ -82,16 +82,16 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     """Score a method, given as RESULTS or as NAME=RESULTS."""
     from segjudge.analysis.score_tables import chosen_split
     from segjudge.datasets.opening import TruthSource
-    from segjudge.scoring.requests import ScoreRequest, prepared
-    from segjudge.scoring.scores import scored_here
+    from segjudge.scoring.requests import ScoreRequest, prepare
+    from segjudge.scoring.scores import score_prepared
 
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     name = name or name_of(path).partition(".")[0]
     source = TruthSource(args.truth, subset=args.subset or "")
     with ProgressBar() as bar:
         request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
-        job = prepared(request, bar)
-        scores = scored_here(job, request, bar)
+        job = prepare(request, bar)
+        scores = score_prepared(job, request, bar)
     reports = {report.split: report for report in scores.reports}
     return _ScoredMethod(name, job, reports[chosen_split(name, list(reports), args.split or "")], scores.provenance)
 

@@ -19,8 +19,8 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.commands.score import request_of
     from segjudge.evaluation_script.runner.tuning import reuse_memory
     from segjudge.report.making import report_page
-    from segjudge.scoring.requests import prepared
-    from segjudge.scoring.scores import scored_here
+    from segjudge.scoring.requests import prepare
+    from segjudge.scoring.scores import score_prepared
 
     reuse_memory()
     if not args.truth:
@@ -29,8 +29,8 @@ def report(args: argparse.Namespace) -> int:
         return _truth_alone(args)
     with ProgressBar() as bar:
         request = request_of(args)
-        job = prepared(request, bar)
-        scores = scored_here(job, request, bar)
+        job = prepare(request, bar)
+        scores = score_prepared(job, request, bar)
     title = args.title or name_of(args.results)
     write_page(report_page(job, scores, title, options_of(args)), args.out)
     return DONE

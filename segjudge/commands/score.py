@@ -37,8 +37,6 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from segjudge.scoring.scores import score_by_phase
-
     reuse_memory()
     _take_official_names(args)
     if not args.results:
@@ -55,7 +53,7 @@ def score(args: argparse.Namespace) -> int:
         return _score_part(args)
     hidden = _hidden(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
-        scores = score_by_phase(*_phase(args), bar) if args.phase else _scored_on_truth(args, bar)
+        scores = _score_phase(args, bar) if args.phase else _score_on_truth(args, bar)
     show(scores.reports, scores.notes, scores.provenance, args, hidden)
     if args.report:
         _write_report(scores, args)
@@ -67,10 +65,9 @@ def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     from segjudge.commands.pages import write_page
     from segjudge.report.making import report_page
     from segjudge.report.page import PageOptions
-    from segjudge.scoring.requests import prepared
-    from segjudge.scoring.scores import prepared_by_phase
+    from segjudge.scoring.requests import prepare, prepare_phase
 
-    job = prepared_by_phase(*_phase(args)) if scores.request is None else prepared(scores.request)
+    job = prepare_phase(*_phase(args)) if scores.request is None else prepare(scores.request)
     write_page(report_page(job, scores, name_of(args.results), PageOptions()), args.report)
 
 
@@ -100,15 +97,22 @@ def _hidden(args: argparse.Namespace) -> frozenset[str]:
     return hidden
 
 
-def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import scored
+def _score_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
+    from segjudge.scoring.requests import prepare_phase
+    from segjudge.scoring.scores import score_prepared
+
+    return score_prepared(prepare_phase(*_phase(args)), progress=bar)
+
+
+def _score_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
+    from segjudge.scoring.scores import score_request
 
     if not args.scheduler:
-        return scored(request_of(args), None, bar)
+        return score_request(request_of(args), None, bar)
     from segjudge.scoring.sharing import connected
 
     with connected(args.scheduler) as client:
-        return scored(request_of(args), client, bar)
+        return score_request(request_of(args), client, bar)
 
 
 def request_of(args: argparse.Namespace) -> ScoreRequest:
@@ -123,11 +127,11 @@ def request_of(args: argparse.Namespace) -> ScoreRequest:
 
 def _score_part(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.parallel import Part
-    from segjudge.scoring.requests import prepared
+    from segjudge.scoring.requests import prepare
     from segjudge.scoring.sharing import PartCounter
 
     with ProgressBar() as bar:
-        PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)
+        PartCounter(prepare(request_of(args), bar)).write(Part(*args.part), args.out, bar)
     say(f"wrote {args.out}")
     return DONE
 

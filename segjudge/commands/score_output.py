@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def merge(args: argparse.Namespace) -> int:
     """Merge the parts that `score --part` wrote into the scores of one run."""
-    from segjudge.scoring.parts import merged
+    from segjudge.scoring.parts import merge_parts
 
     check_hub(args)
-    show(*merged(args.parts), args)
+    show(*merge_parts(args.parts), args)
     return DONE
 
 

@@ -7,7 +7,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
 
@@ -21,15 +21,13 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.files.limits import check_memory
 from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.files.problems import Flaw, listed, printable
-from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.runner.parallel import WHOLE, Part
 from segjudge.evaluation_script.runner.tuning import without_collector
-from segjudge.evaluation_script.scoring.provenance import counting, provenance
+from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.system.errors import UsageError
 
 FORMAT = "segjudge part 1"
-#: Saved scores were refused before where they are to be strict.
-STRICT = False
 #: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
 #: members; parts of one scoring.
 MOST_MANIFEST, MOST_MEMORY, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
@@ -54,38 +52,34 @@ DIFFER = {
 }
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What the parts of one scoring have in common."""
+def write_part(
+    path: str,
+    part: Part,
+    splits: Mapping[str, Accumulator[Any, Any]],
+    notes: list[str],
+    provenance: Mapping[str, Any],
+    *,
+    strict: bool | None = None,
+) -> None:
+    """Write the counts of a part; equal counts give equal bytes.
 
-    protocol: TrackProtocol
-    strict: bool
-    #: Digests.
-    truth: str
-    predictions: str
-    #: What is odd about the truth.
-    notes: list[str]
-    version: str = VERSION
-    counted_by: str = field(default_factory=counting)
-    limits: Mapping[str, int] = field(default_factory=dict)
-
-
-def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator[Any, Any]]) -> None:
-    """Write the counts of a part; equal counts give equal bytes."""
+    Splits have one protocol, and are as strict as each other, or as they are to be when they are read.
+    """
+    first = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
         "format": FORMAT,
-        "version": origin.version,
-        "protocol": origin.protocol.name,
-        "rules": rules_as_json(origin.protocol),
-        "strict": origin.strict,
+        "version": provenance["version"],
+        "protocol": first.protocol.name,
+        "rules": rules_as_json(first.protocol),
+        "strict": first.strict if strict is None else strict,
         "part": part.number,
         "of": part.count,
-        "truth": origin.truth,
-        "predictions": origin.predictions,
-        "counted_by": origin.counted_by,
-        "limits": dict(origin.limits),
-        "notes": origin.notes,
+        "truth": provenance["truth"],
+        "predictions": provenance["submission"],
+        "counted_by": provenance["counted_by"],
+        "limits": dict(provenance["limits"]),
+        "notes": notes,
         "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
     }
@@ -97,24 +91,21 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
 
 
 def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping[str, Any]) -> None:
-    """Write scores as a part that is alone, which `merged` reads; raises UsageError where none could be read again."""
+    """Write scores as the only part of a scoring; raises UsageError where it could not be read again."""
     protocols = {report.protocol.name: report.protocol for report in reports}
     if len(protocols) != 1:
         raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
     ((name, protocol),) = protocols.items()
     if _protocol({"protocol": name, "rules": rules_as_json(protocol)}) != protocol:
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
-    digests = provenance["truth"], provenance["submission"]
-    where = provenance["version"], provenance["counted_by"], provenance["limits"]
-    origin = Origin(protocol, STRICT, *digests, notes, *where)
-    write_part(path, Part(1, 1), origin, {report.split: report.counted for report in reports})
+    write_part(path, WHOLE, {report.split: report.counted for report in reports}, notes, provenance, strict=False)
 
 
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
 Merged = tuple[list[Report], list[str], dict[str, Any]]
 
 
-def merged(paths: Iterable[str]) -> Merged:
+def merge_parts(paths: Iterable[str]) -> Merged:
     """Return what the parts make together; raises UsageError unless all fit."""
     first: dict[str, Any] = {}
     first_path, seen, accumulators = "", dict[int, str](), list[Accumulator[Any, Any]]()

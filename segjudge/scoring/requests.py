@@ -1,8 +1,8 @@
 """A request to score results on a truth, and the same request opened and checked."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
@@ -13,9 +13,13 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, listed, only
+from segjudge.evaluation_script.main import open_truth as open_phase_truth
 from segjudge.evaluation_script.runner.parallel import cores
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
-from segjudge.scoring.addresses import local
+from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.evaluation_script.scoring.provenance import counting, numbers_of, provenance
+from segjudge.evaluation_script.scoring.scorer import Scorer, phase_scorer
+from segjudge.scoring.addresses import digest_of, local
 from segjudge.system.errors import OptionError, UsageError
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
@@ -51,14 +55,21 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class PreparedScoring:
-    """Results and the truth on which they are to be scored."""
+    """Results, and what scores them."""
 
-    path: str
+    results: str
     truth: str
-    rules: ScoringRules
-    #: The truth of each split that is scored.
-    splits: dict[str, SplitTruth]
-    notes: list[str]
+    #: By split.
+    scorers: dict[str, Scorer]
+    #: What is odd about the truth.
+    notes: list[str] = field(default_factory=list)
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what its scores come from."""
+        rules = {split: scorer.rules for split, scorer in self.scorers.items()}
+        protocols = {split: one.protocol for split, one in rules.items()}
+        limits = numbers_of(next(iter(rules.values())).limits)
+        return provenance(protocols, digest_of(self.truth), digest_of(self.results), counting(), limits)
 
 
 def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
@@ -70,7 +81,7 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
     return PROTOCOLS[protocol]
 
 
-def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
+def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open a truth and check the request against it, as `score` does before it scores."""
     path, truth = local(request.results, SubmissionError), request.truth
     source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
@@ -88,11 +99,30 @@ def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> Pre
     chosen = request.split or source.subset
     if chosen and chosen not in truths:
         raise UsageError(f"{source.path} has no split {chosen!r}{only(chosen, truths)}")
-    splits: dict[str, SplitTruth] = {}
+    scorers = {}
     for name in [chosen] if chosen else truths:
         notes += _notes(name, truths[name], rules.protocol)
-        splits[name] = with_sequences(truths[name], request.sequences, rules.protocol)
-    return PreparedScoring(path, source.path, rules, splits, notes)
+        scorers[name] = Scorer(name, with_sequences(truths[name], request.sequences, rules.protocol), rules)
+    return PreparedScoring(path, source.path, scorers, notes)
+
+
+def prepare_phase(
+    results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
+) -> PreparedScoring:
+    """Open what a phase of a bundle scores, or one split of it; links in a folder are followed: they are one's own."""
+    results, annotations = local(results, SubmissionError), local(annotations)
+    phase = replace(phase, limits=replace(phase.limits, links=True))
+    chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
+    if not chosen:
+        known = [phase_split.codename for phase_split in phase.splits]
+        raise UsageError(f"{phase.codename} has no split {split!r}{only(split, known)}")
+    truths, names = open_phase_truth(annotations, phase), chosen_names(sequences)
+    scorers = {}
+    for phase_split in chosen:
+        scorer = phase_scorer(phase, phase_split, truths)
+        truth = with_sequences(scorer.truth, names, scorer.rules.protocol)
+        scorers[scorer.split] = replace(scorer, truth=truth)
+    return PreparedScoring(results, annotations, scorers)
 
 
 def chosen_names(sequences: Iterable[object] | None) -> list[str] | None:

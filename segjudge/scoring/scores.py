@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,20 +13,14 @@ from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.files.problems import SubmissionError, only
-from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
+from segjudge.evaluation_script.files.problems import only
 from segjudge.evaluation_script.scoring.answer import joined_rows
-from segjudge.evaluation_script.scoring.phase import Phase
-from segjudge.evaluation_script.scoring.provenance import counting, numbers_of, provenance
-from segjudge.scoring.addresses import digest_of, local
 from segjudge.scoring.requests import (
     PreparedScoring,
     ScoreRequest,
     chosen_names,
     named_protocol,
-    prepared,
-    with_sequences,
+    prepare,
 )
 from segjudge.system.errors import UsageError
 
@@ -179,9 +173,9 @@ class Scores:
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
-    from segjudge.scoring.parts import merged
+    from segjudge.scoring.parts import merge_parts
 
-    return Scores(*merged([os.fspath(path)]))
+    return Scores(*merge_parts([os.fspath(path)]))
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth
@@ -235,61 +229,21 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         strict,
         jobs,
     )
-    return scored(request, executor, progress)
+    return score_request(request, executor, progress)
 
 
-def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progress: Progress) -> Scores:
+def score_request(request: ScoreRequest, executor: Executor | DaskClient | None, progress: Progress) -> Scores:
     """Score a request, in this process and those that it forks, or by an executor's workers."""
     if executor is not None:
-        from segjudge.scoring.sharing import scored_by
+        from segjudge.scoring.sharing import score_by_workers
 
-        return Scores(*scored_by(executor, request, progress), request)
-    return scored_here(prepared(request, progress), request, progress)
-
-
-def scored_here(job: PreparedScoring, request: ScoreRequest, progress: Progress = ignore_progress) -> Scores:
-    """Score what was prepared from a request, in this process and those that it forks."""
-    reports = [score_split(job.path, name, part, job.rules, progress=progress) for name, part in job.splits.items()]
-    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path, job.rules.limits), request)
+        return Scores(*score_by_workers(executor, request, progress), request)
+    return score_prepared(prepare(request, progress), request, progress)
 
 
-def _provenance(reports: list[Report], truth: str, results: str, limits: ArchiveLimits) -> dict[str, Any]:
-    protocols = {report.split: report.protocol for report in reports}
-    return provenance(protocols, digest_of(truth), digest_of(results), counting(), numbers_of(limits))
-
-
-def score_by_phase(
-    results: str,
-    phase: Phase,
-    annotations: str,
-    split: str = "",
-    sequences: Iterable[str] | None = None,
-    progress: Progress = ignore_progress,
+def score_prepared(
+    job: PreparedScoring, request: ScoreRequest | None = None, progress: Progress = ignore_progress
 ) -> Scores:
-    """Score as a phase of a bundle does, limits included; links in a folder are followed, since they are one's own."""
-    job = prepared_by_phase(results, phase, annotations, split, sequences)
-    reports = []
-    for phase_split in phase.splits:
-        if phase_split.codename in job.splits:
-            rules = replace(rules_of(phase, phase_split), limits=job.rules.limits)
-            truth = job.splits[phase_split.codename]
-            reports.append(score_split(job.path, phase_split.codename, truth, rules, progress=progress))
-    return Scores(reports, provenance=_provenance(reports, job.truth, job.path, job.rules.limits))
-
-
-def prepared_by_phase(
-    results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
-) -> PreparedScoring:
-    """Open what a phase of a bundle scores, or one split of it."""
-    results, annotations = local(results, SubmissionError), local(annotations)
-    chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
-    if not chosen:
-        known = [phase_split.codename for phase_split in phase.splits]
-        raise UsageError(f"{phase.codename} has no split {split!r}{only(split, known)}")
-    truths, wanted = open_truth(annotations, phase), chosen_names(sequences)
-    rules = rules_of(replace(phase, limits=replace(phase.limits, links=True)), chosen[0])
-    splits = {
-        one.codename: with_sequences(truth_of(phase, truths, one.codename), wanted, rules_of(phase, one).protocol)
-        for one in chosen
-    }
-    return PreparedScoring(results, annotations, rules, splits, [])
+    """Score what was prepared from a request or a phase, in this process and those that it forks."""
+    reports = [scorer.score(job.results, progress) for scorer in job.scorers.values()]
+    return Scores(reports, job.notes, job.provenance(), request)

@@ -18,13 +18,11 @@ from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.main import open_split
 from segjudge.evaluation_script.runner.parallel import Part, cores
-from segjudge.evaluation_script.scoring.provenance import numbers_of
 from segjudge.evaluation_script.scoring.version import VERSION
-from segjudge.scoring.addresses import AddressError, digest_of
-from segjudge.scoring.parts import Merged, Origin, merged, write_part
-from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared
+from segjudge.scoring.addresses import AddressError
+from segjudge.scoring.parts import Merged, merge_parts, write_part
+from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
 from segjudge.system.errors import OptionError, UsageError, install_line
 from segjudge.system.files import shown, without_secrets
 
@@ -56,23 +54,21 @@ class PartCounter:
     """Counts parts of one scoring; truth and results are opened once for all of them."""
 
     def __init__(self, job: PreparedScoring) -> None:
-        rules = job.rules
-        self._opened = {name: open_split(job.path, name, truth, rules) for name, truth in job.splits.items()}
-        self._origin = Origin(
-            rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes,
-            limits=numbers_of(rules.limits),
-        )  # fmt: skip
+        self._job = job
+        self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
+        self._provenance = job.provenance()
 
     def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
-        """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.
+        """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
 
         Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
         """
-        counted = {name: opened.counted(part, progress) for name, opened in self._opened.items()}
-        for accumulator in counted.values():
-            if refuse:
-                accumulator.refuse_problems()
-        write_part(out, part, self._origin, counted)
+        counts = {
+            split: scorer.count(self._opened[split], part, progress) for split, scorer in self._job.scorers.items()
+        }
+        for accumulator in counts.values() if refuse else ():
+            accumulator.refuse_problems()
+        write_part(out, part, counts, self._job.notes, self._provenance)
 
     def close(self) -> None:
         """Close the results."""
@@ -96,7 +92,7 @@ def _counter(run: str, request: ScoreRequest) -> PartCounter:
         if _HELD.counter is not None:
             _HELD.counter.close()
         _HELD.counter, _HELD.run = None, run
-        _HELD.counter = PartCounter(prepared(request))
+        _HELD.counter = PartCounter(prepare(request))
     return _HELD.counter
 
 
@@ -121,7 +117,7 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
         return json.dumps([type(error).__name__, str(error)]).encode()
 
 
-def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
+def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
     """Score by the workers of an executor or of a Dask client."""
     protocol = request.protocol
     if not isinstance(protocol, InstanceProtocol) and PROTOCOLS.get(protocol.name) != protocol:
@@ -147,7 +143,7 @@ def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: 
                 file.write(data)
             progress(f"part {number}", len(paths), count)
         try:
-            return merged(paths)
+            return merge_parts(paths)
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
 

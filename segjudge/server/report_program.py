@@ -50,14 +50,14 @@ def _levels(order: Order) -> str:
 def _full_page(order: Order) -> str:
     from segjudge.report.making import report_page
     from segjudge.report.page import PageOptions, rendered
-    from segjudge.scoring.scores import prepared_by_phase, score_by_phase
+    from segjudge.scoring.requests import prepare_phase
+    from segjudge.scoring.scores import score_prepared
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
-    scores = score_by_phase(order["submission"], phase, order["truth"])
-    job = prepared_by_phase(order["submission"], phase, order["truth"])
-    return rendered(report_page(job, scores, order["title"], PageOptions()))
+    job = prepare_phase(order["submission"], phase, order["truth"])
+    return rendered(report_page(job, score_prepared(job), order["title"], PageOptions()))
 
 
 def _stored_page(order: Order) -> str:

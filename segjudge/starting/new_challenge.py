@@ -9,8 +9,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +20,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
-from segjudge.evaluation_script.families.base.engine import Progress, check_fits
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
@@ -32,6 +31,7 @@ from segjudge.evaluation_script.families.tracking.protocols import TracksProtoco
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, listed
 from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.scoring.requests import LOCAL_LIMITS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
@@ -126,9 +126,8 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
     notes = [f"truth: {note}" for note in _pack(challenge.source, protocol, packed, progress)]
-    splits = annotation_file.read(packed, protocol.name).splits
-    for name, truth in splits.items():
-        check_fits(truth, protocol, name)
+    splits, rules = annotation_file.read(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
+    scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())
     wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
     if wrong:
@@ -145,7 +144,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
     sample = os.path.join(examples, f"{next(iter(samples.SAMPLES))}.zip")
-    metrics_of = _defined_metrics(sample, splits, protocol)
+    metrics_of = _defined_metrics(sample, scorers, protocol)
     for split, metrics in metrics_of.items():
         if without := [metric for metric in protocol.metrics if metric not in metrics]:
             notes.append(
@@ -178,18 +177,17 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
-def _defined_metrics(sample: str, truths: Mapping[str, Any], protocol: TrackProtocol) -> dict[str, tuple[str, ...]]:
+def _defined_metrics(sample: str, scorers: list[Scorer], protocol: TrackProtocol) -> dict[str, tuple[str, ...]]:
     """Return the metrics of each split that a sample made of the truth has: of the others a leaderboard shows 0."""
-    found, rules = {}, ScoringRules(protocol, LOCAL_LIMITS)
-    for split, truth in truths.items():
+    found = {}
+    for scorer in scorers:
         try:
-            with closing(engine_of(protocol.track).opened(sample, truth, protocol, rules)) as opened:
-                values = report_of(split, opened.counted()).values
+            values = scorer.score(sample).values
         except SubmissionError as error:
             raise HostError(f"the samples made of this truth do not score: {error}") from None
-        found[split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
-        if not found[split]:
-            raise HostError(f"the truth of {split} gives {protocol.name} nothing to score")
+        found[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
+        if not found[scorer.split]:
+            raise HostError(f"the truth of {scorer.split} gives {protocol.name} nothing to score")
     return found
 
 

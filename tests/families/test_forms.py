@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepared
+from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepare
 from tests import published
 from tests.builders import png, tarred, zipped
 from tests.families.test_published_uploads import UPLOADS
@@ -130,13 +130,14 @@ class Scored:
 
     def __init__(self, protocol: str, path: Path) -> None:
         self.truth = published.published(protocol, path)
-        job = prepared(ScoreRequest("", TruthSource(str(self.truth), "", "", "", ""), PROTOCOLS[protocol]))
-        ((_, self.split),) = job.splits.items()
+        job = prepare(ScoreRequest("", TruthSource(str(self.truth), "", "", "", ""), PROTOCOLS[protocol]))
+        ((_, scorer),) = job.scorers.items()
+        self.split = scorer.truth
         self.protocol = PROTOCOLS[protocol]
 
     def report(self, results: Path, *, strict: bool = False) -> Any:
         limits = LOCAL_LIMITS if self.protocol.track in ("sequences", "instances") else UNIT_LIMITS
-        return main.score_split(str(results), "val", self.split, ScoringRules(self.protocol, limits, strict=strict))
+        return Scorer("val", self.split, ScoringRules(self.protocol, limits, strict=strict)).score(str(results))
 
 
 @pytest.mark.parametrize("protocol", FAMILIES)
@@ -298,7 +299,8 @@ def test_a_list_may_name_folders_in_another_unicode_form(
     truth = published.published(protocol, tmp_path)
     (lists,) = truth.rglob("val.txt")
     lists.write_text(normalize("NFC", lists.read_text(encoding="utf-8")), encoding="utf-8")
-    job = prepared(ScoreRequest("", TruthSource(str(truth), "", "", "", ""), PROTOCOLS[protocol]))
-    ((_, split),) = job.splits.items()
+    job = prepare(ScoreRequest("", TruthSource(str(truth), "", "", "", ""), PROTOCOLS[protocol]))
+    ((_, scorer),) = job.scorers.items()
+    split: Any = scorer.truth
     names = [unit.name for unit in getattr(split, "units", None) or split.sequences]
     assert names == list(published.VIDEOS)

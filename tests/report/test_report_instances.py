@@ -19,7 +19,7 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
 from segjudge.families.instances.pictures import mistake_pictures
 from segjudge.families.instances.sections import costly_categories
 from segjudge.report.page import PageOptions
-from segjudge.scoring.requests import ScoreRequest, named_protocol, prepared
+from segjudge.scoring.requests import ScoreRequest, named_protocol, prepare
 from segjudge.scoring.scores import score
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import GOLDEN
@@ -45,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def diagnosis() -> tuple[InstanceDiagnosis, Report]:
     protocol = named_protocol("places2017")
-    job = prepared(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
+    job = prepare(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
     (report,) = score(RESULTS, TRUTH, protocol).reports
     return diagnosed(job, report), report
 

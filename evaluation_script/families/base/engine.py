@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
 
-from ...files.problems import HostError
 from ...runner.parallel import WHOLE, Part
 from .accumulator import Accumulator
-from .family import ScoringRules, TrackProtocol
+from .family import ScoringRules
 from .reports import Report
 from .truth import AnnotationFile, SplitTruth
 
@@ -54,10 +53,3 @@ class Engine(Generic[Truth, Rules, Counts]):
     check: Callable[[Counts], None] = lambda _counts: None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 4
-
-
-def check_fits(truth: SplitTruth, protocol: TrackProtocol, split: str) -> None:
-    """Raise HostError unless a protocol scores what the truth of a split holds."""
-    held = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
-    if held:
-        raise HostError(f"the truth of {split} holds {held}, which the protocol {protocol.name} does not score")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.evaluation_script.scoring.scorer import phase_scorer
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decoded, encoded
 from segjudge.static import SequenceRuns
@@ -66,8 +66,9 @@ class VideoTask:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(self._answers, file)
-            answer = main.score_phase(self._phase, self._scored(), path, lambda _text: None, time.monotonic())
-        result: Result = answer["result"]
+            truths = self._shown_truths()
+            scorers = [phase_scorer(self._phase, split, truths) for split in self._phase.splits]
+            result: Result = build_answer(self._phase, [scorer.score(path) for scorer in scorers], {})["result"]
         return result
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class VideoTask:
         """Return the truth of this frame, None after the last."""
         return self._now.mask if self._now is not None else None
 
-    def _scored(self) -> dict[str, sequence_truth.Split]:
+    def _shown_truths(self) -> dict[str, sequence_truth.Split]:
         """Return the splits, reduced to the sequences that were shown."""
         shown = {one.name for one in self._footage.sequences}
         return {

@@ -179,8 +179,9 @@ class InstanceDiagnosis:
 
 def diagnosed(job: PreparedScoring, report: Report) -> InstanceDiagnosis:
     """Return the diagnosis of a submission; raises SubmissionError where it cannot be read."""
-    truth, protocol = job.splits[report.split], report.protocol
+    scorer, protocol = job.scorers[report.split], report.protocol
+    truth = scorer.truth
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
         raise UsageError(f"failures of {protocol.name} have no kinds")
-    records = read_records(job.path, truth.images, protocol, job.rules.limits)
+    records = read_records(job.results, truth.images, protocol, scorer.rules.limits)
     return InstanceDiagnosis(judged(records, truth, protocol), protocol)

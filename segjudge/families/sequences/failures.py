@@ -13,14 +13,13 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
-from segjudge.evaluation_script.families.sequences.truth import Split
-from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared
+from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
 from segjudge.system.errors import UsageError
 
 
 def failures(request: ScoreRequest, reports: list[SequenceReport]) -> list[dict[str, float]]:
     """Return of each scored object, in the order of the reports, how much of 1 - J&F each kind takes."""
-    job, losses = prepared(request), []
+    job, losses = prepare(request), []
     for report in reports:
         check_kinds(report.protocol)
         for opened in sequences_of(job, report):
@@ -37,8 +36,7 @@ def check_kinds(protocol: SequenceProtocol) -> None:
 
 def sequences_of(job: PreparedScoring, report: SequenceReport) -> Iterator[ScoredSequence]:
     """Yield the sequences of a split that was scored."""
-    truth = job.splits[report.split]
-    if not isinstance(truth, Split):
-        raise UsageError(f"failures of {report.protocol.name} have no kinds")
-    with closing(OpenedSequences(job.path, truth, report.protocol, job.rules)) as opened:
+    with closing(job.scorers[report.split].open(job.results)) as opened:
+        if not isinstance(opened, OpenedSequences):
+            raise UsageError(f"failures of {report.protocol.name} have no kinds")
         yield from scored_sequences(opened, report)

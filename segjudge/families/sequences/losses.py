@@ -40,7 +40,7 @@ class LossReader:
 
     def read(self, job: PreparedScoring, report: SequenceReport, name: str) -> MethodLosses:
         """Return what a method lost."""
-        truth = job.splits[report.split]
+        truth = job.scorers[report.split].truth
         if self._options is not None and isinstance(truth, Split):
             frames = sum(len(sequence.frames) for sequence in truth.sequences)
             pictures = bool(self._options.images)

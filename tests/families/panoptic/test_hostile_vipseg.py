@@ -13,12 +13,12 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.scoring.scorer import Scorer
 from tests.builders import chunk, png, raw_png, zipped
 from tests.hostile_units import sentence_of
 
@@ -139,4 +139,4 @@ def test_hostile_videos_get_a_sentence_soon_and_in_little_memory(name: str, tmp_
     make, sentence = HOSTILE[name]
     truth = small_truth(tmp_path)
     rules = ScoringRules(PANOPTIC_PROTOCOLS["vipseg"], UNIT_LIMITS)
-    assert sentence in sentence_of(make(), tmp_path, lambda path: main.score_split(str(path), "val", truth, rules))
+    assert sentence in sentence_of(make(), tmp_path, lambda path: Scorer("val", truth, rules).score(str(path)))

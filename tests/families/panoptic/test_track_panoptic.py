@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import (
     UnitAccumulator,
@@ -33,6 +32,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
+from segjudge.evaluation_script.scoring.scorer import Scorer
 from tests.builders import png, zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
@@ -45,7 +45,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+    with closing(Scorer("val", truth, rules).open(str(path))) as opened:
         return opened.counted()
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.tracking import engine as tracks
@@ -26,6 +25,7 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.overlaps import best_assignment
+from segjudge.evaluation_script.scoring.scorer import Scorer
 from tests.builders import zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
@@ -39,7 +39,7 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+    with closing(Scorer("val", truth, rules).open(str(path))) as opened:
         return opened.counted()
 
 
