@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sequences import measured
-from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.run_lengths import compress
 from tests.data import ROOT
 
 CATEGORIES = 100
@@ -170,7 +170,7 @@ def segmentation(shape: Blob, size: Size) -> dict[str, Any]:
         else:
             gap += height
     used = left * height + len(spans) // 2 * height
-    return {"size": list(size), "counts": compressed([*runs, gap + width * height - used])}
+    return {"size": list(size), "counts": compress([*runs, gap + width * height - used])}
 
 
 def category_of(generator: np.random.Generator) -> int:

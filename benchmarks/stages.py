@@ -34,8 +34,8 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "open": [(annotation_file, "read"), (sequences, "SequenceSubmission")],
     "read and check": [(archive.ZipFiles, "read"), (png, "_chunks"), (inflate, "_inflated")],
-    "inflate": [(png, "whole_stream")],
-    "truth": [(sequence_truth, "whole_member")],
+    "inflate": [(png, "inflate_stream")],
+    "truth": [(sequence_truth, "inflate_member")],
     "rows, pack": [(kernel.PackedFrames, "add"), (kernel.PackedFrames, "take")],
     "compare": [(similarity.kernel, "compare")],
     "average, answer": [

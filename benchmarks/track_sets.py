@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.instances import Blob, Size, blob, shifted, write_set
 from benchmarks.instances import segmentation as with_empty_runs
-from segjudge.evaluation_script.masks.run_lengths import compressed, runs_of
+from segjudge.evaluation_script.masks.run_lengths import compress, runs_of
 
 Array = np.ndarray[Any, Any]
 Lot = np.random.Generator
@@ -171,7 +171,7 @@ def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]
                 number, category = (track + kind * 1000, kind) if not side else (int(names[track]) + 1, kind)
                 if ignored and not side:
                     number, category = 10000, 10
-                lines[side].append(f"{frame} {number} {category} {height} {size[1]} {compressed(lengths)}\n")
+                lines[side].append(f"{frame} {number} {category} {height} {size[1]} {compress(lengths)}\n")
         yield "".join(lines[0]), "".join(lines[1])
 
 
@@ -207,7 +207,7 @@ def segmentation(shape: Blob, size: Size) -> dict[str, Any]:
     drawn, pixels = with_empty_runs(shape, size), size[0] * size[1]
     borders, times = np.unique(np.cumsum(runs_of(drawn["counts"], pixels)), return_counts=True)
     borders = borders[(times % 2 == 1) & (borders < pixels)]
-    return {**drawn, "counts": compressed(np.diff(borders, prepend=0, append=pixels).tolist())}
+    return {**drawn, "counts": compress(np.diff(borders, prepend=0, append=pixels).tolist())}
 
 
 def runs(mask: dict[str, Any]) -> Array:

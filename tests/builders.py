@@ -24,7 +24,7 @@ from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.masks.stack import Stack, cropped, empty_labels, pack
+from segjudge.evaluation_script.masks.stack import Stack, crop, empty_labels, pack
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"
@@ -83,7 +83,7 @@ def stack_of(*masks: Any) -> Stack:
     block = empty_labels(len(masks), (height, width), bool)
     for place, mask in enumerate(masks):
         block[place, :, :width] = mask
-    return cropped(pack(block), (height, width))
+    return crop(pack(block), (height, width))
 
 
 def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> sequence_truth.Split:

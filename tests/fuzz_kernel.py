@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script.masks import kernel
-from segjudge.evaluation_script.masks.kernel import LABELS, PackedFrames, codes_of, compare, of_texts
+from segjudge.evaluation_script.masks.kernel import LABELS, PackedFrames, codes_of, compare, pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 
@@ -135,10 +135,10 @@ def text_of(generator: random.Random) -> str:
 
 def sound(generator: random.Random, pixels: int) -> str:
     """The text of a mask that fills its image."""
-    from segjudge.evaluation_script.masks.run_lengths import compressed
+    from segjudge.evaluation_script.masks.run_lengths import compress
 
     cuts = sorted(generator.randrange(pixels + 1) for _ in range(generator.randrange(12)))
-    return compressed([int(run) for run in np.diff([0, *cuts, pixels])])
+    return compress([int(run) for run in np.diff([0, *cuts, pixels])])
 
 
 def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -177,7 +177,7 @@ def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
     pixels = np.array([generator.choice([99, 99, 99, 0, 1 << 40]) for _ in shown], np.int64)
-    kernel.join_frames(of_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
+    kernel.join_frames(pack_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
     text = np.frombuffer("".join(texts).encode(), np.uint8).copy()  # bytes would end with one more
     bounds, frames = np.cumsum([0, *map(len, texts)]), np.array([0, len(shown)], np.int64)
     out, stops, area = (

@@ -20,7 +20,7 @@ from track_pictures import panoptic, tracks
 import segjudge
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.masks.similarity import Region, reach
-from segjudge.evaluation_script.masks.stack import cropped, pack, unpack
+from segjudge.evaluation_script.masks.stack import crop, pack, unpack
 from segjudge.families.sequences.failures import failures
 from segjudge.scoring.requests import ScoreRequest, named_protocol
 
@@ -68,7 +68,7 @@ def region() -> Drawing:
 
 def boundary_of(mask: Mask) -> Mask:
     """Return the boundary as the scorers see it."""
-    stack = Region(cropped(pack(np.pad(mask[None], ((0, 0), (0, 0), (0, -mask.shape[1] % 64)))), mask.shape)).boundary
+    stack = Region(crop(pack(np.pad(mask[None], ((0, 0), (0, 0), (0, -mask.shape[1] % 64)))), mask.shape)).boundary
     found = np.zeros((mask.shape[0], 64 * (-(-mask.shape[1] // 64))), bool)
     rows, words = stack.words.shape[1:]
     bits = unpack(np.ascontiguousarray(stack.words[0]), 64 * words)

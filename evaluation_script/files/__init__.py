@@ -1,9 +1,65 @@
 """The files of a submission: read from where they lie, never unpacked, within limits checked before anything inflates.
 
-Here is what is wrong with a file, in sentences for the participant (`problems`), and the packed annotation file.
+The contract: the limits and checks of what may be sent (`limits`), and what is wrong with a file, in sentences for the
+participant (`problems`), are imported from here; what opens files is imported by its module, since few commands do:
+`archive` (zip, tar, gzip, JSON or folder → names and bytes), `inflate` and `packed` (the packed annotation file).
 """
 
-from .limits import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
-from .problems import HostError, SubmissionError
+from .limits import (
+    CHUNK_BYTES,
+    INSTANCE_LIMITS,
+    LETTER,
+    LONE_SEPARATOR,
+    UNIT_LIMITS,
+    ArchiveLimits,
+    Files,
+    check_memory,
+    kind_of,
+    read_json,
+    size_text,
+    unique_keys,
+)
+from .problems import (
+    Flaw,
+    HostError,
+    Problem,
+    Problems,
+    SubmissionError,
+    name_hint,
+    name_list,
+    nearest,
+    printable,
+    quantity,
+    verb,
+)
 
-__all__ = ["INSTANCE_LIMITS", "UNIT_LIMITS", "ArchiveLimits", "HostError", "SubmissionError"]
+__all__ = [
+    "CHUNK_BYTES",
+    "INSTANCE_LIMITS",
+    "LETTER",
+    "LONE_SEPARATOR",
+    "UNIT_LIMITS",
+    "ArchiveLimits",
+    "Files",
+    "Flaw",
+    "HostError",
+    "Problem",
+    "Problems",
+    "SubmissionError",
+    "archive",
+    "check_memory",
+    "inflate",
+    "kind_of",
+    "limits",
+    "name_hint",
+    "name_list",
+    "nearest",
+    "packed",
+    "printable",
+    "problems",
+    "quantity",
+    "read_json",
+    "size_text",
+    "unique_keys",
+    "verb",
+]

@@ -19,7 +19,7 @@ import zlib
 from dataclasses import dataclass
 from typing import BinaryIO, Callable, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
 
-from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, whole_member
+from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
 from .limits import (
     CHUNK_BYTES,
     PACK_AGAIN,
@@ -34,9 +34,9 @@ from .limits import (
 from .problems import Flaw, HostError, Problem, Problems, SubmissionError, printable
 
 #: Device and inode of a folder.
-Identity = Tuple[int, int]
+_Identity = Tuple[int, int]
 
-CHECK = "Check it and its permissions"
+_CHECK = "Check it and its permissions"
 
 
 class FolderFiles(Files):
@@ -54,7 +54,7 @@ class FolderFiles(Files):
             raise SubmissionError.of(flaw.at(root)) from None
         self._checks.problems.raise_if_any()
 
-    def _walk(self, folder: str, above: FrozenSet[Identity]) -> None:
+    def _walk(self, folder: str, above: FrozenSet[_Identity]) -> None:
         """Add the files of a folder, then those of the folders in it."""
         path = os.path.join(self._root, folder)
         try:
@@ -97,7 +97,7 @@ class FolderFiles(Files):
                     name, f"is a link that leads nowhere ({error.strerror})", "Put the file there, or remove it"
                 )
             else:
-                self._report(name, f"cannot be read ({error.strerror})", CHECK)
+                self._report(name, f"cannot be read ({error.strerror})", _CHECK)
             return
         if not stat.S_ISREG(status.st_mode):
             self._report(name, "is a link or a device, not a file", "Put the file itself there")
@@ -118,7 +118,7 @@ class FolderFiles(Files):
             finally:
                 os.close(file)
         except OSError as error:
-            raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None
+            raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
         return data if len(data) == size else super().read(name)
 
     def parts(self, name: str) -> Iterator[bytes]:
@@ -129,18 +129,18 @@ class FolderFiles(Files):
                     left -= len(part)
                     yield part
         except OSError as error:
-            raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None
+            raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
 
 
-END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
-END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
-LONGEST_COMMENT = 1 << 16
+_END, _END64, _LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
+_END_SIZE, _END64_SIZE, _LOCATOR_SIZE, _LOCAL_SIZE = 22, 56, 20, 30
+_LONGEST_COMMENT = 1 << 16
 #: An entry of the table of contents with a long name.
-LONGEST_ENTRY = 400
-UTF_8 = 0x800
-ENCRYPTED = 0x1
+_LONGEST_ENTRY = 400
+_UTF_8 = 0x800
+_ENCRYPTED = 0x1
 #: Errors that reading a member raises when its header or its bytes differ from the table of contents.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
 
 class ZipFiles(Files):
@@ -183,7 +183,7 @@ class ZipFiles(Files):
             self.sizes[name] = info.file_size
 
     def read(self, name: str) -> bytes:
-        whole = whole_member(self._zip, self._infos[name])
+        whole = inflate_member(self._zip, self._infos[name])
         return super().read(name) if whole is None else bytes(whole)
 
     def parts(self, name: str) -> Iterator[bytes]:
@@ -197,7 +197,7 @@ class ZipFiles(Files):
                         break
                     left -= len(part)
                     yield part
-        except DAMAGED as error:
+        except _DAMAGED as error:
             checksum = isinstance(error, zipfile.BadZipFile) and "CRC" in str(error)
             what = "its checksum is wrong" if checksum else "it cannot be unpacked"
             raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None
@@ -212,22 +212,22 @@ class ZipFiles(Files):
 def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
     """Refuse a huge table of contents before zipfile makes an object of every entry; return the file's size."""
     length = file.seek(0, os.SEEK_END)
-    start = max(0, length - LONGEST_COMMENT - END_SIZE - LOCATOR_SIZE - END64_SIZE)
+    start = max(0, length - _LONGEST_COMMENT - _END_SIZE - _LOCATOR_SIZE - _END64_SIZE)
     file.seek(start)
     tail = file.read()
-    at = tail.rfind(END)
-    if at < 0 or at + END_SIZE > len(tail):
+    at = tail.rfind(_END)
+    if at < 0 or at + _END_SIZE > len(tail):
         raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
     count, size = struct.unpack_from("<HI", tail, at + 10)
-    if tail[: max(0, at - LOCATOR_SIZE) + 4].endswith(LOCATOR):  # zipfile follows it whatever the numbers say
-        at -= LOCATOR_SIZE + END64_SIZE
-        if at < 0 or not tail.startswith(END64, at):
+    if tail[: max(0, at - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it whatever the numbers say
+        at -= _LOCATOR_SIZE + _END64_SIZE
+        if at < 0 or not tail.startswith(_END64, at):
             raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
         count, size = struct.unpack_from("<QQ", tail, at + 32)
     if size > start + at:
         raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
     too_many = Flaw(f"holds more than {limits.members:,} files", SEND_LESS)
-    if count > limits.members or size > LONGEST_ENTRY * limits.members:
+    if count > limits.members or size > _LONGEST_ENTRY * limits.members:
         raise too_many
     file.seek(start + at - size)
     if file.read(size).count(b"PK\x01\x02") > limits.members:  # more entries than the record admits
@@ -236,17 +236,17 @@ def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
 
 
 def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
-    if info.flag_bits & ENCRYPTED:
+    if info.flag_bits & _ENCRYPTED:
         return Flaw("is encrypted", "Make the zip without a password")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return Flaw(f"is packed by a method that is not read here ({info.compress_type})", "Use the ordinary deflate")
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
         return Flaw("is a link or a device, not a file", "Put the files themselves into the archive")
-    if info.header_offset + LOCAL_SIZE + info.compress_size > size:
+    if info.header_offset + _LOCAL_SIZE + info.compress_size > size:
         return Flaw("is cut off: it would reach beyond the end of the zip", PACK_AGAIN)
     if "\0" in info.orig_filename:
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
-    if not info.flag_bits & UTF_8 and not info.orig_filename.isascii():
+    if not info.flag_bits & _UTF_8 and not info.orig_filename.isascii():
         try:
             info.filename = info.filename.encode("cp437").decode("utf-8")
         except UnicodeError:
@@ -258,26 +258,26 @@ def _check_overlaps(infos: list[zipfile.ZipInfo], problems: Problems) -> None:
     """Report members that share bytes: they unpack to far more than the zip's size."""
     infos.sort(key=lambda info: info.header_offset)
     for info, following in zip(infos, infos[1:]):
-        if info.header_offset + LOCAL_SIZE + info.compress_size > following.header_offset:
+        if info.header_offset + _LOCAL_SIZE + info.compress_size > following.header_offset:
             flaw = Flaw("shares its bytes with another file of the zip, as a zip bomb does", PACK_AGAIN)
             problems.add(flaw.at(following.filename))
 
 
-BLOCK = 512
+_BLOCK = 512
 #: A long name is in a member of its own, at most this large.
-LONG_NAME = 1 << 13
-FILE_KINDS = (b"0", b"\0", b"7")
+_LONG_NAME = 1 << 13
+_FILE_KINDS = (b"0", b"\0", b"7")
 
 #: The bytes of a tar, in their order.
-Stream = Union[PositionedFile, InflatedStream]
+_Stream = Union[PositionedFile, InflatedStream]
 
 
 def begins_tar(start: bytes) -> bool:
     """Return whether these bytes hold the first block of a tar."""
-    return len(start) >= BLOCK and start[257:262] == b"ustar" and _checksum_matches(start[:BLOCK])
+    return len(start) >= _BLOCK and start[257:262] == b"ustar" and _checksum_matches(start[:_BLOCK])
 
 
-class TarFiles(Files):
+class _TarFiles(Files):
     """The files of a plain tar, found by their position."""
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
@@ -315,7 +315,7 @@ class TarFiles(Files):
         self._file.close()
 
 
-class CompressedTarFiles(Files):
+class _CompressedTarFiles(Files):
     """The files of a compressed tar, kept in memory: it can only be read from its beginning."""
 
     def __init__(self, stream: InflatedStream, limits: ArchiveLimits) -> None:
@@ -355,15 +355,15 @@ class _Member:
     flaw: Optional[Flaw] = None
 
 
-def _members(stream: Stream, count: Callable[[], None]) -> Iterator[_Member]:
+def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
     """Yield every member in its order; the caller reads or skips its bytes before asking for the next.
 
     `count` is called for every header, those of long names included.
     """
     long_name = ""
     while True:
-        header = stream.read(BLOCK)
-        if len(header) < BLOCK:
+        header = stream.read(_BLOCK)
+        if len(header) < _BLOCK:
             raise Flaw("is a tar that was cut off: its end is missing", PACK_AGAIN)
         if not header.strip(b"\0"):
             return
@@ -372,7 +372,7 @@ def _members(stream: Stream, count: Callable[[], None]) -> Iterator[_Member]:
         count()
         kind, size = header[156:157], _number(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
-            if size > LONG_NAME:
+            if size > _LONG_NAME:
                 raise Flaw("is a tar with an endless file name", PACK_AGAIN)
             extra = _content(stream, _Member("a long name", size))
             if kind == b"L":
@@ -382,7 +382,7 @@ def _members(stream: Stream, count: Callable[[], None]) -> Iterator[_Member]:
             continue
         name = long_name or _name(header)
         long_name = ""
-        if kind in FILE_KINDS:
+        if kind in _FILE_KINDS:
             yield _Member(name, size, folder=name.endswith("/"))
         elif kind == b"5":
             yield _Member(name, size, folder=True)
@@ -391,7 +391,7 @@ def _members(stream: Stream, count: Callable[[], None]) -> Iterator[_Member]:
             yield _Member(name, size if kind == b"S" else 0, flaw=flaw)
 
 
-def _content(stream: Stream, member: _Member) -> bytes:
+def _content(stream: _Stream, member: _Member) -> bytes:
     """Return the bytes of the member whose header was just read."""
     data = stream.read(member.size)
     if len(data) < member.size:
@@ -402,7 +402,7 @@ def _content(stream: Stream, member: _Member) -> bytes:
 
 def _padded(member: _Member) -> int:
     """Return the bytes that a member takes, in whole blocks."""
-    return member.size + -member.size % BLOCK
+    return member.size + -member.size % _BLOCK
 
 
 def _cut_off(member: _Member) -> Flaw:
@@ -461,7 +461,7 @@ def _text(name: bytes) -> str:
 UPLOAD = "your file"
 
 #: What EvalAI stores in place of a large upload that broke.
-PLACEHOLDER = b"file_content"
+_PLACEHOLDER = b"file_content"
 
 #: The name of a JSON file that was sent alone.
 JSON_NAME = "submission.json"
@@ -477,7 +477,7 @@ class FolderElsewhere(str):
         raise NotImplementedError
 
 
-def unreadable(path: str, error: Exception, found: str = "") -> HostError:
+def truth_error(path: str, error: Exception, found: str = "") -> HostError:
     """Return the error of a host's file that cannot be read, in words of its own and without a participant's."""
     text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
     if found:
@@ -495,7 +495,7 @@ def open_files(path: str, limits: ArchiveLimits) -> Files:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SubmissionError.of(Problem(path, "is a device, not a file", "Check the path"))
         with open(path, "rb") as file:
-            start = file.read(BLOCK)
+            start = file.read(_BLOCK)
     except OSError as error:
         raise SubmissionError.of(Problem(path, f"cannot be opened ({error.strerror})", "Check the path")) from None
     try:
@@ -505,7 +505,7 @@ def open_files(path: str, limits: ArchiveLimits) -> Files:
 
 
 def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
-    if start.strip() == PLACEHOLDER:
+    if start.strip() == _PLACEHOLDER:
         raise Flaw(
             "did not arrive: EvalAI holds a placeholder of 12 bytes in its place, because the upload broke",
             "Submit it again",
@@ -517,7 +517,7 @@ def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if start.startswith(MAGIC):
         return _gzipped(path, limits)
     if begins_tar(start):
-        return TarFiles(path, limits)
+        return _TarFiles(path, limits)
     if kind := "a single PNG" if start.startswith(b"\x89PNG") else kind_of(start):
         raise Flaw(f"is {kind}", limits.send)
     if _is_json(start):
@@ -530,9 +530,9 @@ def _is_json(start: bytes) -> bool:
 
 
 def _gzipped(path: str, limits: ArchiveLimits) -> Files:
-    start = InflatedStream(path, limits, limits.memory_bytes).read(BLOCK)
+    start = InflatedStream(path, limits, limits.memory_bytes).read(_BLOCK)
     if begins_tar(start):
-        return CompressedTarFiles(InflatedStream(path, limits, limits.memory_bytes), limits)
+        return _CompressedTarFiles(InflatedStream(path, limits, limits.memory_bytes), limits)
     if not _is_json(start):
         raise Flaw("is a gzip file that holds neither a tar archive nor JSON", limits.send)
     return _JsonFile(path, limits, gzipped=True)

@@ -30,11 +30,11 @@ Inflated = Union[bytes, bytearray]
 crc32 = deflate.crc32 if LIBDEFLATE else zlib.crc32
 
 #: Larger members of a zip are read in parts.
-LARGEST_MEMBER = 16 << 20
+_LARGEST_MEMBER = 16 << 20
 _LOCAL = struct.Struct("<4s22xHH")
 
 
-def whole_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
+def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
     """Return a zlib stream of exactly this length, or None when it is not quite that; bare it has no checksum."""
     if LIBDEFLATE:
         try:
@@ -51,15 +51,15 @@ def whole_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[In
     return inflated if len(inflated) == length and stream.eof and not rest else None
 
 
-def quickly_inflated(data: bytes, length: int) -> bytes:
+def repack_stored(data: bytes, length: int) -> bytes:
     """Return a zlib stream of the same bytes that zlib inflates in no time, where libdeflate is installed."""
-    inflated = whole_stream(data, length) if LIBDEFLATE else None
+    inflated = inflate_stream(data, length) if LIBDEFLATE else None
     return data if inflated is None else bytes(deflate.zlib_compress(inflated, 0))
 
 
-def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
+def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
     """Return a member of a zip, or None when it is large or not quite as declared: zipfile reads those."""
-    if not 0 < info.file_size <= LARGEST_MEMBER:
+    if not 0 < info.file_size <= _LARGEST_MEMBER:
         return None
     try:
         file = archive.fp.fileno() if archive.fp else -1
@@ -71,7 +71,7 @@ def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[In
         return None
     packed = rest[name + extra :]
     if info.compress_type == zipfile.ZIP_DEFLATED:
-        inflated = whole_stream(packed, info.file_size, bare=True)
+        inflated = inflate_stream(packed, info.file_size, bare=True)
     else:
         inflated = packed if info.compress_type == zipfile.ZIP_STORED else None
     return inflated if inflated and len(inflated) == info.file_size and crc32(inflated) == info.CRC else None
@@ -79,9 +79,9 @@ def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[In
 
 MAGIC = b"\x1f\x8b"
 #: zlib's constant for data with a gzip header, whose checksum it then verifies.
-WINDOW = 31
+_WINDOW = 31
 #: A gzip file may be several in a row; real ones are a few.
-MOST_MEMBERS = 64
+_MOST_MEMBERS = 64
 #: Bytes read and inflated at a time.
 STEP = 1 << 16
 
@@ -114,7 +114,7 @@ class InflatedStream:
 
 def _inflated(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
     inflated, members = 0, 1
-    stream = zlib.decompressobj(WINDOW)
+    stream = zlib.decompressobj(_WINDOW)
     damaged = Flaw("is a damaged gzip file", PACK_AGAIN)
     with open(path, "rb") as file:
         waiting = b""
@@ -139,9 +139,9 @@ def _inflated(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
                 if not waiting:
                     return
                 members += 1
-                if members > MOST_MEMBERS or not waiting.startswith(MAGIC[: len(waiting)]):
+                if members > _MOST_MEMBERS or not waiting.startswith(MAGIC[: len(waiting)]):
                     raise damaged
-                stream = zlib.decompressobj(WINDOW)
+                stream = zlib.decompressobj(_WINDOW)
 
 
 class PositionedFile(io.FileIO):

@@ -10,16 +10,16 @@ from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
 from .problems import Flaw, Problems, printable
 
 #: What operating systems leave in archives.
-LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
+_LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
-ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
-SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
-SEND_SMALLER = "Send a zip of PNG masks"
+_ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
+_SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
+_SEND_SMALLER = "Send a zip of PNG masks"
 SEND_LESS = "Leave out what is not part of the results"
 PACK_AGAIN = "Make the archive again and repeat the upload"
 
 #: The first bytes of files that people send in place of archives and masks.
-KINDS = (
+_KINDS = (
     (b"Rar!", "a RAR archive"), (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "a bzip2 file"), (b"\xfd7zXZ", "an xz file"), (b"\x28\xb5\x2f\xfd", "a zstd file"),
     (b"\x1f\x8b", "gzipped"), (b"\xff\xd8\xff", "a JPEG image"),
@@ -29,7 +29,7 @@ KINDS = (
 )  # fmt: skip
 
 #: No file system has longer paths.
-LONGEST_NAME = 4096
+_LONGEST_NAME = 4096
 _UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -66,8 +66,8 @@ class ArchiveLimits:
     #: What a backslash in a name is.
     backslash: str = SEPARATOR
     #: Remedies in the words of the track: what it reads, and what takes less room than JSON does.
-    send: str = SEND_ZIP
-    smaller: str = SEND_SMALLER
+    send: str = _SEND_ZIP
+    smaller: str = _SEND_SMALLER
 
 
 #: A JSON file of instance masks is read in chunks, so it may be larger than what fits into memory.
@@ -151,14 +151,14 @@ class MemberChecks:
             return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
-        if name.lower().endswith(ARCHIVE_ENDINGS):
+        if name.lower().endswith(_ARCHIVE_ENDINGS):
             return Flaw("is an archive among the files", "Unpack it, and send what it holds")
         return None
 
 
 def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
-    if len(raw) > LONGEST_NAME:
-        return Flaw(f"has a name of more than {LONGEST_NAME:,} characters", "Rename it")
+    if len(raw) > _LONGEST_NAME:
+        return Flaw(f"has a name of more than {_LONGEST_NAME:,} characters", "Rename it")
     if _UNFIT.search(raw):
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
     if not parts:
@@ -174,12 +174,12 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
 
 def is_litter(parts: list[str]) -> bool:
     """Return whether a path holds what operating systems and editors leave behind."""
-    return not parts or any(part in LITTER or part.startswith(".") for part in parts)
+    return not parts or any(part in _LITTER or part.startswith(".") for part in parts)
 
 
 def kind_of(start: bytes) -> str:
     """Return what a file is by its first bytes; "" where these say nothing."""
-    return next((kind for first, kind in KINDS if start.startswith(first)), "")
+    return next((kind for first, kind in _KINDS if start.startswith(first)), "")
 
 
 def size_text(count: int) -> str:
@@ -193,17 +193,17 @@ def size_text(count: int) -> str:
 Value = TypeVar("Value")
 
 #: No whole number has more digits.
-LONGEST_NUMBER = 12
+_LONGEST_NUMBER = 12
 
 #: Roughly what JSON takes in memory, in bytes for each of these characters.
-MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
+_MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
 
 def check_memory(text: Union[str, bytes], most: int, smaller: str) -> None:
     """Refuse JSON that would take more than so many bytes of memory, estimated by its punctuation."""
     data = text.encode() if isinstance(text, str) else text
     estimate = len(data) * (2 if data.isascii() else 8)
-    estimate += sum(cost * data.count(mark) for mark, cost in MEMORY_COSTS.items())
+    estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
     if estimate > most:
         raise Flaw("holds too many lists and numbers to be read", f"Write compressed run lengths. {smaller}")
 
@@ -238,8 +238,8 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str) -> object:
 
 
 def _whole_number(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise Flaw(f"holds a number of {len(digits)} digits", f"Write numbers of at most {LONGEST_NUMBER} digits")
+    if len(digits) > _LONGEST_NUMBER:
+        raise Flaw(f"holds a number of {len(digits)} digits", f"Write numbers of at most {_LONGEST_NUMBER} digits")
     return int(digits)
 
 

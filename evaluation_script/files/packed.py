@@ -34,7 +34,7 @@ class NotWritten(OSError):
 
 
 @contextmanager
-def replaced(path: str) -> Iterator[str]:
+def replace_file(path: str) -> Iterator[str]:
     """Yield the name of a partial file, which replaces `path` at the end of the block and is removed on failure."""
     real = os.path.realpath(path)
     if os.path.isdir(real):
@@ -81,7 +81,7 @@ def table_of(path: str) -> bytes:
         return file.read(size)
 
 
-def manifest_of(source: Source) -> Dict[str, Any]:
+def read_manifest(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
     if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
         return {}  # of a large zip the table is searched much sooner than parsed
@@ -89,17 +89,17 @@ def manifest_of(source: Source) -> Dict[str, Any]:
         with zipfile.ZipFile(source) as archive:
             return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-        raise unreadable(source, error) from None
+        raise annotations_error(source, error) from None
 
 
-def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
+def open_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
     """Open a packed file, and return its manifest too; raises HostError where it is of another track than is named."""
     try:
         archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
         held, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-        raise unreadable(source, error) from None
+        raise annotations_error(source, error) from None
     if track not in ("", held):
         raise HostError(f"{source}: holds {held}, not {track}; choose another file or protocol")
     if form != FORMAT:
@@ -109,16 +109,16 @@ def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dic
     return archive, manifest
 
 
-def unreadable(source: Source, error: Exception) -> HostError:
+def annotations_error(source: Source, error: Exception) -> HostError:
     """Return the error to raise for an annotation file that is damaged."""
     return HostError(f"{source}: is not an annotation file that can be read ({error!r}). Pack it anew")
 
 
 def track_of(source: Source) -> str:
     """Return the track of a packed file; "" for other files."""
-    return str(manifest_of(source).get("track", ""))
+    return str(read_manifest(source).get("track", ""))
 
 
 def splits_of(source: Source) -> List[str]:
     """Return the names of a packed file's splits; none for other files."""
-    return list(manifest_of(source).get("splits", {}))
+    return list(read_manifest(source).get("splits", {}))

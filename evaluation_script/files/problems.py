@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Iterable, Iterator
 
 #: More problems than this are counted, not shown.
-MOST_SHOWN = 20
+_MOST_SHOWN = 20
 
 #: So many names stand in a sentence, unless it says otherwise; the others are counted.
-MOST_NAMES = 3
+_MOST_NAMES = 3
 
 #: What a participant named is cut to this length before it is shown.
-NAME_LENGTH = 120
+_NAME_LENGTH = 120
 
 
 def printable(name: object) -> str:
     """Return an untrusted name, safe for a terminal and short enough for a sentence."""
-    text = _printable(str(name)[: NAME_LENGTH + 1])
-    return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
+    text = _printable(str(name)[: _NAME_LENGTH + 1])
+    return text if len(text) <= _NAME_LENGTH else text[:_NAME_LENGTH] + "…"
 
 
 def _printable(text: str) -> str:
@@ -32,17 +32,17 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def listed(names: list[str], most: int = MOST_NAMES) -> str:
+def name_list(names: list[str], most: int = _MOST_NAMES) -> str:
     """Return `a, b, c and 7 more`."""
     head = ", ".join(printable(name) for name in names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
 
 
-def only(name: object, names: Iterable[str], most: int = 99) -> str:
+def name_hint(name: object, names: Iterable[str], most: int = 99) -> str:
     """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
     known = list(names)
     near = nearest(name, known)
-    return f", only {listed(known, most)}" + (f"; did you mean {printable(near)}?" if near else "")
+    return f", only {name_list(known, most)}" + (f"; did you mean {printable(near)}?" if near else "")
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
@@ -50,10 +50,10 @@ def nearest(name: object, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     alike = {known.lower(): known for known in reversed(list(names))}
-    return next((alike[one] for one in get_close_matches(str(name).lower()[:NAME_LENGTH], alike, 1)), "")
+    return next((alike[one] for one in get_close_matches(str(name).lower()[:_NAME_LENGTH], alike, 1)), "")
 
 
-def counted(count: int, noun: str, of: int = 0) -> str:
+def quantity(count: int, noun: str, of: int = 0) -> str:
     """Return `1 frame`, `2 frames`, or as a part `1 of 3 frames`."""
     return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if (of or count) == 1 else 's'}"
 
@@ -104,9 +104,9 @@ class _Repeated:
     def again(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
         """Add a place, and put one problem for all of them in the list."""
         self._count += 1
-        if self._count <= MOST_NAMES:
+        if self._count <= _MOST_NAMES:
             self._names += f", {printable(name)}"
-        more = f" and {self._count - MOST_NAMES} more" if self._count > MOST_NAMES else ""
+        more = f" and {self._count - _MOST_NAMES} more" if self._count > _MOST_NAMES else ""
         found = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.found}"
         problems[self._index] = Problem(whole, found, self._problem.remedy)
 
@@ -129,13 +129,13 @@ class Problems:
             self._repeated[key].again(self.first, whole, noun, name)
             return
         self.count += 1
-        if len(self.first) < MOST_SHOWN:
+        if len(self.first) < _MOST_SHOWN:
             self._repeated[key] = _Repeated(len(self.first), problem, name)
             self.first.append(problem)
 
     def extend(self, first: list[Problem], count: int) -> None:
         """Take the first of so many problems that were gathered elsewhere."""
-        self.first += first[: max(0, MOST_SHOWN - len(self.first))]
+        self.first += first[: max(0, _MOST_SHOWN - len(self.first))]
         self.count += count
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from typing import Callable, Collection, Dict, FrozenSet, Iterable, List, Option
 import numpy as np
 
 from ..files.limits import Files
-from ..files.problems import Flaw, Problem, Problems, listed, printable
+from ..files.problems import Flaw, Problem, Problems, name_list, printable
 from . import kernel, png
 from . import run_lengths as rle
 from .kernel import LABELS, PackedFrames
@@ -21,10 +21,10 @@ from .stack import (
     Size,
     Stack,
     Stacks,
-    cropped,
+    crop,
     empty_labels,
+    empty_stack,
     labels_in,
-    nothing,
     overlaps,
     pack,
     stacks_of,
@@ -32,10 +32,10 @@ from .stack import (
 )
 
 #: Whether a file may become one object, given which of 256 values it holds; otherwise numpy reads the block.
-MayMerge = Callable[[List[int]], bool]
+_MayMerge = Callable[[List[int]], bool]
 
 #: Memory for more objects than this is not kept for the next block.
-MOST_KEPT = 32
+_MOST_KEPT = 32
 
 
 class _Spare(threading.local):
@@ -48,7 +48,7 @@ _SPARE = _Spare()
 
 
 def packed_masks(
-    files: Files, names: List[Optional[str]], size: Size, most: int = LABELS, may_merge: Optional[MayMerge] = None
+    files: Files, names: List[Optional[str]], size: Size, most: int = LABELS, may_merge: Optional[_MayMerge] = None
 ) -> Optional[Tuple[Dict[str, Stack], List[Problem]]]:
     """Return the masks of each label in a block of files, and what is wrong with any of them.
 
@@ -71,11 +71,11 @@ def packed_masks(
         if not complete:
             break
     stacks = frames.take(len(names))
-    _SPARE.frames = frames if frames.objects <= MOST_KEPT else None
+    _SPARE.frames = frames if frames.objects <= _MOST_KEPT else None
     return (stacks, problems) if complete else None
 
 
-def _add(frames: PackedFrames, index: int, files: Files, name: str, most: int, may_merge: Optional[MayMerge]) -> bool:
+def _add(frames: PackedFrames, index: int, files: Files, name: str, most: int, may_merge: Optional[_MayMerge]) -> bool:
     png.check_length(files.sizes[name], frames.size)
     data = files.read(name)
     rows, merged = png.filtered_rows(data, frames.size), may_merge is not None
@@ -89,10 +89,10 @@ def _add(frames: PackedFrames, index: int, files: Files, name: str, most: int, m
 #: The frames that are required of each object.
 RequiredFrames = Dict[str, List[str]]
 
-ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
+_ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
 
 #: Labels that 16 bits can hold.
-MOST_LABELS = 65_535
+_MOST_LABELS = 65_535
 
 
 class MaskFiles:
@@ -124,7 +124,7 @@ class MaskFiles:
 class LabelImages(MaskFiles):
     """`sequence/00000.png`: each pixel holds the number of its object."""
 
-    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = MOST_LABELS) -> None:
+    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = _MOST_LABELS) -> None:
         self._files, self.members, self.problems, self._most = files, members, problems, most
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
@@ -206,7 +206,7 @@ class ObjectFolders(ObjectMasks):
         files: Files,
         members: Dict[str, Dict[str, str]],
         problems: Problems,
-        most: int = MOST_LABELS,
+        most: int = _MOST_LABELS,
         disjoint_in: str = "",
         *,
         many_values: bool = False,
@@ -237,7 +237,7 @@ class ObjectFolders(ObjectMasks):
         if packed is None:
             return super().stack(label, frames, size)
         stacks = self._sound(packed)
-        return None if stacks is None else stacks.get("1", nothing(len(frames), size))
+        return None if stacks is None else stacks.get("1", empty_stack(len(frames), size))
 
     def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
         name = self.members[label].get(frame)
@@ -259,7 +259,7 @@ def _stack_of(frames: List[str], size: Size, read: Callable[[str, Array], bool])
     block, complete = empty_labels(len(frames), size, bool), True
     for flags, frame in zip(block, frames):
         complete = read(frame, flags) and complete
-    return cropped(pack(block), size) if complete else None
+    return crop(pack(block), size) if complete else None
 
 
 def _is_one_object(values: Collection[int]) -> bool:
@@ -297,7 +297,7 @@ class SalientImages(LabelImages):
         packed = packed_masks(self._files, [self.members[frame] for frame in frames], size, may_merge=_is_salient)
         if packed is not None:
             stacks = self._sound(packed)
-            return None if stacks is None else {self.NAME: stacks.get("1", nothing(len(frames), size))}
+            return None if stacks is None else {self.NAME: stacks.get("1", empty_stack(len(frames), size))}
         stack = _stack_of(frames, size, lambda frame, flags: self._set_foreground(frame, flags, size))
         return None if stack is None else {self.NAME: stack}
 
@@ -331,9 +331,9 @@ def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
     if not missing:
         return []
     if len(missing) == 1:
-        return [Problem(f"{folder}/{missing[0]}.png", "is missing", ADD_FRAMES)]
-    names = listed([f"{frame}.png" for frame in missing])
-    return [Problem(folder, f"{len(missing)} frames are missing: {names}", ADD_FRAMES)]
+        return [Problem(f"{folder}/{missing[0]}.png", "is missing", _ADD_FRAMES)]
+    names = name_list([f"{frame}.png" for frame in missing])
+    return [Problem(folder, f"{len(missing)} frames are missing: {names}", _ADD_FRAMES)]
 
 
 def too_many(where: str, count: int, most: int) -> Problem:

@@ -39,16 +39,16 @@ class MaskTexts:
 
     def compact(self) -> MaskTexts:
         """Return the same masks with a text that holds them alone."""
-        return of_texts([self[index] for index in range(len(self))])
+        return pack_texts([self[index] for index in range(len(self))])
 
 
-def of_texts(texts: Sequence[str]) -> MaskTexts:
+def pack_texts(texts: Sequence[str]) -> MaskTexts:
     """Return masks of which each has its own text, ASCII as every sound one is."""
     stops = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     return MaskTexts("".join(texts).encode("ascii", "replace"), np.append(0, stops)[:-1], stops)
 
 
-def joined_texts(parts: List[MaskTexts]) -> MaskTexts:
+def join_texts(parts: List[MaskTexts]) -> MaskTexts:
     """Return the masks of all parts, in order."""
     offsets = np.cumsum([0, *(len(part.text) for part in parts)])
     nothing = np.zeros(0, np.int64)
@@ -60,11 +60,11 @@ def joined_texts(parts: List[MaskTexts]) -> MaskTexts:
 
 
 #: Statuses.
-FINE, FULL = 0, 2
+_FINE, _FULL = 0, 2
 #: Labels of one byte.
 LABELS = 256
 #: What the numbers of a map of labels may be.
-MAPS = ("|u1", "<u2", "<u4")
+_MAPS = ("|u1", "<u2", "<u4")
 #: More pairs than this are left to numpy; a few hundred are usual.
 MOST_PAIRS = 4096
 
@@ -81,7 +81,7 @@ def compare(
     counts = np.zeros((len(truth.words), 7), np.int64)
     sides = (truth.words, windows[0], prediction.words, windows[1])
     status = loaded.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
-    return counts if status == FINE else None
+    return counts if status == _FINE else None
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +95,7 @@ def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes
         return None
     source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
     status = loaded.sj_codes(source, len(source), *size, channels, codes.ctypes.data)
-    return codes if status == FINE else None
+    return codes if status == _FINE else None
 
 
 class PackedFrames:
@@ -127,16 +127,16 @@ class PackedFrames:
         Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
         are merged, all but 0 become label 1.
         """
-        status, source = FULL, np.frombuffer(rows, np.uint8)
+        status, source = _FULL, np.frombuffer(rows, np.uint8)
         slot_of, boxes, seen = self._addresses
-        while status == FULL and self._used.value <= most:
+        while status == _FULL and self._used.value <= most:
             if self._used.value == len(self._words):
                 self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
             status = self._library.sj_pack_frame(
                 source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
                 self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
             )  # fmt: skip
-        return bool(status == FINE) and self._used.value <= most
+        return bool(status == _FINE) and self._used.value <= most
 
     def take(self, frames: int) -> Dict[str, Stack]:
         """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
@@ -154,7 +154,7 @@ class PackedFrames:
 
 def label_pairs(one: Array, two: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
     """Return the pairs of labels (rows) at the same pixels, and in how many; None where the kernel cannot say."""
-    if loaded is None or one.shape != two.shape or not all(side.dtype.str in MAPS for side in (one, two)):
+    if loaded is None or one.shape != two.shape or not all(side.dtype.str in _MAPS for side in (one, two)):
         return None
     one, two = np.ascontiguousarray(one), np.ascontiguousarray(two)
     labels, pixels = np.empty((MOST_PAIRS, 2), np.uint32), np.empty(MOST_PAIRS, np.int64)
@@ -163,7 +163,7 @@ def label_pairs(one: Array, two: Array, loaded: Optional[ctypes.CDLL]) -> Option
         one.ctypes.data, one.itemsize, two.ctypes.data, two.itemsize, one.size, labels, pixels, MOST_PAIRS,
         ctypes.byref(found),
     )  # fmt: skip
-    return (labels[: found.value], pixels[: found.value]) if status == FINE else None
+    return (labels[: found.value], pixels[: found.value]) if status == _FINE else None
 
 
 def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CDLL]) -> Optional[Array]:
@@ -172,11 +172,11 @@ def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CD
         return None
     out = np.empty(labels.shape, np.uint32)
     status = loaded.sj_boundaries(labels, *labels.shape, reach, inner, out)
-    return out if status == FINE else None
+    return out if status == _FINE else None
 
 
 #: No record of the usual form is shorter, in characters, and none of its frames.
-SHORTEST_RECORD, SHORTEST_FRAME = 60, 5
+_SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 #: Columns of a table of records.
 COLUMNS = 12
 IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA = range(COLUMNS)
@@ -184,13 +184,13 @@ IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUN
 
 def require_fine(status: int) -> None:
     """Raise ValueError for a call that the kernel refused."""
-    if status != FINE:
+    if status != _FINE:
         raise ValueError(f"the kernel says {status}")
 
 
 def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Array, Array]:
     """Return the fault (a key of `rle.FAULTS`, or 0) and the area of each mask."""
-    masks = of_texts(texts)
+    masks = pack_texts(texts)
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
     bounds = np.append(0, masks.stops)
     require_fine(loaded.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
@@ -241,9 +241,9 @@ def join_frames(
             stops,
             area,
         )
-        if status == FINE:
+        if status == _FINE:
             return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
-        if status != FULL:
+        if status != _FULL:
             break
     return None
 
@@ -265,15 +265,15 @@ def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
     """Return records with commas between them as a table, or None where any is not of the usual form."""
     if not text.isascii():
         return None
-    rows = np.zeros((len(text) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
+    rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, COLUMNS), np.int64)
     data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
-    frames = np.empty((len(text) // SHORTEST_FRAME + 1, 3), np.int64)
+    frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
     count, used = ctypes.c_int64(0), ctypes.c_int64(0)
     for place in (None, frames):  # of images, of videos
         status = loaded.sj_records(
             data, len(data), len(rows), rows, masks, ctypes.byref(count), place, len(frames), ctypes.byref(used)
         )
-        if status == FINE:
+        if status == _FINE:
             rows, frames = rows[: count.value], frames[: used.value].copy()
             length = int(rows[-1, COUNTS_END] if place is None else frames[-1, -1])
             return RecordTable(rows, ctypes.string_at(masks, length), None if place is None else frames)
@@ -510,11 +510,13 @@ def _runs(loaded: ctypes.CDLL) -> Answers:
     fault, area = check_runs(texts, np.full(len(texts), 8), loaded)
     yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
-    yield overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded), [3, 4]
+    yield overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs, loaded), [3, 4]
     # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
-    wide = join_frames(of_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded)
+    wide = join_frames(
+        pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded
+    )
     yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
-    yield join_frames(of_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded), None
+    yield join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded), None
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)
     row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]

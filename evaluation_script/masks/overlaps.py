@@ -18,7 +18,7 @@ import numpy as np
 
 from . import kernel
 from .kernel import MaskTexts, Pairs
-from .run_lengths import compressed, runs_of
+from .run_lengths import compress, runs_of
 from .stack import Array
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Arr
             rows, row = np.unique(pairs.sent[start:stop], return_inverse=True)
             columns, column = np.unique(pairs.real[start:stop], return_inverse=True)
             crowds = crowd[columns].astype(np.uint8).tolist()
-            table = np.asarray(iou(encoded(sent, rows), encoded(real, columns), crowds))
+            table = np.asarray(iou(encode_masks(sent, rows), encode_masks(real, columns), crowds))
             ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
     return ious
 
 
-def encoded(masks: Masks, indices: Array) -> List[_EncodedRLE]:
+def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
     """Return some of the masks as pycocotools takes them."""
     texts = [masks.texts[index] for index in indices.tolist()]
     sizes = masks.sizes[indices].tolist()
     if masks.empty_runs:  # which pycocotools does not take
-        texts = [compressed(_without_empty(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
+        texts = [compress(_without_empty(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
     return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
 
 
@@ -92,7 +92,7 @@ def box_overlaps(pairs: Pairs, sent: Array, real: Array, crowd: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class _Boundary:
     """The boundary of a mask: booleans (columns, rows) of the box around it, and where that begins."""
 
     flags: Array
@@ -144,7 +144,7 @@ def whole_windows(flags: Array, *sides: int) -> Array:
     return flags
 
 
-def _boundary_of(masks: Masks, index: int, share: float) -> Boundary:
+def _boundary_of(masks: Masks, index: int, share: float) -> _Boundary:
     height, width = masks.sizes[index].tolist()
     runs = runs_of(masks.texts[index], height * width)
     ends = np.cumsum(runs)
@@ -154,10 +154,10 @@ def _boundary_of(masks: Masks, index: int, share: float) -> Boundary:
     rows = np.flatnonzero(flags.any(axis=0))
     top, bottom = int(rows[0]), int(rows[-1]) + 1
     boundary = boundary_of(flags[:, top:bottom], reach_of(height, width, share))
-    return Boundary(boundary, first, top, int(np.count_nonzero(boundary)))
+    return _Boundary(boundary, first, top, int(np.count_nonzero(boundary)))
 
 
-def _iou(one: Boundary, other: Boundary) -> float:
+def _iou(one: _Boundary, other: _Boundary) -> float:
     left, top = max(one.left, other.left), max(one.top, other.top)
     right = min(one.left + one.flags.shape[0], other.left + other.flags.shape[0])
     bottom = min(one.top + one.flags.shape[1], other.top + other.flags.shape[1])
@@ -199,7 +199,7 @@ class LabelPairs:
     pixels: Array
 
 
-def summed(keys: Array, weights: Array) -> Tuple[Array, Array]:
+def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the keys once each, and the sums of their weights."""
     unique, places = np.unique(keys, return_inverse=True)
     return unique, np.bincount(places, weights, len(unique)).astype(np.int64)
@@ -207,7 +207,7 @@ def summed(keys: Array, weights: Array) -> Tuple[Array, Array]:
 
 def pairs_of(keys: Array, weights: Array) -> LabelPairs:
     """Return the sums of the weights of pairs, whose keys hold both labels."""
-    unique, pixels = summed(keys, weights)
+    unique, pixels = sum_by_key(keys, weights)
     return LabelPairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
 
 

@@ -13,7 +13,7 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from ..files.inflate import Inflated, crc32, quickly_inflated, whole_stream
+from ..files.inflate import Inflated, crc32, inflate_stream, repack_stored
 from ..files.limits import kind_of
 from ..files.problems import Flaw
 from . import kernel
@@ -23,19 +23,19 @@ from .stack import Array, Size
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: Where the header's chunk ends.
 _HEADER_END = 33
-GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
-CHANNELS = {RGB: 3, RGBA: 4}
-DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
+_GREY, RGB, PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
+_CHANNELS = {RGB: 3, _RGBA: 4}
+_DEPTHS = {_GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8, 16), _RGBA: (8, 16)}
 #: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
-MOST_CHUNKS = 4096
+_MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
-BYTES_PER_PIXEL, BYTES_BESIDE = 8, 1 << 20
+_BYTES_PER_PIXEL, _BYTES_BESIDE = 8, 1 << 20
 #: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 #: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
 UNDECODED = 173
-SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
-UPLOAD_AGAIN = "Write the file again and repeat the upload"
+_SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
+_UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Header:
 
     @property
     def channels(self) -> int:
-        return CHANNELS.get(self.colour, 1)
+        return _CHANNELS.get(self.colour, 1)
 
     def row_bytes(self, width: int) -> int:
         """Return the bytes of so many pixels of a row, and of its filter."""
@@ -65,10 +65,10 @@ class _Header:
 def read_labels(data: bytes, size: Size) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
     header, pixels = _chunks_of_size(data, size)
-    if header.colour == GREY_ALPHA:
-        raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
-    if header.colour in (RGB, RGBA) and header.depth == 16:
-        raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
+    if header.colour == _GREY_ALPHA:
+        raise Flaw("is grey with an alpha channel", _SAVE_AGAIN)
+    if header.colour in (RGB, _RGBA) and header.depth == 16:
+        raise Flaw("is a 16-bit colour image", _SAVE_AGAIN)
     codes = _codes(header, pixels) if header.channels == 1 else None
     labels = _decoded(header, pixels) if codes is None else codes
     return labels if labels.ndim == 2 else _by_colour(labels)
@@ -77,7 +77,7 @@ def read_labels(data: bytes, size: Size) -> Array:
 def read_codes(data: bytes, size: Size) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
-    if (header.colour, header.depth) not in ((RGB, 8), (RGBA, 8)):
+    if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
     codes = _codes(header, pixels)
     return _code(_decoded(header, pixels)) if codes is None else codes
@@ -86,16 +86,16 @@ def read_codes(data: bytes, size: Size) -> Array:
 def _codes(header: _Header, pixels: bytes) -> Optional[Array]:
     """Return the bytes of each pixel as one number, by the kernel; None where it cannot say."""
     library = kernel.library()
-    if library is None or header.interlaced or header.depth != 8 or header.colour == GREY_ALPHA:
+    if library is None or header.interlaced or header.depth != 8 or header.colour == _GREY_ALPHA:
         return None
     return codes_of(
-        whole_stream(pixels, header.inflated_bytes()), (header.height, header.width), header.channels, library
+        inflate_stream(pixels, header.inflated_bytes()), (header.height, header.width), header.channels, library
     )
 
 
 def is_coloured(data: bytes) -> bool:
     """Return whether a picture has channels of colours; False for what is no PNG."""
-    return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([RGBA]))
+    return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([_RGBA]))
 
 
 def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
@@ -104,19 +104,19 @@ def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
     None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
     """
     header, pixels = _chunks(data)
-    if (header.height, header.width) != size or header.colour not in (GREY, PALETTE):
+    if (header.height, header.width) != size or header.colour not in (_GREY, PALETTE):
         return None
     if header.depth > 8 or header.interlaced:
         return None
-    rows = whole_stream(pixels, header.inflated_bytes())
+    rows = inflate_stream(pixels, header.inflated_bytes())
     return None if rows is None else (rows, header.depth)
 
 
 def check_length(length: int, size: Size) -> None:
     """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
-    most = BYTES_BESIDE + BYTES_PER_PIXEL * size[0] * size[1]
+    most = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]
     if length > most:
-        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {most:,}", SAVE_AGAIN)
+        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {most:,}", _SAVE_AGAIN)
 
 
 def size_of(data: bytes) -> Size:
@@ -148,41 +148,41 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
     header: Optional[_Header] = None
     pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
-    for _ in range(MOST_CHUNKS):
+    for _ in range(_MOST_CHUNKS):
         if position + 12 > len(data):
-            raise Flaw("is cut off: the file ends before its last chunk", UPLOAD_AGAIN)
+            raise Flaw("is cut off: the file ends before its last chunk", _UPLOAD_AGAIN)
         length, kind = struct.unpack_from(">I4s", data, position)
         end = position + 8 + length
         if end + 4 > len(data):
-            raise Flaw("is cut off: the file ends inside a chunk", UPLOAD_AGAIN)
+            raise Flaw("is cut off: the file ends inside a chunk", _UPLOAD_AGAIN)
         if kind in (b"IHDR", b"IDAT"):
             if crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
-                raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
+                raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", _UPLOAD_AGAIN)
             body = data[position + 8 : end]
             if kind == b"IHDR":
                 if header is not None:
-                    raise Flaw("is damaged: it has two headers", UPLOAD_AGAIN)
+                    raise Flaw("is damaged: it has two headers", _UPLOAD_AGAIN)
                 header = _header(body)
             else:
                 pixels.append(body)
         if header is None:
-            raise Flaw("is damaged: it does not begin with its header", UPLOAD_AGAIN)
+            raise Flaw("is damaged: it does not begin with its header", _UPLOAD_AGAIN)
         if kind == b"IEND":
             break
         position = end + 4
     else:
-        raise Flaw(f"has more than {MOST_CHUNKS} chunks", SAVE_AGAIN)
+        raise Flaw(f"has more than {_MOST_CHUNKS} chunks", _SAVE_AGAIN)
     if not pixels:
-        raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
+        raise Flaw("is damaged: it has no pixels", _UPLOAD_AGAIN)
     return header, b"".join(pixels)
 
 
 def _header(body: bytes) -> _Header:
     if len(body) != 13:
-        raise Flaw("is damaged: its header has the wrong length", UPLOAD_AGAIN)
+        raise Flaw("is damaged: its header has the wrong length", _UPLOAD_AGAIN)
     width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)
-    if depth not in DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
-        raise Flaw("is damaged: its header holds values that no PNG may have", UPLOAD_AGAIN)
+    if depth not in _DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
+        raise Flaw("is damaged: its header holds values that no PNG may have", _UPLOAD_AGAIN)
     return _Header(width, height, depth, colour, interlaced)
 
 
@@ -199,7 +199,7 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
     value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
     image = Image.new(mode, (header.width, header.height), value)
     try:
-        image.frombytes(quickly_inflated(pixels, header.inflated_bytes()), "zip", raw_mode, header.interlaced)
+        image.frombytes(repack_stored(pixels, header.inflated_bytes()), "zip", raw_mode, header.interlaced)
         labels = np.asarray(image)
         suspicious = header.interlaced or (labels[-1, -1] == UNDECODED).all()  # rarely: to inflate again is slow
         if suspicious and len(_inflated(header, pixels)) < header.inflated_bytes():
@@ -211,7 +211,7 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
 
 def _modes(header: _Header) -> Tuple[str, str]:
     """Return what Pillow calls this kind of image, and its pixels in the file."""
-    if header.colour in CHANNELS:
+    if header.colour in _CHANNELS:
         return ("RGB",) * 2 if header.colour == RGB else ("RGBA",) * 2
     if header.depth == 16:
         return "I;16", "I;16B"
@@ -223,11 +223,11 @@ def _decoding_flaw(header: _Header, pixels: bytes) -> Flaw:
     try:
         raw = _inflated(header, pixels)
     except zlib.error:
-        return Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN)
+        return Flaw("is damaged: its pixels cannot be inflated", _UPLOAD_AGAIN)
     if len(raw) < header.inflated_bytes() and not header.interlaced:
         row = len(raw) // header.row_bytes(header.width)
-        return Flaw(f"is cut off: its pixels end in row {row} of {header.height}", UPLOAD_AGAIN)
-    return Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN)
+        return Flaw(f"is cut off: its pixels end in row {row} of {header.height}", _UPLOAD_AGAIN)
+    return Flaw("is damaged: its pixels cannot be decoded", _UPLOAD_AGAIN)
 
 
 def _inflated(header: _Header, pixels: bytes) -> bytes:
@@ -260,7 +260,7 @@ def _by_colour(image: Array) -> Array:
     """Return the labels of an RGB(A) picture painted in the DAVIS palette."""
     if image.shape[2] == 4 and image[:, :, 3].min() < 255:
         y, x = np.argwhere(image[:, :, 3] < 255)[0]
-        raise Flaw(f"is transparent at pixel ({x}, {y})", SAVE_AGAIN)
+        raise Flaw(f"is transparent at pixel ({x}, {y})", _SAVE_AGAIN)
     colours, labels = _known_colours()
     code = _code(image)
     index = np.searchsorted(colours, code)  # always within: white is the highest code
@@ -269,7 +269,7 @@ def _by_colour(image: Array) -> Array:
         raise Flaw(
             f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
             "which is not in the DAVIS palette",
-            SAVE_AGAIN,
+            _SAVE_AGAIN,
         )
     return labels[index]
 

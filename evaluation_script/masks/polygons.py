@@ -17,24 +17,24 @@ from .stack import Array
 
 Item = TypeVar("Item")
 
-EXAMPLE = "[[x1, y1, x2, y2, x3, y3, …]]"
+_EXAMPLE = "[[x1, y1, x2, y2, x3, y3, …]]"
 
 #: A corner may lie this many image sizes outside.
-FAR = 4
+_FAR = 4
 #: Pixels of one outline, 30 MB while it is walked; contours of 4K masks have a tenth of it.
 LONGEST_OUTLINE = 250_000
 #: What a ring costs beside its outline, in pixels.
-RING_COST = 100
+_RING_COST = 100
 #: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
-JOINED_AT_ONCE = 16
+_JOINED_AT_ONCE = 16
 
 #: Pixels of all outlines that a file of so many bytes may hold; COCO's own polygons have 0.8 for each byte.
-OUTLINES_ANYWAY = 16 << 20
-OUTLINES_PER_BYTE = 4
+_OUTLINES_ANYWAY = 16 << 20
+_OUTLINES_PER_BYTE = 4
 
 
 @dataclass(frozen=True)
-class Outlines:
+class _Outlines:
     """The checked rings of some polygon masks."""
 
     #: For each mask its rings, each x and y in turn.
@@ -48,34 +48,34 @@ def polygon_mask(polygons: object, height: int, width: int) -> str:
     return mask_of(outlines([polygons], np.array([max(height, width)])).rings[0], height, width)
 
 
-def outlines(masks: List[Any], sides: Array) -> Outlines:
+def outlines(masks: List[Any], sides: Array) -> _Outlines:
     """Return the rings of masks in images with these longer sides; a Flaw when one is no polygon near its image."""
     rings: List[List[Any]] = [mask if mask and isinstance(mask[0], list) else [mask] for mask in masks]
     all_rings = list(chain.from_iterable(rings))
     lengths = np.array([len(ring) if type(ring) is list else 0 for ring in all_rings], np.int64)
     if (lengths < 6).any() or (lengths % 2).any():
-        raise Flaw("has a polygon without three corners (x, y)", f"Write {EXAMPLE}")
+        raise Flaw("has a polygon without three corners (x, y)", f"Write {_EXAMPLE}")
     corners = _numbers(list(chain.from_iterable(all_rings))).reshape(-1, 2)
-    far = FAR * np.maximum(np.repeat(np.repeat(sides, list(map(len, rings))), lengths // 2), 1)
+    far = _FAR * np.maximum(np.repeat(np.repeat(sides, list(map(len, rings))), lengths // 2), 1)
     if not (np.abs(corners) <= far[:, None]).all():
-        raise FAR_OUTSIDE
+        raise _FAR_OUTSIDE
     cost = _outline_lengths(corners, lengths // 2)
     if (longest := cost.max(initial=0)) > LONGEST_OUTLINE:
         found = f"has a polygon whose outline is {longest:,} pixels long; {LONGEST_OUTLINE:,} is the limit"
         raise Flaw(found, "Write masks as run lengths")
-    return Outlines(rings, int(cost.sum()) + RING_COST * len(all_rings))
+    return _Outlines(rings, int(cost.sum()) + _RING_COST * len(all_rings))
 
 
-FAR_OUTSIDE = Flaw("has a polygon with corners that are not numbers or far outside", "Keep it within the image")
+_FAR_OUTSIDE = Flaw("has a polygon with corners that are not numbers or far outside", "Keep it within the image")
 
 
 def _numbers(values: List[Any]) -> Array:
     if not set(map(type, values)) <= {int, float}:
-        raise FAR_OUTSIDE
+        raise _FAR_OUTSIDE
     try:
         return np.array(values, float)
     except OverflowError:
-        raise FAR_OUTSIDE from None
+        raise _FAR_OUTSIDE from None
 
 
 def _outline_lengths(corners: Array, counts: Array) -> Array:
@@ -88,12 +88,12 @@ def _outline_lengths(corners: Array, counts: Array) -> Array:
 
 
 def _groups(items: List[Item]) -> List[List[Item]]:
-    return [items[start : start + JOINED_AT_ONCE] for start in range(0, len(items), JOINED_AT_ONCE)]
+    return [items[start : start + _JOINED_AT_ONCE] for start in range(0, len(items), _JOINED_AT_ONCE)]
 
 
 def allowed(count: int) -> int:
     """Return what all polygons of a file of so many bytes may cost."""
-    return OUTLINES_ANYWAY + OUTLINES_PER_BYTE * count
+    return _OUTLINES_ANYWAY + _OUTLINES_PER_BYTE * count
 
 
 def mask_of(rings: List[Any], height: int, width: int) -> str:

@@ -19,11 +19,11 @@ from .stack import Array, Size, empty_labels
 Pixels = TypeVar("Pixels", int, Array)
 
 #: Characters of one run length; six hold thirty bits.
-LONGEST_VALUE = 6
+_LONGEST_VALUE = 6
 #: Even a mask of one pixel may take a few characters.
-LEAST_LENGTH = 64
+_LEAST_LENGTH = 64
 #: Characters stand for six bits; this one says that the number goes on.
-HIGHEST_CODE, CONTINUED = 63, 0x20
+_HIGHEST_CODE, _CONTINUED = 63, 0x20
 #: Characters decoded at a time: what fits into a core's own cache.
 CHARACTERS = 1 << 16
 WRITE_AGAIN = "Write it as pycocotools' encode does"
@@ -56,7 +56,7 @@ def flags(rle: object, size: Size) -> Array:
 
 def longest(pixels: Pixels) -> Pixels:
     """Return how many characters or numbers the run lengths of so many pixels can need."""
-    most: Pixels = 2 * pixels + LEAST_LENGTH
+    most: Pixels = 2 * pixels + _LEAST_LENGTH
     return most
 
 
@@ -97,17 +97,17 @@ def _windows(text: str) -> Iterator[Array]:
     if not text.isascii():
         raise _FaultyError(1)
     codes = np.frombuffer(text.encode("ascii"), np.uint8) - np.uint8(48)
-    if len(codes) and codes.max() > HIGHEST_CODE:
+    if len(codes) and codes.max() > _HIGHEST_CODE:
         raise _FaultyError(1)
     start = 0
     before = np.zeros(0, np.int64)
     while start < len(codes):
         part = codes[start : start + CHARACTERS]
-        ends = np.flatnonzero(part < CONTINUED)
+        ends = np.flatnonzero(part < _CONTINUED)
         if not len(ends) or (start + len(part) == len(codes) and ends[-1] != len(part) - 1):
             raise _FaultyError(2)
         values, sizes = _values(part, np.concatenate(([0], ends[:-1] + 1)), ends)
-        if sizes.max() > LONGEST_VALUE:
+        if sizes.max() > _LONGEST_VALUE:
             raise _FaultyError(2)
         background, covered, _ = _runs(np.concatenate((before, values)), np.zeros(1, np.int64))
         runs = np.stack((background, covered), axis=1).reshape(-1)[: len(before) + len(values)]
@@ -181,7 +181,7 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
         return
     nonempty = np.flatnonzero(~empty)
     first = (np.cumsum(lengths) - lengths)[nonempty]
-    last = codes < CONTINUED
+    last = codes < _CONTINUED
     final = first + lengths[nonempty] - 1
     broken = ~last[final]
     last[final] = True  # so that a mask that breaks off does not run into the next
@@ -193,8 +193,8 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     area[nonempty] = np.add.reduceat(covered, first_pairs)
     fault[nonempty[np.add.reduceat(background, first_pairs) + area[nonempty] != pixels[nonempty]]] = 4
     fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
-    fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
-    fault[nonempty[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
+    fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > _LONGEST_VALUE)]] = 2
+    fault[nonempty[np.maximum.reduceat(codes, first) > _HIGHEST_CODE]] = 1
     _mark_foreign(texts, fault)
 
 
@@ -204,12 +204,12 @@ def _mark_foreign(texts: List[str], fault: Array) -> None:
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
 
-def decoded(texts: List[str]) -> Tuple[Array, Array, Array]:
+def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
     """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
     if not texts:
         return (np.zeros(0, np.int64),) * 3
     codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8) - np.uint8(48)
-    ends = np.flatnonzero(codes < CONTINUED)
+    ends = np.flatnonzero(codes < _CONTINUED)
     starts, lengths = np.concatenate(([0], ends[:-1] + 1)), np.array(list(map(len, texts)))
     return _runs(_values(codes, starts, ends)[0], np.searchsorted(starts, np.cumsum(lengths) - lengths))
 
@@ -219,11 +219,11 @@ def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
     sizes = ends - starts + 1
     values = (codes[starts] & np.uint8(0x1F)).astype(np.int64)
     more = np.flatnonzero(sizes > 1)  # one in five
-    for step in range(1, LONGEST_VALUE):
+    for step in range(1, _LONGEST_VALUE):
         values[more] |= (codes[starts[more] + step] & np.uint8(0x1F)).astype(np.int64) << (5 * step)
         more = more[sizes[more] > step + 1]
     negative = np.flatnonzero(codes[ends] & np.uint8(0x10))
-    values[negative] -= np.int64(1) << (5 * np.minimum(sizes[negative], LONGEST_VALUE))
+    values[negative] -= np.int64(1) << (5 * np.minimum(sizes[negative], _LONGEST_VALUE))
     return values, sizes
 
 
@@ -249,12 +249,12 @@ def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
     return background, covered, first
 
 
-def compressed(runs: Iterable[int]) -> str:
+def compress(runs: Iterable[int]) -> str:
     """Return COCO's text form of run lengths."""
-    return compressed_many([list(runs)])[0]
+    return compress_many([list(runs)])[0]
 
 
-def compressed_many(masks: List[List[int]], pixels: Optional[Array] = None) -> List[str]:
+def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> List[str]:
     """Return COCO's text form of the run lengths of many masks.
 
     With `pixels`, raise ValueError or TypeError unless each mask is whole numbers that fill its image.
@@ -287,7 +287,7 @@ def texts_of(runs: Array, ends: Array) -> List[str]:
         values >>= 5
         written += more
         again = more & (values != np.where(bits & 0x10, -1, 0))
-        columns.append(np.where(again, bits | CONTINUED, bits) + np.uint8(48))
+        columns.append(np.where(again, bits | _CONTINUED, bits) + np.uint8(48))
         more = again
     if not columns:
         return [""] * len(ends)

@@ -19,7 +19,7 @@ from typing import Dict, Optional, Tuple
 import numpy as np
 
 from . import kernel
-from .stack import WORD, Array, Size, Stack, ones, overlap, padded
+from .stack import WORD, Array, Size, Stack, ones, overlap, pad
 
 #: A boundary pixel is matched within this fraction of the image's diagonal.
 BOUNDARY_TOLERANCE = 0.008
@@ -78,7 +78,7 @@ class Counts:
         return Counts(*(np.add.reduce(field, keepdims=True) for field in self.fields))
 
 
-def joined(parts: list[Counts]) -> Counts:
+def join_counts(parts: list[Counts]) -> Counts:
     """Return the frames of several counts, one after the other."""
     return Counts(*map(np.concatenate, zip(*(part.fields for part in parts))))
 
@@ -153,7 +153,7 @@ def _boundary(stack: Stack) -> Stack:
         return stack
     height, width = stack.size
     up, back = int(stack.top > 0), int(stack.left > 0)
-    bits = padded(stack.words, up, 0, back, 0)
+    bits = pad(stack.words, up, 0, back, 0)
     top, left = stack.top - up, stack.left - back
     right = bits >> 1
     right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
@@ -195,7 +195,7 @@ class _Grown:
         self._reach = max(max(-low, high, 0) for _, low, high in match)
         self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
         margin, side = 2 * self._reach, 2 * self._words
-        edge = padded(boundary.words, margin, margin, side, side)
+        edge = pad(boundary.words, margin, margin, side, side)
         self._top = boundary.top - self._reach
         self._left = boundary.left - side
         spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])

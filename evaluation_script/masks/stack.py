@@ -21,7 +21,7 @@ Window = Tuple[slice, slice, slice]
 
 WORD = 64
 #: Label images with more labels than this are searched for those that occur.
-FEW_LABELS = 24
+_FEW_LABELS = 24
 
 
 def words_across(width: int) -> int:
@@ -132,7 +132,7 @@ def overlaps(a: Stack, b: Stack) -> bool:
     return parts is not None and bool((a.words[parts[0]] & b.words[parts[1]]).any())
 
 
-def padded(words: Array, above: int, below: int, left: int, right: int) -> Array:
+def pad(words: Array, above: int, below: int, left: int, right: int) -> Array:
     """Return words (frames, rows, words) with so many empty rows and words around them."""
     frames, rows, across = words.shape
     wide = np.zeros((frames, above + rows + below, left + across + right), np.uint64)
@@ -140,29 +140,29 @@ def padded(words: Array, above: int, below: int, left: int, right: int) -> Array
     return wide
 
 
-def cropped(words: Array, size: Size, top: int = 0, left: int = 0) -> Stack:
+def crop(words: Array, size: Size, top: int = 0, left: int = 0) -> Stack:
     """Return words (frames, rows, words) at (top, left) of the frames as a stack, cut to those that hold any pixel."""
     seen = np.bitwise_or.reduce(words, axis=0)
     rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
-        return nothing(len(words), size)
+        return empty_stack(len(words), size)
     columns = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0))
     part = words[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return Stack(np.ascontiguousarray(part), top + int(rows[0]), left + int(columns[0]), size)
 
 
-def joined(stacks: list[Stack], frames: int, size: Size) -> Stack:
+def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
     """Return the pixels that any of the stacks has."""
     visible = [stack for stack in stacks if stack.words.size]
     if len(visible) < 2:
-        return visible[0] if visible else nothing(frames, size)
+        return visible[0] if visible else empty_stack(frames, size)
     top, left = min(stack.top for stack in visible), min(stack.left for stack in visible)
     bottom = max(stack.top + stack.words.shape[1] for stack in visible)
     right = max(stack.left + stack.words.shape[2] for stack in visible)
-    return united(Stack(np.zeros((frames, bottom - top, right - left), np.uint64), top, left, size), visible)
+    return add_stacks(Stack(np.zeros((frames, bottom - top, right - left), np.uint64), top, left, size), visible)
 
 
-def united(window: Stack, stacks: Iterable[Stack]) -> Stack:
+def add_stacks(window: Stack, stacks: Iterable[Stack]) -> Stack:
     """Return a window, which is overwritten, with what the stacks have in it."""
     for stack in stacks:
         parts = overlap(window, stack)
@@ -171,7 +171,7 @@ def united(window: Stack, stacks: Iterable[Stack]) -> Stack:
     return window
 
 
-def nothing(frames: int, size: Size) -> Stack:
+def empty_stack(frames: int, size: Size) -> Stack:
     """Return the stack of an object that is in none of the frames."""
     return Stack(np.zeros((frames, 0, 0), np.uint64), 0, 0, size)
 
@@ -185,14 +185,14 @@ def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
     words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
     top, left = int(rows[0]), int(words[0])
     part = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
-    stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
+    stacks = {str(number): crop(pack(part == number), size, top, left) for number in numbers}
     return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 
 def labels_in(block: Array) -> List[int]:
     """Return the labels that may occur in these images, without 0: few candidates, or exactly those that do."""
     highest = int(block.max(initial=0))
-    if highest <= FEW_LABELS:
+    if highest <= _FEW_LABELS:
         return list(range(1, highest + 1))
     flat = block.reshape(-1)
     changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]

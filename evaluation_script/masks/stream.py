@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from .stack import WORD, Array, Size, Stack, Stacks, Window, overlaps
 
 #: What a stream is compressed by: more takes longer, and gains little.
-EFFORT = 6
+_EFFORT = 6
 #: A run length has at most so many groups of seven bits.
-GROUPS = 4
+_GROUPS = 4
 #: A stream has no more labels.
 MOST_LABELS = 1 << 14
 
 #: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
-WIDTHS, BYTES = (480, 320, 240, 160), 2.1
+WIDTHS, _BYTES = (480, 320, 240, 160), 2.1
 #: What masks may take of a page, alone and where pictures are wanted too.
-ALONE, BESIDE_PICTURES = 0.9, 0.7
+_ALONE, _BESIDE_PICTURES = 0.9, 0.7
 
 
 def width_for(frames: int, methods: int, budget: int, *, pictures: bool) -> int:
     """Return how wide masks may be in a page of so many bytes."""
-    room = budget * (BESIDE_PICTURES if pictures else ALONE)
-    fitting = [width for width in WIDTHS if frames * (1 + methods) * width * BYTES <= room]
+    room = budget * (_BESIDE_PICTURES if pictures else _ALONE)
+    fitting = [width for width in WIDTHS if frames * (1 + methods) * width * _BYTES <= room]
     return fitting[0] if fitting else WIDTHS[-1]
 
 
@@ -67,7 +67,7 @@ class MaskStream:
         about = {**header, "size": self.size, "groups": groups, "runs": len(labels)}
         text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
-        return zlib.compress(data, EFFORT)
+        return zlib.compress(data, _EFFORT)
 
     @property
     def is_full(self) -> bool:
@@ -133,11 +133,11 @@ class MaskStream:
 def _in_groups(numbers: NDArray[np.int64]) -> bytes:
     """Return numbers as bytes of seven bits each, the lowest first; all but a number's last have the eighth bit."""
     counts = np.ones(len(numbers), int)
-    for group in range(1, GROUPS):
+    for group in range(1, _GROUPS):
         counts += numbers >= 1 << 7 * group
     ends = np.cumsum(counts)
     out = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
-    for group in range(GROUPS):
+    for group in range(_GROUPS):
         has = np.flatnonzero(counts > group)
         out[(ends - counts)[has] + group] = numbers[has] >> 7 * group & 127 | (counts[has] > group + 1) * 128
     return out.tobytes()

@@ -32,14 +32,14 @@ from . import supervisor
 #: Characters that a job may print; the participant's log keeps no more.
 LOG_CHARACTERS = 1 << 20
 #: Kinds of messages: a part of a line and its last part, a part of the answer and its last part.
-LINE_PART, LINE_END, ANSWER_PART, ANSWER_END = b"s", b"S", b"a", b"A"
+_LINE_PART, _LINE_END, _ANSWER_PART, _ANSWER_END = b"s", b"S", b"a", b"A"
 _LONGEST = getattr(select, "PIPE_BUF", 512)
 _HEADER = 3
 #: Characters that move a cursor, hide text or cannot be encoded.
 _UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]")
 
 
-class MessageSender:
+class _MessageSender:
     """Writes messages to the parent, from any thread and any process that was forked meanwhile."""
 
     def __init__(self, writer: int) -> None:
@@ -52,20 +52,20 @@ class MessageSender:
         text = text[: LOG_CHARACTERS + 1]
         with self._lock:
             for start in range(0, len(text), size):
-                kind = LINE_END if start + size >= len(text) else LINE_PART
+                kind = _LINE_END if start + size >= len(text) else _LINE_PART
                 self._write(kind, text[start : start + size].encode("utf-8", "surrogatepass"))
 
     def answer(self, data: bytes) -> None:
         """Send the answer, unless this process was forked by the one whose answer is awaited."""
         size = _LONGEST - _HEADER
         for start in range(0, len(data) if os.getpid() == self._process else 0, size):
-            self._write(ANSWER_END if start + size >= len(data) else ANSWER_PART, data[start : start + size])
+            self._write(_ANSWER_END if start + size >= len(data) else _ANSWER_PART, data[start : start + size])
 
     def _write(self, kind: bytes, data: bytes) -> None:
         os.write(self._writer, kind + len(data).to_bytes(2, "big") + data)
 
 
-class OutputRelay:
+class _OutputRelay:
     """The child's streams: each line that is printed is sent to the parent."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -94,7 +94,7 @@ class OutputRelay:
             self._say(line)
 
 
-class MessageReader:
+class _MessageReader:
     """Passes on the child's lines, and no more than fits into a log."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -106,11 +106,11 @@ class MessageReader:
         if self._room < 0:
             return
         text = data.decode("utf-8", "surrogatepass")
-        self._room -= len(text) + (kind == LINE_END)
+        self._room -= len(text) + (kind == _LINE_END)
         self._line.append(text)
         if self._room < 0:
             self._line = [f"… what is printed beyond {LOG_CHARACTERS:,} characters is left out …"]
-        if kind == LINE_END or self._room < 0:
+        if kind == _LINE_END or self._room < 0:
             line, self._line = "".join(self._line), []
             self._say(plain(line.replace("\r\n", "\n").replace("\r", "\n")))
 
@@ -160,7 +160,7 @@ def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
     try:
-        return _outcome(kept, MessageReader(say), memory, seconds)
+        return _outcome(kept, _MessageReader(say), memory, seconds)
     finally:
         kept.end()
 
@@ -235,15 +235,15 @@ def _work(job: Job, writer: int, memory: int) -> NoReturn:
     """Answer and end, in the child."""
     try:
         _limit_memory(memory)
-        sender = MessageSender(writer)
+        sender = _MessageSender(writer)
         sender.answer(_answer(job, sender))
     finally:
         os._exit(0)
 
 
-def _answer(job: Job, sender: MessageSender) -> bytes:
+def _answer(job: Job, sender: _MessageSender) -> bytes:
     """Return how the job ended, as JSON."""
-    streams = sys.stdout, sys.stderr = OutputRelay(sender.say), OutputRelay(_log)
+    streams = sys.stdout, sys.stderr = _OutputRelay(sender.say), _OutputRelay(_log)
     try:
         ending = _ending(job, sender.say)
         for stream in streams:
@@ -318,19 +318,19 @@ def _messages(kept: _KeptJob, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
             raise TimeoutError
 
 
-def _outcome(kept: _KeptJob, reader: MessageReader, memory: int, seconds: float) -> Any:
+def _outcome(kept: _KeptJob, reader: _MessageReader, memory: int, seconds: float) -> Any:
     parts: List[bytes] = []
     size = 0
     try:
         for kind, data in _messages(kept, time.monotonic() + seconds):
-            if kind in (LINE_PART, LINE_END):
+            if kind in (_LINE_PART, _LINE_END):
                 reader.receive(kind, data)
                 continue
             parts.append(data)
             size += len(data)
-            if kind not in (ANSWER_PART, ANSWER_END) or size > ANSWER:
+            if kind not in (_ANSWER_PART, _ANSWER_END) or size > ANSWER:
                 raise CrashError("something else than messages came from the scoring process")
-            if kind == ANSWER_END:
+            if kind == _ANSWER_END:
                 return _result_of(b"".join(parts), memory)
     except TimeoutError:
         raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None

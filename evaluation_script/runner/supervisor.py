@@ -183,7 +183,7 @@ def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
     waiting.register(woken, select.POLLIN)
     waiting.register(leash, select.POLLIN)
     while os.getppid() == parent:
-        status = reaped()[0].get(child)
+        status = reap()[0].get(child)
         if status is not None:
             return status
         ready = [number for number, _ in waiting.poll(1000 * _POLL_SECONDS)]
@@ -214,7 +214,7 @@ def _ended(child: int, status: Optional[Status]) -> Status:
         until = time.monotonic() + GIVEN_UP
         while status is None and child not in statuses and time.monotonic() < until:
             time.sleep(_PAUSE)
-            statuses.update(reaped()[0])
+            statuses.update(reap()[0])
     return statuses.get(child, signal.SIGKILL) if status is None else status
 
 
@@ -225,7 +225,7 @@ def _end_all() -> Dict[int, Status]:
     """
     until = time.monotonic() + GIVEN_UP
     stopped: Set[int] = set()
-    statuses, some = reaped()
+    statuses, some = reap()
     while some and _HAS_PROC and time.monotonic() < until:
         left = descendants(os.getpid())
         running = left.keys() - stopped
@@ -233,7 +233,7 @@ def _end_all() -> Dict[int, Status]:
         stopped |= running
         if not running:
             time.sleep(_PAUSE)
-        ended, some = reaped()
+        ended, some = reap()
         statuses.update(ended)
     return statuses
 
@@ -248,7 +248,7 @@ def _signal(processes: Dict[int, int], number: int) -> None:
             os.kill(process, number)
 
 
-def reaped() -> Tuple[Dict[int, Status], bool]:
+def reap() -> Tuple[Dict[int, Status], bool]:
     """Collect the children that have ended; return their statuses, and whether others are left."""
     statuses: Dict[int, Status] = {}
     while True:

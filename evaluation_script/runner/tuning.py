@@ -13,15 +13,15 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import Iterator
 
-THREADS = "OPENBLAS_NUM_THREADS"
+_THREADS = "OPENBLAS_NUM_THREADS"
 #: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-KEPT, LARGEST_KEPT = 256 << 20, 64 << 20
+_KEPT, _LARGEST_KEPT = 256 << 20, 64 << 20
 #: So many objects are made before Python looks for cycles among them.
-GARBAGE = 100_000
+_GARBAGE = 100_000
 
 if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
-    os.environ.setdefault(THREADS, "1")
+    os.environ.setdefault(_THREADS, "1")
 
 
 def reuse_memory() -> None:
@@ -30,11 +30,11 @@ def reuse_memory() -> None:
     Otherwise the C library fetches each from the system and the system clears it page by page, which took a sixth of
     the time in which numpy scores sequences.
     """
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(_GARBAGE)
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)
-        mallopt(_TRIM_THRESHOLD, KEPT)
+        mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
+        mallopt(_TRIM_THRESHOLD, _KEPT)
 
 
 @contextmanager

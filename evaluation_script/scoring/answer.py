@@ -11,7 +11,7 @@ import PIL
 
 from ..families.base.family import Values
 from ..families.base.reports import FEWEST_CASES, FEWEST_SHOWN, Report, Row
-from ..files.problems import HostError, only
+from ..files.problems import HostError, name_hint
 from .phase import DETAILS, Phase, PhaseSplit
 from .version import VERSION
 
@@ -170,7 +170,9 @@ def versions() -> Dict[str, str]:
 def _leaderboard(phase: Phase, split: PhaseSplit, values: Values) -> Dict[str, float]:
     unknown = [metric for metric in split.metrics if metric not in values]
     if unknown:
-        raise HostError(f"phases.py: {split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], values)}")
+        raise HostError(
+            f"phases.py: {split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], values)}"
+        )
     return {metric: _number(phase, values[metric]) for metric in split.metrics}
 
 

@@ -12,7 +12,7 @@ from ..families.base.engine import OpenedSubmission, Progress, ignore_progress
 from ..families.base.family import ScoringRules
 from ..families.base.reports import Report
 from ..families.base.truth import SplitTruth
-from ..files.problems import HostError, only
+from ..files.problems import HostError, name_hint
 from ..runner.parallel import WHOLE, Part, cores
 from .phase import Phase, PhaseSplit
 
@@ -65,6 +65,6 @@ def phase_scorer(phase: Phase, split: PhaseSplit, truths: Mapping[str, SplitTrut
         (truth,) = truths.values()
     else:
         found = f"the annotation file of {phase.codename} has no split {split.codename!r}"
-        raise HostError(f"{found}{only(split.codename, truths)}")
+        raise HostError(f"{found}{name_hint(split.codename, truths)}")
     rules = ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
     return Scorer(split.codename, truth, rules)

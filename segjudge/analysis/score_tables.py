@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
-from segjudge.evaluation_script.files.problems import counted, listed, only, printable
+from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.evaluation_script.scoring.answer import tables
 from segjudge.scoring.parts import merge_parts, rules_as_json
 from segjudge.starting.meanings import rises
@@ -112,9 +112,9 @@ def check_alike(first: AlgorithmScores, other: AlgorithmScores) -> None:
 def chosen_split(name: str, splits: list[str], split: str) -> str:
     """Return the split that was named, or the only one."""
     if split and split not in splits:
-        raise UsageError(f"{name} has no split {split!r}{only(split, splits)}")
+        raise UsageError(f"{name} has no split {split!r}{name_hint(split, splits)}")
     if not split and len(splits) != 1:
-        raise UsageError(f"{name} has the splits {listed(splits, 20)}; name one with --split")
+        raise UsageError(f"{name} has the splits {name_list(splits, 20)}; name one with --split")
     return split or splits[0]
 
 
@@ -137,7 +137,7 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
         if {entry["sequence"] for entry in one.objects} != set(names):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
         if metric not in one.values:
-            raise UsageError(f"{printable(one.protocol)} has no metric {metric}{only(metric, one.values)}")
+            raise UsageError(f"{printable(one.protocol)} has no metric {metric}{name_hint(metric, one.values)}")
         for entry in one.objects:
             if entry.get(metric) is not None:
                 table[row, names.index(entry["sequence"])] += entry[metric]
@@ -161,7 +161,7 @@ def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
         if report.protocol != first.protocol:
             raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {first.protocol.name}")
         if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}{only(metric, report.values)}")
+            raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
         if _cases(report) != _cases(first):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
         found = report.sums([metric])
@@ -200,7 +200,9 @@ def _grouped_task(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     for one in scores:
         check_alike(scores[0], one)
         if metric not in one.values:
-            raise UsageError(f"{printable(one.protocol)} has no metric {metric}, only {listed(list(one.values), 99)}")
+            raise UsageError(
+                f"{printable(one.protocol)} has no metric {metric}, only {name_list(list(one.values), 99)}"
+            )
         if one.groups is None or metric not in one.groups:
             raise UsageError(f"{one.name}: {metric} has no value, or none without some of the images or videos")
         rows.append(one.groups[metric])
@@ -284,7 +286,7 @@ def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, small
     algorithms = sorted({algorithm for algorithm, _ in cells})
     cases = sorted({case for _, case in cells})
     if len(algorithms) > MOST_ALGORITHMS:
-        found = f"{len(algorithms):,} algorithms and {counted(len(cases), 'case')}"
+        found = f"{len(algorithms):,} algorithms and {quantity(len(cases), 'case')}"
         raise UsageError(f"{path}: has {found}; at most {MOST_ALGORITHMS} algorithms are ranked")
     rows, columns = ({one: place for place, one in enumerate(names)} for names in (algorithms, cases))
     values = np.full((len(algorithms), len(cases)), np.nan)

@@ -8,7 +8,7 @@ from segjudge.datasets.demo import SEED
 from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.files.problems import only, verb
+from segjudge.evaluation_script.files.problems import name_hint, verb
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
@@ -99,7 +99,7 @@ def show(args: argparse.Namespace) -> int:
     _warn(opened.notes)
     name = args.split or next(iter(opened.splits))
     if name not in opened.splits:
-        raise UsageError(f"{args.truth} has no split {name!r}{only(name, opened.splits)}")
+        raise UsageError(f"{args.truth} has no split {name!r}{name_hint(name, opened.splits)}")
     truth, records = opened.splits[name], None
     if truth.images.frames is not None:
         raise UsageError(f"{args.truth}: holds videos; show draws images")

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.system.errors import UsageError
 
 from .shared import DONE, ProgressBar, program, say, shell_path
@@ -26,7 +26,7 @@ def new(args: argparse.Namespace) -> int:
     folder = args.folder or _asked("Folder to write", "FOLDER")
     protocol = args.protocol or (DEMO if args.demo else _asked(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}{only(protocol, PROTOCOLS)}")
+        raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         if args.demo:
             return _write(args, folder, protocol, write_published(PROTOCOLS[protocol], temporary))

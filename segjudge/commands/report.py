@@ -6,7 +6,7 @@ import argparse
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
 
@@ -60,7 +60,7 @@ def _truth_alone(args: argparse.Namespace) -> int:
         found = open_truth(source, PROTOCOLS[args.protocol], bar).splits
     chosen = args.split or args.subset
     if chosen and chosen not in found:
-        raise UsageError(f"{args.truth} has no split {chosen!r}{only(chosen, found)}")
+        raise UsageError(f"{args.truth} has no split {chosen!r}{name_hint(chosen, found)}")
     title = args.title or name_of(args.truth)
     splits = {
         name: with_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])

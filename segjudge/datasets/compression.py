@@ -24,7 +24,7 @@ from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32
 from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, size_text
-from segjudge.evaluation_script.files.packed import EPOCH, add_member, replaced
+from segjudge.evaluation_script.files.packed import EPOCH, add_member, replace_file
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
@@ -63,7 +63,7 @@ def compress(results: str, out: str, progress: Progress) -> Saving:
         documents = [name for name in files.sizes if name.lower().endswith(".json")]
         # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
         beside = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
-        with replaced(out) as partial:
+        with replace_file(out) as partial:
             if out.endswith(PNGS):
                 compared = _write_pngs(files, pngs, beside, partial, progress)
             elif beside:
@@ -168,7 +168,7 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
             masks = {place: _runs_of(stack, place, block.size) for place in np.flatnonzero(stack.area).tolist()}
-            for place, counts in zip(masks, rle.compressed_many(list(masks.values())), strict=True):
+            for place, counts in zip(masks, rle.compress_many(list(masks.values())), strict=True):
                 objects[label][block.start + place] = {"size": block.size, "counts": counts}
     return objects
 

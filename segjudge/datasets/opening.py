@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS as SEQ
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.packed import track_of
-from segjudge.evaluation_script.files.problems import HostError, only
+from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.scoring.addresses import RemoteFolder
 from segjudge.system.errors import OptionError, UsageError
@@ -91,7 +91,7 @@ def read_published(
     name = ALIASES.get(source.layout, source.layout)
     layout = SEQUENCE_LAYOUTS.get(name) if name else GENERIC
     if layout is None:
-        raise UsageError(f"there is no layout {source.layout!r}{only(source.layout, LAYOUTS)}")
+        raise UsageError(f"there is no layout {source.layout!r}{name_hint(source.layout, LAYOUTS)}")
     return dataset_reader.read(source.path, layout, source.subset, unseen=source.unseen, split=split, progress=progress)
 
 

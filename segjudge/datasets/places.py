@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script.families.base.engine import Progress
-from segjudge.evaluation_script.files.problems import HostError, listed
+from segjudge.evaluation_script.files.problems import HostError, name_list
 from segjudge.masks.run_lengths import encoded
 
 
@@ -41,7 +41,7 @@ def convert(root: str, categories: str, progress: Progress) -> tuple[CocoDocumen
     known = {image["file_name"]: image for image in listing["images"]}
     unlisted = [name for name in names if known and _picture(name) not in known]
     if unlisted:
-        raise HostError(f"{categories}: does not list the images of {listed(unlisted)}")
+        raise HostError(f"{categories}: does not list the images of {name_list(unlisted)}")
     numbers = {category["id"] for category in listing["categories"]}
     document: CocoDocument = {"images": [], "categories": listing["categories"], "annotations": []}
     oddities = [] if known else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
@@ -108,7 +108,7 @@ def read_png(path: str, categories: set[int]) -> ReadImage:
         category = int(inside[0])  # of the first pixel, as in the official converter
         others = sorted(set(np.unique(inside).tolist()) - {category})
         if others:
-            names = listed([str(other) for other in others])
+            names = name_list([str(other) for other in others])
             oddities.append(f"instance {number} has the categories {category} and {names}")
         if category not in categories:
             oddities.append(

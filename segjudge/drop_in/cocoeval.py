@@ -28,7 +28,7 @@ from segjudge.evaluation_script.families.instances.protocols import (
 from segjudge.evaluation_script.families.instances.submission import check_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.frame_masks import run_lengths
 from segjudge.system.errors import UsageError
@@ -164,7 +164,7 @@ class COCOeval(Incumbent):  # type: ignore[misc]
         if self.params.iouType == "bbox":
             sizes = {one["id"]: (one["height"], one["width"]) for one in self.cocoGt.dataset["images"]}
             nothing = {
-                size: {"size": list(size), "counts": compressed([size[0] * size[1]])} for size in {*sizes.values()}
+                size: {"size": list(size), "counts": compress([size[0] * size[1]])} for size in {*sizes.values()}
             }
             boxes = [
                 np.asarray(one["bbox"], float).tolist() for one in chosen

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
-from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.scoring.scores import Scores, score
 from segjudge.system.errors import UsageError
 
@@ -21,7 +21,7 @@ class DAVISEvaluation:
         self, davis_root: str, task: str, gt_set: str, sequences: str | Sequence[str] = "all", *, codalab: bool = False
     ) -> None:
         if task not in TASKS:
-            raise UsageError(f"there is no task {task!r}{only(task, TASKS)}")
+            raise UsageError(f"there is no task {task!r}{name_hint(task, TASKS)}")
         if codalab:
             raise UsageError("CodaLab's folders are not read; give the root of DAVIS")
         named = [sequences] if isinstance(sequences, str) else list(sequences)

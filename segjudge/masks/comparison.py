@@ -16,10 +16,10 @@ from segjudge.evaluation_script.masks.similarity import (
     Region,
     boundary_similarity,
     disk,
-    joined,
+    join_counts,
     region_similarity,
 )
-from segjudge.evaluation_script.masks.stack import WORD, Stacks, cropped, empty_labels, pack, unpack
+from segjudge.evaluation_script.masks.stack import WORD, Stacks, crop, empty_labels, pack, unpack
 
 #: The label of pixels that do not count; no object has this id.
 VOID = 255
@@ -40,7 +40,7 @@ class FrameComparison:
         for block, regions in zip(self._blocks, self._regions, strict=True):
             for part, number, truth in zip(parts, self.ids, regions, strict=True):
                 part.append(truth.compared(_region(prediction, block, number), match))
-        return [joined(part) for part in parts]
+        return [join_counts(part) for part in parts]
 
     def similarities(self, prediction: np.ndarray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return J and F, each (frames, objects)."""
@@ -60,7 +60,7 @@ def _region(masks: np.ndarray, block: Block, number: int) -> Region:
     height, width = block.size
     flags = empty_labels(block.stop - block.start, (height, width), bool)
     np.equal(masks[block.start : block.stop], number, out=flags[:, :, :width])
-    return Region(cropped(pack(flags), (height, width)))
+    return Region(crop(pack(flags), (height, width)))
 
 
 def ids_of(sequence: Sequence) -> dict[str, int]:

@@ -26,7 +26,7 @@ def encoded(labels: ArrayLike) -> dict[int, str]:
         for number, places in zip(numbers, np.split(order, first[1:]), strict=True)
         if number
     }
-    return dict(zip(objects, rle.compressed_many(list(objects.values())), strict=True))
+    return dict(zip(objects, rle.compress_many(list(objects.values())), strict=True))
 
 
 def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:

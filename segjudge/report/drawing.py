@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
-from segjudge.evaluation_script.files.packed import replaced
+from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.system.files import make_folder, written
 
 from .page import ReportPage, Section, rendered
@@ -77,7 +77,7 @@ def draw_all(
         sides, counts = _sides(truth, records, index, view)
         ground = ground_of(view.pictures, name, truth.images.sizes[index].tolist())
         picture = os.path.join("images", f"{number}.png")
-        with replaced(os.path.join(out, picture)) as partial:
+        with replace_file(os.path.join(out, picture)) as partial:
             _picture(ground, sides).save(partial, "PNG")
         images.append(DrawnImage(name, picture, *counts))
     images.sort(key=lambda image: -(image.wrong + image.missed))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from segjudge.evaluation_script.files.problems import counted
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.scoring.version import VERSION
 
 from .tables import number
@@ -79,7 +79,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters.update(number=number, counted=counted)
+    made.filters.update(number=number, counted=quantity)
     return made
 
 

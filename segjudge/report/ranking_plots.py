@@ -9,7 +9,7 @@ import numpy as np
 
 from segjudge.analysis.rankings import TaskScores
 from segjudge.analysis.ranks import ranks_of
-from segjudge.evaluation_script.files.packed import replaced
+from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.system.errors import UsageError, install_line
 from segjudge.system.files import file_name, make_folder
 
@@ -42,7 +42,7 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
             draw(axes, task, ranked, order)
             for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
                 paths.append(os.path.join(folder, f"{name}-{kind}.{ending}"))
-                with replaced(paths[-1]) as partial:
+                with replace_file(paths[-1]) as partial:
                     figure.savefig(partial, format=ending, dpi=150, metadata=metadata)
     return paths
 

@@ -10,7 +10,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PanopticProto
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
-from segjudge.evaluation_script.files.problems import listed
+from segjudge.evaluation_script.files.problems import name_list
 from segjudge.evaluation_script.scoring.provenance import counting, provenance
 from segjudge.families.base.memory import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
 from segjudge.families.instances.memory import InstancesInMemory
@@ -130,7 +130,7 @@ class FrameAccumulator:
             for frame in in_order(frames - self._frames.get(name, {}).keys())
         ]
         if missing or not self._frames:
-            raise UsageError(f"nothing was counted for {listed(missing, 5)}" if missing else "nothing was counted")
+            raise UsageError(f"nothing was counted for {name_list(missing, 5)}" if missing else "nothing was counted")
         for name, frames in self._frames.items():
             _check_numbers(name, frames)
         try:
@@ -169,7 +169,7 @@ def score_arrays(
     truths, predictions = track.both_sides(truth, prediction)
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
-        found = f"lacks {listed(missing, 5)}" if missing else "has videos that the truth does not have"
+        found = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
         raise refused("the predictions", found, "Give the same videos as the truth")
     for name, masks in truths.items():
         frames = track.frames_of(masks, f"truth of {name}")

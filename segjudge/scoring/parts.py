@@ -19,8 +19,8 @@ from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.limits import check_memory
-from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replaced
-from segjudge.evaluation_script.files.problems import Flaw, listed, printable
+from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replace_file
+from segjudge.evaluation_script.files.problems import Flaw, name_list, printable
 from segjudge.evaluation_script.runner.parallel import WHOLE, Part
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.evaluation_script.scoring.provenance import provenance
@@ -83,7 +83,7 @@ def write_part(
         "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
     }
-    with replaced(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         add_member(archive, MANIFEST, json.dumps(manifest, separators=(",", ":")).encode())
         for split, state in enumerate(states):
             for index, data in enumerate(state.values()):
@@ -128,7 +128,9 @@ def merge_parts(paths: Iterable[str]) -> Merged:
     missing = [str(number) for number in range(1, first["of"] + 1) if number not in seen]
     if missing:
         what = "part" if len(missing) == 1 else "parts"
-        raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
+        raise UsageError(
+            f"{what} {name_list(missing, 8)} of {first['of']} missing; score what is missing, then merge all"
+        )
     reports = _reports(first, accumulators)
     origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by)), first["limits"]
     protocols = {report.split: report.protocol for report in reports}
@@ -141,7 +143,7 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
     for entry, accumulator in zip(manifest["splits"], accumulators):
         split = printable(entry["name"])
         if accumulator.missing():
-            raise UsageError(f"the parts lack {listed(accumulator.missing())} of {split}; score them again")
+            raise UsageError(f"the parts lack {name_list(accumulator.missing())} of {split}; score them again")
         try:
             with np.errstate(divide="raise", over="raise", invalid="raise"):
                 reports.append(report_of(entry["name"], accumulator))

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.base.truth import SplitTruth, TruthName
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.files.problems import Problem, SubmissionError, listed, only
+from segjudge.evaluation_script.files.problems import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.main import open_truth as open_phase_truth
 from segjudge.evaluation_script.runner.parallel import cores
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
@@ -77,7 +77,7 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
     if not isinstance(protocol, str):
         return protocol
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}{only(protocol, PROTOCOLS)}")
+        raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
     return PROTOCOLS[protocol]
 
 
@@ -98,7 +98,7 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     truths, notes = opened.splits, list(opened.notes)
     chosen = request.split or source.subset
     if chosen and chosen not in truths:
-        raise UsageError(f"{source.path} has no split {chosen!r}{only(chosen, truths)}")
+        raise UsageError(f"{source.path} has no split {chosen!r}{name_hint(chosen, truths)}")
     scorers = {}
     for name in [chosen] if chosen else truths:
         notes += _notes(name, truths[name], rules.protocol)
@@ -115,7 +115,7 @@ def prepare_phase(
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:
         known = [phase_split.codename for phase_split in phase.splits]
-        raise UsageError(f"{phase.codename} has no split {split!r}{only(split, known)}")
+        raise UsageError(f"{phase.codename} has no split {split!r}{name_hint(split, known)}")
     truths, names = open_phase_truth(annotations, phase), chosen_names(sequences)
     scorers = {}
     for phase_split in chosen:
@@ -155,7 +155,7 @@ def with_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: 
     places = [name.partition("/") if name.partition("/")[0] in rounds else ("", "", name) for name in chosen]
     unknown = [name for name, (_, _, own) in zip(chosen, places, strict=True) if spelled(own) not in known]
     if unknown and known:
-        raise UsageError(f"the truth has no sequence {listed(unknown)}{only(unknown[0], known, 20)}")
+        raise UsageError(f"the truth has no sequence {name_list(unknown)}{name_hint(unknown[0], known, 20)}")
     part = truth.only(list(dict.fromkeys(spelled(own) for _, _, own in places)))
     if not rounds or not isinstance(part, Split):
         return part

@@ -13,7 +13,7 @@ from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.evaluation_script.scoring.answer import joined_rows
 from segjudge.scoring.requests import (
     PreparedScoring,
@@ -140,7 +140,7 @@ class Scores:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""
         report = self._report(split)
         if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}{only(metric, report.values)}")
+            raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise UsageError(f"level is {level!r:.60}; it is a share between 0 and 1, such as 0.95")
         return report.intervals(level).get(metric)

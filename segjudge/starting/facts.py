@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PanopticProto
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
-from segjudge.evaluation_script.files.problems import counted, verb
+from segjudge.evaluation_script.files.problems import quantity, verb
 
 Facts = dict[str, Any]
 
@@ -20,8 +20,8 @@ Facts = dict[str, Any]
 def sequence_facts(truths: list[Split], protocol: SequenceProtocol) -> Facts:
     """Return the facts of mask sequences."""
     sequences = [sequence for truth in truths for sequence in truth.sequences]
-    frames = counted(sum(len(sequence.frames) for sequence in sequences), "frame")
-    videos = counted(len(sequences), "video")
+    frames = quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
+    videos = quantity(len(sequences), "video")
     within = f"{protocol.rounds[0]}/" if protocol.rounds else ""
     # Only where objects are expressions each of them has to be answered.
     referring = bool(protocol.rounds) or protocol.missing_object is not MissingRule.EMPTY
@@ -42,7 +42,7 @@ def instance_facts(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
     """Return the facts of instance masks."""
     first = truths[0]
     kind, lengths = "video" if protocol.tubes else "image", first.images.frames
-    total = counted(sum(len(truth.images.ids) for truth in truths), kind)
+    total = quantity(sum(len(truth.images.ids) for truth in truths), kind)
     height, width = first.images.sizes[0].tolist()
     return {
         "content": f"{total} with {_categories(len(first.categories))}",
@@ -63,7 +63,7 @@ def unit_facts(truths: list[UnitTruth], protocol: TrackProtocol) -> Facts:
     frames = units[0].load()
     images = isinstance(protocol, PanopticProtocol) and not protocol.video
     kind = "sequence" if isinstance(protocol, TracksProtocol) else "image" if images else "video"
-    total = counted(len(units), kind)
+    total = quantity(len(units), kind)
     listed = truths[0].facts.get("categories")
     return {
         "content": f"{total} with {_categories(len(listed))}" if listed else total,

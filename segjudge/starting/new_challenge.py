@@ -29,7 +29,7 @@ from segjudge.evaluation_script.families.semantic.protocols import SemanticProto
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files import packed as packed_file
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError, listed
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError, name_list
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.scoring.requests import LOCAL_LIMITS
@@ -132,7 +132,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
     if wrong:
         rule = "which has up to 50 characters of a-z, 0-9, - and _"
-        raise UsageError(f"{listed(wrong)}: cannot be a codename, {rule}; pack the truth with --split NAME first")
+        raise UsageError(f"{name_list(wrong)}: cannot be a codename, {rule}; pack the truth with --split NAME first")
     phase = next(iter(splits)) if len(splits) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.masks.overlaps import LabelMap
-from segjudge.evaluation_script.masks.run_lengths import compressed_many, runs_of
+from segjudge.evaluation_script.masks.run_lengths import compress_many, runs_of
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
@@ -54,7 +54,7 @@ def _objects(sequence: Sequence, share: float) -> dict[str, list[CompressedMask 
     for masks in objects.values():
         seen = [mask for mask in masks if mask]
         shifted = [moved_runs(mask["counts"], mask["size"], 1, share)[0] for mask in seen]
-        for mask, counts in zip(seen, compressed_many(shifted), strict=True):
+        for mask, counts in zip(seen, compress_many(shifted), strict=True):
             mask["counts"] = counts
     return objects
 
@@ -88,7 +88,7 @@ def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[
         else:
             count = 1 if frames is None else int(frames[image])
             runs = moved_runs(truth.masks[index], (height, width // count), count, share)
-            masks = [{"size": [height, width // count], "counts": mask} for mask in compressed_many(runs)]
+            masks = [{"size": [height, width // count], "counts": mask} for mask in compress_many(runs)]
             shown = [mask if len(parts) > 1 else None for mask, parts in zip(masks, runs, strict=True)]
             shape = {"segmentation": masks[0]} if frames is None else {"segmentations": shown}
         yield {
@@ -156,7 +156,7 @@ def track_files(truths: list[UnitTruth], protocol: TracksProtocol, share: float)
 def _moved_rows(frame: TruthFrame, share: float) -> Rows:
     """Return the masks of a frame that are still in it."""
     runs = [moved_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
-    masks = zip(frame.rows, compressed_many(runs), runs, strict=True)
+    masks = zip(frame.rows, compress_many(runs), runs, strict=True)
     return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, parts in masks if len(parts) > 1]
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from segjudge.evaluation_script.files.packed import NotWritten, replaced
+from segjudge.evaluation_script.files.packed import NotWritten, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import UsageError
 
@@ -180,7 +180,7 @@ def locked(folder: str, user: str) -> TextIO:
 
 def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file in one step: a reader finds the old content or the new, each complete."""
-    with replaced(str(path)) as partial:
+    with replace_file(str(path)) as partial:
         if private:  # before there is anything in it
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
         Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -189,5 +189,5 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
 @contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a text file that takes its place whole when the block ends, and not at all when it fails."""
-    with replaced(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
+    with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
         yield file

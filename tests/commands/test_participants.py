@@ -19,7 +19,7 @@ from segjudge.datasets.demo.published import write_published
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files.problems import SubmissionError, counted, verb
+from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES
@@ -426,9 +426,14 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
 
 
 def test_counts_agree_with_their_verbs() -> None:
-    assert [counted(count, "frame") for count in (0, 1, 2, 2000)] == ["0 frames", "1 frame", "2 frames", "2,000 frames"]
-    assert counted(1, "sequence", 3) == "1 of 3 sequences"
-    assert counted(1, "sequence", 1) == "1 of 1 sequence"
+    assert [quantity(count, "frame") for count in (0, 1, 2, 2000)] == [
+        "0 frames",
+        "1 frame",
+        "2 frames",
+        "2,000 frames",
+    ]
+    assert quantity(1, "sequence", 3) == "1 of 3 sequences"
+    assert quantity(1, "sequence", 1) == "1 of 1 sequence"
     assert [verb(count, "is", "are") for count in (0, 1, 2)] == ["are", "is", "are"]
 
 

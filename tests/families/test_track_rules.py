@@ -33,7 +33,7 @@ from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, 
 from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.kernel import Pairs, of_texts
+from segjudge.evaluation_script.masks.kernel import Pairs, pack_texts
 from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks
 from segjudge.evaluation_script.masks.similarity import Counts
 from tests.builders import png
@@ -272,7 +272,7 @@ WIDTH = 20
 
 def bar(start: int, length: int) -> str:
     """Return the run lengths of neighbouring pixels in an image of one row."""
-    return rle.compressed([start, length, WIDTH - start - length])
+    return rle.compress([start, length, WIDTH - start - length])
 
 
 def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -> tracks_counting.ComparedSequence:
@@ -324,7 +324,7 @@ def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
     for protocol, number in (("mots", 6 / 10), ("burst", 6 / 10), ("burst-official", 6 / 10)):
         (one,) = sequence(protocol, frames).compare(2)
         assert one.similarity.tolist() == [[close(number)]]
-    hollow = rle.compressed([0, 2, 16, 2])
+    hollow = rle.compress([0, 2, 16, 2])
     truth = [TruthFrame("0", (1, WIDTH), [[1, 2, hollow]], no_pixels)]
     sent = [[[1, 2, bar(0, WIDTH), 1.0]]]
     for protocol, number in (("burst", 0.2), ("burst-official", 1.0)):
@@ -715,12 +715,12 @@ def test_inner_pixels_have_a_whole_square_of_their_own_label(size: tuple[int, in
 def text_of(mask: Any) -> str:
     """Return the run lengths of a mask, down its columns."""
     flat = np.append(False, mask.ravel(order="F"))
-    return rle.compressed(np.diff(np.append(np.append(0, np.flatnonzero(flat[1:] != flat[:-1])), mask.size)).tolist())
+    return rle.compress(np.diff(np.append(np.append(0, np.flatnonzero(flat[1:] != flat[:-1])), mask.size)).tolist())
 
 
 def masks_of(masks: list[Any]) -> Masks:
     area, sizes = np.array([one.sum() for one in masks]), np.array([one.shape for one in masks])
-    return Masks(of_texts([text_of(one) for one in masks]), area, sizes)
+    return Masks(pack_texts([text_of(one) for one in masks]), area, sizes)
 
 
 def two_groups(seed: int) -> tuple[list[Any], list[Any], Pairs]:
@@ -775,8 +775,8 @@ def test_empty_runs_are_joined_for_pycocotools() -> None:
         ([2, 3, 0, 0, 0, 4, 3], [2, 7, 3]), ([0, 0, 0, 12], [0, 12]), ([4, 1, 0, 7, 0], [4, 8]),
     ):  # fmt: skip
         assert instance_overlaps._without_empty(np.array(runs)).tolist() == plain
-        masks = Masks(of_texts([rle.compressed([12]), rle.compressed(runs)]), np.zeros(2), np.array([[3, 4]] * 2), True)
-        assert instance_overlaps.encoded(masks, np.array([1])) == [{"size": [3, 4], "counts": rle.compressed(plain)}]
+        masks = Masks(pack_texts([rle.compress([12]), rle.compress(runs)]), np.zeros(2), np.array([[3, 4]] * 2), True)
+        assert instance_overlaps.encode_masks(masks, np.array([1])) == [{"size": [3, 4], "counts": rle.compress(plain)}]
 
 
 def test_boxes_that_only_touch_share_nothing() -> None:
@@ -834,7 +834,7 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
     shown = np.array([True, False, True, True, True, True, True])
     frames[5][:] = False
     tube = np.array([0, 0, 0, 2, 2, 2, 2])
-    texts = of_texts([text_of(one) for one, flag in zip(frames, shown) if flag])
+    texts = pack_texts([text_of(one) for one, flag in zip(frames, shown) if flag])
     found = join_frames(texts, shown, tube, np.full(7, 12), 4)
     for index in range(4):
         parts = [one for one, its in zip(frames, tube) if its == index]

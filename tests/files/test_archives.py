@@ -18,7 +18,7 @@ import pytest
 from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files import limits as archive_limits
 from segjudge.evaluation_script.files.archive import open_files
-from segjudge.evaluation_script.files.inflate import whole_member
+from segjudge.evaluation_script.files.inflate import inflate_member
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from tests.builders import tarred, zipped
@@ -40,7 +40,7 @@ def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[st
         if isinstance(files, archive.ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
             for name, content in contents.items():
                 if content and name.isascii():
-                    assert whole_member(files._zip, files._infos[name]) == content
+                    assert inflate_member(files._zip, files._infos[name]) == content
         return contents
     finally:
         files.close()

@@ -44,7 +44,7 @@ from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import png as png_reader
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.masks.kernel import of_texts
+from segjudge.evaluation_script.masks.kernel import pack_texts
 from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks, mask_overlaps, overlaps_of
 from segjudge.evaluation_script.masks.similarity import Region, disk
 from tests.builders import chunk, png, raw_png, stack_of
@@ -301,7 +301,7 @@ def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
     for _ in range(60):
         runs = [generator.choice([0, 1, 5, 40, 3000]) for _ in range(generator.randrange(1, 12))]
         pixels = sum(runs)
-        text = rle.compressed(runs)
+        text = rle.compress(runs)
         kind = generator.randrange(8)
         at = generator.randrange(len(text) + 1)
         if kind == 0:
@@ -339,9 +339,9 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
             while left:
                 runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
                 left -= runs[-1]
-            texts.append(rle.compressed(runs))
+            texts.append(rle.compress(runs))
         area = rle.check_many(texts, np.full(count, 13 * 17)).area
-        return Masks(of_texts(texts), area, np.full((count, 2), [13, 17]))
+        return Masks(pack_texts(texts), area, np.full((count, 2), [13, 17]))
 
     sent, real = masks(20), masks(15)
     groups = [
@@ -421,7 +421,7 @@ def record(generator: random.Random) -> Dict[str, Any]:
     return {
         "image_id": IMAGES.ids[index].item(),
         "category_id": generator.choice([1, 4, 9]),
-        "segmentation": {"size": [height, width], "counts": rle.compressed([first, height * width - first])},
+        "segmentation": {"size": [height, width], "counts": rle.compress([first, height * width - first])},
         "score": generator.choice([0, 1, 0.5, generator.random(), 1e-7, 1.5e300, 0.1 + 0.2, -0.0, -3.25, 12345678901]),
     }
 
@@ -689,9 +689,9 @@ def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
 
 
 def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
-    from segjudge.evaluation_script.masks.run_lengths import compressed
+    from segjudge.evaluation_script.masks.run_lengths import compress
 
-    longer = compressed([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
+    longer = compress([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
     bounds, pixels = np.array([0, len(longer)]), np.array([8])
     text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)
     assert LOADED.sj_check_runs(text.ctypes.data, len(text), bounds, 1, pixels, fault, area) == 0
@@ -709,22 +709,22 @@ def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
     for count in pixels[shown].tolist():
         inner = int(lot.integers(0, min(count, 60)))
         borders = np.sort(lot.choice(count + 1, inner, replace=bool(seed % 2)))
-        texts.append(rle.compressed(np.diff(borders, prepend=0, append=count).tolist()))
-    joined, other = switch(lambda: join_frames(of_texts(texts), shown, tube, pixels, len(frames)))
+        texts.append(rle.compress(np.diff(borders, prepend=0, append=count).tolist()))
+    joined, other = switch(lambda: join_frames(pack_texts(texts), shown, tube, pixels, len(frames)))
     assert list(joined.masks) == list(other.masks)
     assert joined.pixels.tolist() == other.pixels.tolist()
     assert joined.mean_area.tolist() == other.mean_area.tolist()
     for broken in ("", "2P", "\x7f", "2N"):
         if texts:
             with pytest.raises(ValueError):
-                join_frames(of_texts([*texts[:-1], broken]), shown, tube, pixels, len(frames))
+                join_frames(pack_texts([*texts[:-1], broken]), shown, tube, pixels, len(frames))
 
 
 def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
     """Each frame begins with runs that are no differences in its own mask, and large ones in the wide mask."""
-    texts, pixels = [rle.compressed([0, 1, 29_999_999]), rle.compressed([29_999_999, 1])] * 400, 30_000_000
+    texts, pixels = [rle.compress([0, 1, 29_999_999]), rle.compress([29_999_999, 1])] * 400, 30_000_000
     shown = np.ones(len(texts), bool)
-    joined = join_frames(of_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
+    joined = join_frames(pack_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
     assert joined.pixels.tolist() == [len(texts)]
 
 

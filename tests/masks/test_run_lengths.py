@@ -57,7 +57,7 @@ def verdict(text: str, pixels: int) -> str | int:
 CODES = [chr(code) for code in range(48, 112)]
 #: Texts of some numbers, well formed or not.
 texts = st.one_of(
-    st.lists(st.integers(-40, 600), max_size=9).map(rle.compressed),
+    st.lists(st.integers(-40, 600), max_size=9).map(rle.compress),
     st.text(alphabet=CODES, max_size=20),
     st.lists(st.integers(-(1 << 29), (1 << 29) - 1), max_size=3).map(encoded),
 )
@@ -96,10 +96,10 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
     characters: int, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rle, "CHARACTERS", characters)
-    good = rle.compressed([1, 2, 3, 1, 2, 3])
+    good = rle.compress([1, 2, 3, 1, 2, 3])
     cases = {
         good: 0,
-        rle.compressed([12]): 0,
+        rle.compress([12]): 0,
         "": 4,
         "1é": 1,
         good + "/": 1,
@@ -107,9 +107,9 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
         good[:-1] + "P": 2,
         "X" + "P" * 5 + "0" + "4": 2,
         "X" + "P" * 4 + "0" + "4": 0,
-        rle.compressed([5, 8, -1]): 3,
-        rle.compressed([13, 0, 0, -1]): 3,
-        rle.compressed([12, 1]): 4,
+        rle.compress([5, 8, -1]): 3,
+        rle.compress([13, 0, 0, -1]): 3,
+        rle.compress([12, 1]): 4,
         "0" * 88: 4,
         "0" * 89: 5,
     }
@@ -123,8 +123,8 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
 
 def test_runs_are_compressed_as_they_are_defined() -> None:
     lists = [[0], [31], [32], [15, 16, 17], [1, 2, 3, 1000, 5, 6, 7], [1 << 28, 0, 5, 1 << 27, 2], [], [9, 9, 9, 9]]
-    assert rle.compressed_many(lists) == [encoded(one) for one in lists]
-    assert rle.compressed_many([]) == []
+    assert rle.compress_many(lists) == [encoded(one) for one in lists]
+    assert rle.compress_many([]) == []
     assert [decoded(encoded(one)) for one in lists] == lists
 
 
@@ -143,7 +143,7 @@ def test_runs_are_compressed_as_they_are_defined() -> None:
         ([0] * 88 + [12], "has counts of length 89, more than 12 pixels can need"),
         ("0" * 87 + "<", None),
         ("0" * 88 + "<", "has counts of length 89, more than 12 pixels can need"),
-        (rle.compressed([13]), "has counts below zero or beyond the frame"),
+        (rle.compress([13]), "has counts below zero or beyond the frame"),
         ([12.0], "has counts that are not all whole numbers"),
         ([True, 11], "has counts that are not all whole numbers"),
         (None, "has counts that are neither text nor a list"),
@@ -269,7 +269,7 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
         one(30, 7, 1),
         one(10, 6, -2.5),
         one(10, 9, segmentation=[[0, 0, 2, 0, 2, 6, 0, 6]]),
-        one(30, 4, segmentation={"size": [3, 4], "counts": rle.compressed([12])}),
+        one(30, 4, segmentation={"size": [3, 4], "counts": rle.compress([12])}),
         one(10, 5, segmentation={"size": [6, 2], "counts": [11, 1]}),
     ]
     records = read(sent, tmp_path)
@@ -277,7 +277,7 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert records.category.tolist() == [1, -1, -1, -1, 0]
     assert records.score.tolist() == [1.0, -2.5, 0.5, 0.5, 0.5]
     assert records.area.tolist() == [10, 10, 12, 0, 1]
-    assert list(records.masks) == [rle.compressed(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
+    assert list(records.masks) == [rle.compress(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
     assert records.warnings == ["3 of 5 records have a category that the truth lacks and were ignored"]
 
 

@@ -17,11 +17,11 @@ from segjudge.evaluation_script.masks.similarity import (
     Region,
     boundary_similarity,
     disk,
-    joined,
+    join_counts,
     reach,
     region_similarity,
 )
-from segjudge.evaluation_script.masks.stack import nothing, unpack
+from segjudge.evaluation_script.masks.stack import empty_stack, unpack
 from tests.builders import drawn, stack_of
 
 EXACT = 1e-12
@@ -115,7 +115,7 @@ def test_a_mask_agrees_with_itself(mask: Any) -> None:
 def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
     truth, prediction = frames, frames[1:] + frames[:1]
     together = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), disk(reach(frames[0].shape)))
-    apart = joined([compared(*pair) for pair in zip(truth, prediction)])
+    apart = join_counts([compared(*pair) for pair in zip(truth, prediction)])
     for name in ("shared", "union", "truth_matched", "prediction_matched", "truth_boundary"):
         assert getattr(together, name).tolist() == getattr(apart, name).tolist()
 
@@ -164,4 +164,4 @@ def test_large_frames_reach_further_than_a_word() -> None:
 
 
 def test_an_object_that_is_nowhere_has_no_area() -> None:
-    assert nothing(3, (5, 5)).area.tolist() == [0, 0, 0]
+    assert empty_stack(3, (5, 5)).area.tolist() == [0, 0, 0]

@@ -23,9 +23,9 @@ from segjudge.evaluation_script.files.problems import (
     Problem,
     Problems,
     SubmissionError,
-    counted,
-    listed,
+    name_list,
     printable,
+    quantity,
 )
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
@@ -70,9 +70,9 @@ def test_a_name_is_shown_up_to_a_hundred_and_twenty_characters() -> None:
 
 
 def test_a_list_names_the_first_and_counts_the_rest() -> None:
-    assert [listed(list("abcd")[:count]) for count in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c and 1 more"]
-    assert listed(list("abcdefg"), 5) == "a, b, c, d, e and 2 more"
-    assert [counted(1, "frame", 3), counted(3, "frame", 3), counted(1, "frame", 1)] == [
+    assert [name_list(list("abcd")[:count]) for count in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c and 1 more"]
+    assert name_list(list("abcdefg"), 5) == "a, b, c, d, e and 2 more"
+    assert [quantity(1, "frame", 3), quantity(3, "frame", 3), quantity(1, "frame", 1)] == [
         "1 of 3 frames",
         "3 of 3 frames",
         "1 of 1 frame",

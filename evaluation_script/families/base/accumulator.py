@@ -11,7 +11,7 @@ import json
 import struct
 from typing import Any, Callable, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
 
-from ...files.problems import HostError, Problem, Problems, counted, listed
+from ...files.problems import HostError, Problem, Problems, name_list, quantity
 from ...masks.stack import Array
 
 Rules = TypeVar("Rules")
@@ -70,7 +70,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
         """Raise HostError unless all was counted."""
         missing = self.missing()
         if missing:
-            raise HostError(f"{counted(len(missing), self.noun)} not counted yet: {listed(missing)}")
+            raise HostError(f"{quantity(len(missing), self.noun)} not counted yet: {name_list(missing)}")
 
     def refuse_problems(self) -> None:
         """Raise SubmissionError with every problem that counting found; some tracks find all problems earlier."""

@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from ...files.problems import listed
+from ...files.problems import name_list
 from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 
@@ -31,13 +31,13 @@ def of_pixels(table: Array) -> List[str]:
             return [f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'taken from'} each: {CHECK}"]
         pairs = _numbered_otherwise(table, total)
         if pairs:
-            examples = listed([f"{sent} for {real}" for real, sent in pairs])
+            examples = name_list([f"{sent} for {real}" for real, sent in pairs])
             return [f"labels look like those of another coding, such as {examples}: {CHECK}"]
     unknown = np.where(table.sum(axis=1) == 0, table.sum(axis=0), 0)
     if unknown.sum() <= WOULD_BE_RIGHT * total:
         return []
     labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
-    examples = listed(list(map(str, labels.tolist())))
+    examples = name_list(list(map(str, labels.tolist())))
     share = f"{100 * unknown.sum() / total:.0f} % of the pixels that count"
     return [f"{share} have labels that the truth has nowhere ({examples}): {CHECK}"]
 

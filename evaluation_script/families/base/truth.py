@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
-from ...files.problems import counted, listed, verb
+from ...files.problems import name_list, quantity, verb
 
 #: The split of a published dataset that names none.
 DEFAULT_SPLIT = "val"
@@ -69,8 +69,8 @@ class TruthNames:
         if not self.respelled:
             return []
         count = len(self.respelled)
-        found = f"{counted(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
-        return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {listed(sorted(self.respelled))}"]
+        found = f"{quantity(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
+        return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"]
 
 
 def composed(name: str) -> str:

@@ -22,10 +22,10 @@ from typing import AbstractSet, Any, Callable, Collection, Dict, FrozenSet, List
 import numpy as np
 
 from ...files.archive import UPLOAD, open_files
-from ...files.inflate import whole_member
+from ...files.inflate import inflate_member
 from ...files.limits import LETTER, LONE_SEPARATOR, ArchiveLimits, Files
-from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, unreadable
-from ...files.problems import Flaw, HostError, Problem, SubmissionError, counted, listed, printable, verb
+from ...files.packed import FORMAT, MANIFEST, add_member, annotations_error, open_packed, replace_file
+from ...files.problems import Flaw, HostError, Problem, SubmissionError, name_list, printable, quantity, verb
 from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
@@ -130,7 +130,7 @@ def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
     (track,) = {split.track for split in splits.values()}
     manifest: Dict[str, Any] = {"format": FORMAT, "track": track, "splits": {}}
-    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, split in splits.items():
             units = []
             for number, unit in enumerate(split.units):
@@ -162,12 +162,12 @@ def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[An
 
 def read_units(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames one by one."""
-    archive, manifest = opened_packed(path)
+    archive, manifest = open_packed(path)
     try:
         every = frozenset(unit for entry in manifest["splits"].values() for unit, *_ in entry["units"])
         return {name: _split(archive, name, manifest["track"], one, every) for name, one in manifest["splits"].items()}
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise unreadable(path, error) from None
+        raise annotations_error(path, error) from None
 
 
 def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any], every: FrozenSet[str]) -> UnitTruth:
@@ -200,7 +200,7 @@ def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
-        return bytes(whole_member(archive, archive.getinfo(name)) or archive.read(name))
+        return bytes(inflate_member(archive, archive.getinfo(name)) or archive.read(name))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
 
@@ -483,14 +483,14 @@ def _surplus(submission: UnitSubmission, names: List[str], elsewhere: AbstractSe
     sent, noun = submission.names(), submission.noun
     missing = [name for name in names if name not in sent]
     if missing:
-        found = f"{counted(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
-        raise SubmissionError.of(Problem(UPLOAD, f"{found}: {listed(missing, 5)}", f"Send every {noun}"))
+        found = f"{quantity(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
+        raise SubmissionError.of(Problem(UPLOAD, f"{found}: {name_list(missing, 5)}", f"Send every {noun}"))
     known = elsewhere | frozenset(names)
     surplus = sorted(name for name in sent if name not in known)
     if not surplus:
         return submission.truth_names.notes
     were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-    found = f"{counted(len(surplus), noun)} {were} ignored: {listed(surplus)}"
+    found = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
     if strict:
         raise SubmissionError.of(Problem(UPLOAD, found, "Send only what is scored"))
     return [found, *submission.truth_names.notes]

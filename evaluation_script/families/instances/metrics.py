@@ -9,7 +9,7 @@ from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ...files.problems import SubmissionError, counted, verb
+from ...files.problems import SubmissionError, quantity, verb
 from ...masks import kernel
 from ...masks.kernel import RankedBits, curve, curves_without
 from ...masks.stack import Array
@@ -142,8 +142,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         total, images = int(dropped.sum()), int((dropped > 0).sum())
         if not total:
             return []
-        where, were = counted(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
-        return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
+        where, were = quantity(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
+        return [f"{quantity(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
     def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""

@@ -21,7 +21,7 @@ import numpy as np
 from ...files.problems import Flaw, printable
 from ...masks import kernel, polygons
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, RecordTable, of_texts
+from ...masks.kernel import MaskTexts, RecordTable, pack_texts
 from ...masks.stack import Array, places_of
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
@@ -208,7 +208,7 @@ def _read_masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict
     if list in set(map(type, texts)):
         lists = [index for index, counts in enumerate(texts) if type(counts) is list]
         pixels = sizes[lists].prod(axis=1)
-        for index, text in zip(lists, rle.compressed_many([texts[index] for index in lists], pixels)):
+        for index, text in zip(lists, rle.compress_many([texts[index] for index in lists], pixels)):
             texts[index] = text
     _check_types(texts, str)
     return texts, outlines
@@ -267,7 +267,7 @@ def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
     texts = _read_masks(masks, size[shown])[0] if masks else []
     if not all(map(str.isascii, texts)):
         raise ValueError
-    return join_frames(of_texts(texts), shown, tube, size[:, 0] * size[:, 1], len(frames))
+    return join_frames(pack_texts(texts), shown, tube, size[:, 0] * size[:, 1], len(frames))
 
 
 def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> Tubes:
@@ -296,13 +296,13 @@ def _join_in_numpy(texts: List[str], shown: Array, pixels: Array, ends: Array) -
     if checked.fault.any():
         raise ValueError
     area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
-    background, covered, first = rle.decoded(texts)
+    background, covered, first = rle.decode(texts)
     area[shown], parts[shown] = checked.area, np.diff(np.append(first, len(covered)))
     known = np.repeat(shown, parts)
     runs = np.zeros((len(known), 2), np.int64)
     runs[~known, 0] = pixels[~shown]
     runs[known, 0], runs[known, 1] = background, covered
-    return of_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
+    return pack_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
 
 def check_record(

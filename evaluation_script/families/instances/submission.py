@@ -19,10 +19,10 @@ import numpy as np
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...files.limits import CHUNK_BYTES, ArchiveLimits, check_memory, unique_keys
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable, verb
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
 from ...masks import kernel, polygons
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, joined_texts, of_texts
+from ...masks.kernel import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
@@ -97,7 +97,7 @@ def read_records(
     try:
         names = [name for name in files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
-            content = f"no JSON file, but {listed(list(files.sizes))}" if files.sizes else "no files"
+            content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
             found = f"holds {len(names)} JSON files" if names else f"holds {content}"
             raise SubmissionError.of(Problem(UPLOAD, found, send))
         where = UPLOAD if names[0] == JSON_NAME else names[0]
@@ -184,7 +184,7 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
     image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
     warnings = describe_records(unknown, count, 0 if protocol.boxes else boxed)
-    masks = joined_texts([texts for part in kept for texts in part.masks])
+    masks = join_texts([texts for part in kept for texts in part.masks])
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
 
@@ -200,11 +200,11 @@ def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
     lines = []
     if unknown:
         have, were = verb(unknown, "has", "have"), verb(unknown, "was", "were")
-        records = counted(unknown, "record", count)
+        records = quantity(unknown, "record", count)
         lines.append(f"{records} {have} a category that the truth lacks and {were} ignored")
     if boxed:
         lines.append(
-            f"{counted(boxed, 'record')} {verb(boxed, 'has', 'have')} a bbox beside the mask, which was ignored; the "
+            f"{quantity(boxed, 'record')} {verb(boxed, 'has', 'have')} a bbox beside the mask, which was ignored; the "
             "official script would take areas from it"
         )
     if not count:
@@ -286,7 +286,7 @@ class _Checker:
         if self._part.problems:
             return
         area = pixels if columns.mean_area is None else columns.mean_area
-        masks = columns.texts or of_texts(columns.masks)
+        masks = columns.texts or pack_texts(columns.masks)
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes)
         if self._taken is not None:
             kept = np.flatnonzero(np.isin(columns.image, self._taken))

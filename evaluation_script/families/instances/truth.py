@@ -14,10 +14,10 @@ from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
-from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, splits_of, track_of
-from ...files.problems import Flaw, HostError, counted, listed
+from ...files.packed import FORMAT, MANIFEST, add_member, open_packed, replace_file, splits_of, track_of
+from ...files.problems import Flaw, HostError, name_list, quantity
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, of_texts
+from ...masks.kernel import MaskTexts, pack_texts
 from ...masks.polygons import polygon_mask
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
@@ -69,7 +69,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
     """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
     try:
         if track_of(path):
-            file, manifest = opened_packed(path, TRACK)
+            file, manifest = open_packed(path, TRACK)
             return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
@@ -100,7 +100,7 @@ def write(path: str, splits: Dict[str, bytes]) -> None:
         "track": TRACK,
         "splits": {name: _count_entries(data) for name, data in splits.items()},
     }
-    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in splits.items():
             add_member(out, _member(name), data)
         add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
@@ -174,7 +174,7 @@ class _Document:
         image = known.image_indices([annotation["image_id"] for annotation in self._annotations])
         unlisted = [annotation_ids[index] for index in np.flatnonzero(image < 0)]
         if unlisted:
-            raise HostError(f"{self._where}: annotations of images that are not listed: {listed(unlisted)}")
+            raise HostError(f"{self._where}: annotations of images that are not listed: {name_list(unlisted)}")
         category = known.category_indices([annotation["category_id"] for annotation in self._annotations])
         masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
         checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
@@ -194,7 +194,7 @@ class _Document:
             np.array(self._given("area", checked.area.tolist(), "from the mask"), float),
             checked.area,
             np.array(list(map(bool, self._given("iscrowd", repeat(0), "to be 0"))), bool),
-            of_texts(masks),
+            pack_texts(masks),
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,
@@ -214,14 +214,14 @@ class _Document:
     def _sizes(self) -> Array:
         lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]
         if lacking:
-            raise HostError(f"{self._where}: images without height and width: {listed(lacking)}")
+            raise HostError(f"{self._where}: images without height and width: {name_list(lacking)}")
         return np.array([(image["height"], image["width"]) for image in self._images], np.int64).reshape(-1, 2)
 
     def _check_unique(self, ids: List[Any], kind: str) -> None:
         if len(set(ids)) < len(ids):
             ordered = sorted(ids)
             repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
-            raise HostError(f"{self._where}: {kind} with the same id: {listed(repeated)}")
+            raise HostError(f"{self._where}: {kind} with the same id: {name_list(repeated)}")
 
     def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
         segmentation = annotation["segmentation"]
@@ -231,13 +231,13 @@ class _Document:
             found = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
             raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {found}")
         counts = segmentation["counts"]
-        return counts if isinstance(counts, str) else rle.compressed(rle.runs_of(counts, height * width).tolist())
+        return counts if isinstance(counts, str) else rle.compress(rle.runs_of(counts, height * width).tolist())
 
     def _given(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
         """Return what annotations say, or what it is taken to be where they say nothing."""
         lacking = sum(key not in annotation for annotation in self._annotations)
         if lacking:
-            self._notes.append(f"{counted(lacking, 'annotation')} without {key}: it is taken {origin}")
+            self._notes.append(f"{quantity(lacking, 'annotation')} without {key}: it is taken {origin}")
         return [annotation.get(key, own) for annotation, own in zip(self._annotations, missing)]
 
     def _boxes(self) -> Array:
@@ -261,10 +261,10 @@ def videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, An
     annotations = _annotations_of_videos(document["annotations"], videos)
     unseen = sum(not annotation["area"] for annotation in annotations)
     if unseen:
-        notes.append(f"{counted(unseen, 'annotation')} without area in any frame, which no prediction can find")
+        notes.append(f"{quantity(unseen, 'annotation')} without area in any frame, which no prediction can find")
     unlabelled = sum(annotation["hidden"] < 0 for annotation in annotations)
     if 0 < unlabelled < len(annotations):
-        notes.append(f"{counted(unlabelled, 'annotation')} without occlusion: of no range of occlusions")
+        notes.append(f"{quantity(unlabelled, 'annotation')} without occlusion: of no range of occlusions")
     return {**document, "images": images, "annotations": annotations}
 
 

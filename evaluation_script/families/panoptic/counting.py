@@ -13,7 +13,7 @@ import numpy as np
 
 from ...files.problems import Flaw, Problems
 from ...masks import kernel
-from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, reach_of, summed, whole_windows
+from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, reach_of, sum_by_key, whole_windows
 from ...masks.stack import Array, places_of
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PanopticSubmission, PredictedFrame, check_ids
@@ -98,7 +98,7 @@ def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, bou
     """Count a frame; a Flaw where its pixels are not what was listed."""
     truth, prediction = frame.read(), LabelMap(pixels)
     pairs = overlaps_of(truth, prediction)
-    ids, areas = summed(pairs.prediction, pairs.pixels)
+    ids, areas = sum_by_key(pairs.prediction, pairs.pixels)
     check_ids(listed, set(ids.tolist()))
     rows = [(number, listed.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
     boundaries = overlaps_of(keep_boundaries(truth), keep_boundaries(prediction)) if boundary else None
@@ -178,7 +178,7 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     """Return the IoU of the boundaries of each pair."""
     sides = []
     for ids in (boundaries.truth, boundaries.prediction):
-        unique, areas = summed(ids, boundaries.pixels)
+        unique, areas = sum_by_key(ids, boundaries.pixels)
         sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != INNER)])
     ious = _ious(sides[0], sides[1], boundaries)
     keys = (boundaries.truth << SHIFT) | boundaries.prediction
@@ -200,7 +200,7 @@ def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool)
         [_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames]
     )
     scored, crowd = truth_categories != void, is_thing[truth_categories] & (truth_ids == first_id)
-    cells = summed((truth_categories * (void + 1) + predicted_categories)[scored], pixels[scored])
+    cells = sum_by_key((truth_categories * (void + 1) + predicted_categories)[scored], pixels[scored])
     truth = np.where(is_thing[truth_categories] & ~crowd, truth_categories << SHIFT | truth_ids, -1)
     prediction = np.where(is_thing[predicted_categories] & ~crowd, predicted_categories << SHIFT | predicted_ids, -1)
     return {"cells": np.stack(cells), "association": _associate_tubes(truth, prediction, pixels)}
@@ -213,11 +213,11 @@ def _categories(segments: Array, ids: Array, void: int) -> Array:
 
 def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:
     """Return the sum of the qualities of all tubes, and how many there are; -1 is none."""
-    tubes, areas = summed(truth, np.where(truth >= 0, pixels, 0))
-    others, other_areas = summed(prediction, np.where(prediction >= 0, pixels, 0))
+    tubes, areas = sum_by_key(truth, np.where(truth >= 0, pixels, 0))
+    others, other_areas = sum_by_key(prediction, np.where(prediction >= 0, pixels, 0))
     overlap = (truth >= 0) & (prediction >= 0)
     tube, other_tube = np.searchsorted(tubes, truth[overlap]), np.searchsorted(others, prediction[overlap])
-    keys, shared = summed(tube * len(others) + other_tube, pixels[overlap])
+    keys, shared = sum_by_key(tube * len(others) + other_tube, pixels[overlap])
     tube, other_tube = keys // max(1, len(others)), keys % max(1, len(others))
     quality = shared * (shared / (areas[tube] + other_areas[other_tube] - shared)) / areas[tube]
     return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])

@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, List, Optional
 
-from ...files.archive import UPLOAD, open_files, unreadable
+from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, counted, listed, printable
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
 from ...masks.stack import Array, Size
 from ..base.units import HOST_LIMITS, PictureFiles, TruthFrame, Unit, UnitSubmission, UnitTruth, of_host, png_frame
@@ -36,7 +36,7 @@ def _find_document(files: Files, subset: str = "") -> str:
         folders = {folder for name in files.sizes for folder in name.split("/")[:-1]}
         names = [name for name in names if (_stem(name) == subset if subset else _stem(name) in folders)]
     if len(names) != 1:
-        raise Flaw(f"holds {counted(len(names), 'JSON file')} that could list the segments", SEND)
+        raise Flaw(f"holds {quantity(len(names), 'JSON file')} that could list the segments", SEND)
     return names[0]
 
 
@@ -59,7 +59,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             document = json.loads(files.read(name))
         return _open_truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise unreadable(path, error, "is not a panoptic truth that can be read") from None
+        raise truth_error(path, error, "is not a panoptic truth that can be read") from None
 
 
 def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
@@ -195,4 +195,4 @@ def check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
         ("does not hold ids that the JSON lists", "List the segments of the PNG alone", frame.segments.keys() - ids),
     ):
         if odd:
-            raise Flaw(f"{problem}: {listed([str(number) for number in sorted(odd)])}", remedy)
+            raise Flaw(f"{problem}: {name_list([str(number) for number in sorted(odd)])}", remedy)

@@ -10,11 +10,11 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, T
 
 import numpy as np
 
-from ...files.archive import open_files, unreadable
+from ...files.archive import open_files, truth_error
 from ...files.limits import ArchiveLimits
 from ...files.problems import Flaw, HostError, Problems, SubmissionError
 from ...masks import png
-from ...masks.overlaps import SHIFT, LabelMap, overlaps_of, summed
+from ...masks.overlaps import SHIFT, LabelMap, overlaps_of, sum_by_key
 from ...masks.stack import Array
 from ..base import codings
 from ..base.truth import TruthNames
@@ -52,7 +52,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         own = TruthNames(videos).own
         chosen = [own(name) for line in lines for name in ([line] if own(line) in videos else line.split())]
     except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise unreadable(path, error, "cannot be read") from None
+        raise truth_error(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
     if unknown or not chosen:
         raise HostError(f"{path}: has no frames of {', '.join(unknown[:3]) or 'any video'}")
@@ -155,7 +155,7 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
                 in_both = unchanged & (prediction_ages.ages >= length)
                 counts.append([int(np.count_nonzero(in_both)), int(np.count_nonzero(unchanged))])
     tables = {f"VC{length}": np.array(counts, np.int64).reshape(-1, 2) for length, counts in windows.items()}
-    return {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables}
+    return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1))), **tables}
 
 
 def _sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:

@@ -23,7 +23,7 @@ from ...masks.similarity import (
     disk,
     reach,
 )
-from ...masks.stack import Array, Stack, Stacks, joined, nothing
+from ...masks.stack import Array, Stack, Stacks, empty_stack, join_stacks
 from ..base.accumulator import NamedAccumulator, NamedCounts, decoded_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, ranges_of
@@ -288,7 +288,7 @@ def _read_blocks(
             continue
         sent = {} if masks is None else masks.stacks([truth.frames[frame] for frame in frames[here]], block.size)
         if sent is not None and not problems:
-            rows, empty = frames[here] - block.start, nothing(len(here), block.size)
+            rows, empty = frames[here] - block.start, empty_stack(len(here), block.size)
             real = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}
             real, sent = comparable(real, sent, protocol, empty)
             yield here, real, sent, empty
@@ -318,9 +318,9 @@ def comparable(truth: Stacks, predicted: Stacks, protocol: SequenceProtocol, emp
     if protocol.void and VOID in truth:
         predicted = {label: stack.without(truth[VOID]) for label, stack in predicted.items()}
     if protocol.objects is ObjectRule.FOREGROUND:
-        truth = {"1": joined(list(truth.values()), len(empty.words), empty.size)}
+        truth = {"1": join_stacks(list(truth.values()), len(empty.words), empty.size)}
     if is_one_mask(protocol):
-        predicted = {SalientImages.NAME: joined(list(predicted.values()), len(empty.words), empty.size)}
+        predicted = {SalientImages.NAME: join_stacks(list(predicted.values()), len(empty.words), empty.size)}
     return truth, predicted
 
 

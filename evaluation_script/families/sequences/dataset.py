@@ -12,11 +12,11 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
-from ...files.archive import open_files, unreadable
+from ...files.archive import open_files, truth_error
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
-from ...masks.stack import Array, Size, Stack, Stacks, joined
+from ...masks.stack import Array, Size, Stack, Stacks, join_stacks
 from ..base.engine import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (
@@ -68,7 +68,7 @@ def read(
             progress(name, done, len(names))
             sequences.append(reader.sequence(name))
     except (SubmissionError, Flaw) as error:
-        raise unreadable(path, error) from None
+        raise truth_error(path, error) from None
     categories = unseen_listed or list(layout.unseen_categories)
     notes = folder.notes + reader.notes
     unseen_known = bool(unseen_listed) or (bool(categories) and reader.has_categories)
@@ -157,7 +157,7 @@ class _Reader:
             if label == VOID:
                 continue
             if masks.areas[label] <= STRAY_PIXELS:
-                most = counted(masks.areas[label], "pixel")
+                most = quantity(masks.areas[label], "pixel")
                 self.notes.append(f"{name}: object {label} never has more than {most}: a stray colour?")
             elif not flags[0]:
                 self.notes.append(f"{name}: object {label} first appears in frame {frames[int(flags.argmax())]}")
@@ -167,8 +167,8 @@ class _Reader:
             self.notes.append(f"{name}: the size of its frames changes ({len(sizes)} sizes)")
         without = sorted(set(self._folder.pictures.get(name, frames)) - set(frames))
         if without and len(without) * 2 < len(frames):
-            lack = f"{counted(len(without), 'frame')} {verb(len(without), 'has', 'have')}"
-            self.notes.append(f"{name}: {lack} no mask: {listed(without)}")
+            lack = f"{quantity(len(without), 'frame')} {verb(len(without), 'has', 'have')}"
+            self.notes.append(f"{name}: {lack} no mask: {name_list(without)}")
 
 
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
@@ -207,7 +207,7 @@ def read_expressions(
     if len(known) < len(videos):
         without = [video.name for video in videos if video not in known]
         are = verb(len(without), "has no masks and is", "have no masks and are")
-        notes.append(f"{counted(len(without), 'video')} of {name} {are} left out: {listed(without)}")
+        notes.append(f"{quantity(len(without), 'video')} of {name} {are} left out: {name_list(without)}")
     if not known:
         raise HostError(f"{root}: no video of {name} has masks")
     sequences = []
@@ -245,13 +245,13 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     if subset:
         near = [name for name in names if subset in name.split("/")] or fitting(names, subset)
         if not near and subset not in ("val", *root.split("/")):
-            raise HostError(f"{root}: has no expressions of {subset!r}, only {listed(names)}")
+            raise HostError(f"{root}: has no expressions of {subset!r}, only {name_list(names)}")
         names = near or names
     if len(names) > 1:
         beside = [name for name in names if name.rpartition("/")[2] == f"{META}.json"]
         names = beside if len(beside) == 1 else names
     if len(names) > 1:
-        raise HostError(f"{root}: has several files of expressions ({listed(names)}); choose one with --subset")
+        raise HostError(f"{root}: has several files of expressions ({name_list(names)}); choose one with --subset")
     return names[0]
 
 
@@ -270,7 +270,7 @@ class _Expressions(MaskFiles):
             return None
         unions: Dict[Tuple[str, ...], Stack] = {}
         for names in set(self._names.values()):
-            unions[names] = joined([masks[name] for name in names if name in masks], len(frames), size)
+            unions[names] = join_stacks([masks[name] for name in names if name in masks], len(frames), size)
         return {label: unions[names] for label, names in self._names.items() if unions[names].words.size}
 
 

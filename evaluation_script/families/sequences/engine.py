@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from ...files.archive import UPLOAD
-from ...files.problems import Problem, SubmissionError, counted, listed, verb
+from ...files.problems import Problem, SubmissionError, name_list, quantity, verb
 from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
 from ...runner.parallel import WHOLE, Part, results_of_processes
 from ..base.engine import Engine, Progress, ignore_progress
@@ -106,7 +106,7 @@ class OpenedSequences:
         if not missing:
             return
         are = verb(len(missing), "is", "are")
-        found = f"{counted(len(missing), 'sequence', len(truth))} {are} missing: {listed(missing, 5)}"
+        found = f"{quantity(len(missing), 'sequence', len(truth))} {are} missing: {name_list(missing, 5)}"
         if self._protocol.missing is MissingRule.ERROR:
             self._submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
         else:
@@ -127,8 +127,8 @@ class OpenedSequences:
         missing = [label for label in required if label and label not in sent]
         if not missing:
             return sequence
-        lacking = f"{counted(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
-        found, remedy = f"{lacking} masks: {listed(missing)}", "Send a folder of masks for each expression"
+        lacking = f"{quantity(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
+        found, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
         if self._protocol.missing_object is MissingRule.ERROR:
             masks.problems.add(Problem(sequence.name, found, remedy))
             return sequence
@@ -149,7 +149,7 @@ class OpenedSequences:
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
             were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-            found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
+            found = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
             self._warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 import numpy as np
 
 from ...files.limits import LONE_SEPARATOR, ArchiveLimits, Files
-from ...files.problems import HostError, listed
+from ...files.problems import HostError, name_list
 from ...masks import png
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, FoldedStack, Size, Stacks
@@ -125,7 +125,7 @@ def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> 
     folder = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     others = [other for other in homes if other != home]
     if others:
-        folder.notes.append(f"masks are read from {home or root}, not from {listed(others)}")
+        folder.notes.append(f"masks are read from {home or root}, not from {name_list(others)}")
     return folder
 
 
@@ -195,17 +195,17 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
         names = list(map(own, lists[chosen]))
     elif subset and not (meta and fitting(metas, subset)):
         raise HostError(
-            f"{folder.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"
+            f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists)) or 'none'}"
         )
     elif lists and not subset and not meta:
         raise HostError(
-            f"{folder.root}: has several lists of sequences; choose one with --subset: {listed(sorted(lists))}"
+            f"{folder.root}: has several lists of sequences; choose one with --subset: {name_list(sorted(lists))}"
         )
     else:
         names = [name for name in meta if name in folder.masks] if meta else sorted(folder.masks)
     absent = [name for name in names if name not in folder.masks]
     if absent:
-        raise HostError(f"{folder.root}: its list names sequences without masks: {listed(absent)}")
+        raise HostError(f"{folder.root}: its list names sequences without masks: {name_list(absent)}")
     return names, meta
 
 
@@ -251,7 +251,7 @@ def fitting(metas: Iterable[str], subset: str) -> List[str]:
 def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
     names = fitting(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(names) != 1:
-        raise HostError(f"there are several meta files ({listed(list(metas))}); choose one with --subset")
+        raise HostError(f"there are several meta files ({name_list(list(metas))}); choose one with --subset")
     return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, reach, shared_pixels
-from ...masks.stack import WORD, Array, Size, Stack, Stacks, joined, nothing, ones, united
+from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
 from ...masks.stream import MaskStream
 from .counting import comparable, is_one_mask
 from .engine import OpenedSequences
@@ -78,7 +78,7 @@ def states_of(name: str, block: ComparedBlock) -> List[str]:
 
 
 def _of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
-    return side[name] if name in side else nothing(len(block.frames), block.size)
+    return side[name] if name in side else empty_stack(len(block.frames), block.size)
 
 
 def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
@@ -167,10 +167,10 @@ def window_of(name: str, block: ComparedBlock, rows: Array) -> ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
     mine, other = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, other, Region(mine).boundary, Region(other).boundary]
-    window = joined(stacks, len(rows), block.size)
+    window = join_stacks(stacks, len(rows), block.size)
 
     def placed(*those: Stack) -> Words:
-        return united(Stack(np.zeros_like(window.words), window.top, window.left, block.size), those).words
+        return add_stacks(Stack(np.zeros_like(window.words), window.top, window.left, block.size), those).words
 
     truth, prediction, *boundaries = map(placed, stacks)
     others, other_predictions = (
@@ -205,7 +205,7 @@ def compared_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Itera
         truth = sequence.read_block(index)
         found = masks.stacks([names[row] for row in rows], block.size) if masks is not None and len(rows) else {}
         predicted = {label: _spaced(stack, rows, len(names)) for label, stack in (found or {}).items()}
-        truth, predicted = comparable(truth, predicted, protocol, nothing(len(names), block.size))
+        truth, predicted = comparable(truth, predicted, protocol, empty_stack(len(names), block.size))
         if is_one_mask(protocol):
             predicted = {score.name: predicted[SalientImages.NAME] for score in scored.scores}
         elif protocol.proposals:

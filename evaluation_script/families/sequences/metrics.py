@@ -9,7 +9,7 @@ from typing import Callable, Collection, Dict, FrozenSet, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.problems import Problem, Problems, listed, printable
+from ...files.problems import Problem, Problems, name_list, printable
 from ...masks.overlaps import best_proposals
 from ...masks.similarity import (
     Counts,
@@ -185,7 +185,7 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
         warnings.add("unknown", Problem(where, found, "Use the object numbers of the first frame"))
     surplus = [label for label in counts.proposals if not (is_number(label) and int(label) <= protocol.proposals)]
     if surplus:
-        found = f"has proposals beyond {protocol.proposals}: {listed(sorted(surplus, key=label_order))}"
+        found = f"has proposals beyond {protocol.proposals}: {name_list(sorted(surplus, key=label_order))}"
         remedy = f"Number the proposals from 1 to {protocol.proposals}"
         if protocol.surplus_is_error:
             problems.add(Problem(where, found, remedy))

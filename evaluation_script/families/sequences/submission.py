@@ -11,7 +11,7 @@ from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...files.limits import LETTER, ArchiveLimits, read_json
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, listed
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths, SalientImages
 from ..base.truth import TruthNames
 from .protocols import SequenceProtocol
@@ -130,7 +130,7 @@ class SequenceSubmission:
     def _check_homes(self, homes: Dict[str, Dict[str, None]]) -> None:
         for sequence, folders in homes.items():
             if len(folders) > 1:
-                found = f"is there more than once: {listed(list(folders))}"
+                found = f"is there more than once: {name_list(list(folders))}"
                 self.problems.add(Problem(sequence, found, "Send one folder for each sequence"))
             elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
                 found = "holds both masks and folders of masks"
@@ -144,13 +144,13 @@ class SequenceSubmission:
             (sequence,) = self._truth
             self._folders[sequence] = {"": {self._names.own(_stem(name)): name for name in pngs}}
             return
-        names = listed(list(self._truth))
+        names = name_list(list(self._truth))
         if folders == [""]:
             found = f"has its masks at the top, outside of any folder; the sequences are {names}"
         elif pngs:
-            found = f"no folder is named as a sequence of this phase ({names}); found {listed(folders)}"
+            found = f"no folder is named as a sequence of this phase ({names}); found {name_list(folders)}"
         elif self._files.sizes:
-            found = f"holds no PNG and no JSON file, but {listed(list(self._files.sizes))}"
+            found = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
         else:
             found = "holds no files"
         raise SubmissionError.of(Problem(UPLOAD, found, "Send one folder of PNG masks for each sequence"))
@@ -158,7 +158,7 @@ class SequenceSubmission:
     def _ignore(self, names: Iterable[str]) -> None:
         ignored = list(names)
         if ignored:
-            self.warnings.append(f"not part of any sequence of this phase, so not scored: {listed(ignored, 5)}")
+            self.warnings.append(f"not part of any sequence of this phase, so not scored: {name_list(ignored, 5)}")
 
     def _document(self, names: List[str]) -> Dict[str, object]:
         where = UPLOAD if names[0] == JSON_NAME else names[0]
@@ -178,7 +178,7 @@ class SequenceSubmission:
             else:
                 document = {self._names.own(name): objects for name, objects in document.items()}
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
-                expected, found = listed(list(self._truth)), listed(list(document))
+                expected, found = name_list(list(self._truth)), name_list(list(document))
                 raise Flaw(f"names no sequence of this phase ({expected}); found {found}", f"Write {EXAMPLE}")
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(where)) from None

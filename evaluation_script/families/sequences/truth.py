@@ -16,8 +16,8 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Opt
 
 import numpy as np
 
-from ...files.inflate import Inflated, whole_member
-from ...files.packed import FORMAT, MANIFEST, Source, add_member, opened_packed, replaced, unreadable
+from ...files.inflate import Inflated, inflate_member
+from ...files.packed import FORMAT, MANIFEST, Source, add_member, annotations_error, open_packed, replace_file
 from ...files.problems import HostError
 from ...masks.stack import Array, Size, Stack, Stacks
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
@@ -159,7 +159,7 @@ def unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
 def write(path: str, splits: Dict[str, Split]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
     manifest: Dict[str, Any] = {"format": FORMAT, "track": TRACK, "splits": {}}
-    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for split_name, split in splits.items():
             entries = [_write_sequence(archive, split_name, sequence) for sequence in split.sequences]
             manifest["splits"][split_name] = {
@@ -204,12 +204,12 @@ def _member(split: str, sequence: str, index: int) -> str:
 
 def read(source: Source) -> AnnotationFile[Split]:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
-    archive, manifest = opened_packed(source, TRACK)
+    archive, manifest = open_packed(source, TRACK)
     try:
         names = frozenset(one["name"] for entry in manifest["splits"].values() for one in entry["sequences"])
         return AnnotationFile({name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()})
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise unreadable(source, error) from None
+        raise annotations_error(source, error) from None
 
 
 def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
@@ -229,7 +229,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
     def read_block(index: int) -> Stacks:
         try:
             member = archive.getinfo(_member(split, entry["name"], index))
-            data = whole_member(archive, member) or archive.read(member)
+            data = inflate_member(archive, member) or archive.read(member)
             return unpack_block(data, blocks[index], labels)
         except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None

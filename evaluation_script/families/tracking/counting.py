@@ -13,8 +13,8 @@ import numpy as np
 
 from ...files.problems import Problem, Problems, printable
 from ...masks import run_lengths as rle
-from ...masks.kernel import Pairs, of_texts
-from ...masks.overlaps import Masks, best_assignment, box_overlaps, encoded, mask_overlaps
+from ...masks.kernel import Pairs, pack_texts
+from ...masks.overlaps import Masks, best_assignment, box_overlaps, encode_masks, mask_overlaps
 from ...masks.stack import Array
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
@@ -223,7 +223,7 @@ def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] =
     texts = [row[MASK] for frame_rows in rows for row in frame_rows]
     frame_sizes = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
     sizes = np.repeat(frame_sizes, list(map(len, rows)), axis=0)
-    return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
+    return Masks(pack_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
 
 
 def check_disjoint(
@@ -246,7 +246,7 @@ def _boxes(masks: Masks) -> Array:
     """Return the boxes around masks."""
     from pycocotools.mask import toBbox
 
-    encodings = encoded(masks, np.arange(len(masks.area)))
+    encodings = encode_masks(masks, np.arange(len(masks.area)))
     return np.asarray(toBbox(encodings) if encodings else [], float).reshape(-1, 4)
 
 

@@ -14,9 +14,9 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, unreadable
+from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
-from ...files.problems import Flaw, Problems, SubmissionError, counted, printable
+from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.stack import Array, Size
 from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels, of_host
@@ -52,7 +52,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         documents = [name for name in files.sizes if name.endswith(".json")]
         return _open_burst_truth(json.loads(files.read(documents[0]))) if documents else _open_mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise unreadable(path, error, "is not a truth of tracks that can be read") from None
+        raise truth_error(path, error, "is not a truth of tracks that can be read") from None
 
 
 def _open_mots_truth(files: Files) -> UnitTruth:
@@ -122,7 +122,7 @@ def _name_odd_field(line: str) -> str:
     """Return which field of a line is not what it should be."""
     names, fields = LINE.split(), line.split(" ")
     if len(fields) != len(names):
-        return f"it has {counted(len(fields), 'field')} with a space between them, not {len(names)}"
+        return f"it has {quantity(len(fields), 'field')} with a space between them, not {len(names)}"
     for name, field in zip(names[:-1], fields):
         if not re.fullmatch(r"\d{1,12}", field, re.ASCII):
             return f"its {name} is {printable(field) or 'empty'}, which is no whole number of 12 digits at the most"

@@ -14,9 +14,9 @@ from PIL import Image
 
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack, pack_instances
-from segjudge.evaluation_script.files.packed import EPOCH, replaced
+from segjudge.evaluation_script.files.packed import EPOCH, replace_file
 from segjudge.evaluation_script.masks.png import davis_palette
-from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.files import replace
 
@@ -76,13 +76,13 @@ def frames(root: str, seed: int = SEED) -> None:
         os.makedirs(folder, exist_ok=True)
         for frame in range(video.frames):
             write_picture(os.path.join(folder, f"{frame:05d}.jpg"), video, frame)
-        with replaced(os.path.join(folder, "first.png")) as partial:
+        with replace_file(os.path.join(folder, "first.png")) as partial:
             Image.fromarray(video.labels(0)).save(partial, "PNG")
 
 
 def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> None:
     """Write the picture of a frame, whole or not at all."""
-    with replaced(os.fspath(path)) as partial:
+    with replace_file(os.fspath(path)) as partial:
         Image.fromarray(video.picture(frame)).save(partial, "JPEG", quality=92)
 
 
@@ -133,7 +133,7 @@ def _detections(
                     "image_id": image,
                     "category_id": category + 1,
                     "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": {"size": SIZE, "counts": compressed(runs_of_mask(instance.mask(*off.tolist())))},
+                    "segmentation": {"size": SIZE, "counts": compress(runs_of_mask(instance.mask(*off.tolist())))},
                 }
             )
     return records
@@ -190,7 +190,7 @@ def png_of(labels: NDArray[np.uint8]) -> bytes:
 
 
 def _write_zip(path: str, files: Iterable[tuple[str, bytes]]) -> None:
-    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files:
             out.writestr(zipfile.ZipInfo(name, EPOCH), data)
 

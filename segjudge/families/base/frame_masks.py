@@ -14,7 +14,7 @@ from segjudge.evaluation_script.masks.stack import (
     Size,
     Stack,
     Stacks,
-    cropped,
+    crop,
     empty_labels,
     labels_in,
     pack,
@@ -78,7 +78,7 @@ class FrameReader:
             check_one_object(flags, where)
         block = empty_labels(1, flags.shape, bool)
         np.not_equal(flags, 0, out=block[0, :, : flags.shape[1]])
-        return cropped(pack(block), flags.shape)
+        return crop(pack(block), flags.shape)
 
 
 def label_map(masks: object, where: str) -> Array:
@@ -101,7 +101,7 @@ def run_lengths(mask: object, where: str) -> dict[str, Any]:
     flags = plain_array(mask, where)
     flags = _array(flags[0] if flags.ndim == 3 and len(flags) == 1 else flags, where)
     check_one_object(flags, where)
-    return {"size": list(flags.shape), "counts": rle.compressed(runs_of_mask(flags != 0))}
+    return {"size": list(flags.shape), "counts": rle.compress(runs_of_mask(flags != 0))}
 
 
 def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
@@ -118,7 +118,7 @@ def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
         block[0] = rle.flags({"size": [height, width], "counts": text}, (height, width))[0]
     except Flaw as flaw:
         raise SubmissionError.of(flaw.at(where)) from None
-    return cropped(pack(block), (height, width))
+    return crop(pack(block), (height, width))
 
 
 def check_one_object(values: Array, where: str) -> None:

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.sequences.counting import (
 )
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
-from segjudge.evaluation_script.masks.stack import Array, Stacks, nothing
+from segjudge.evaluation_script.masks.stack import Array, Stacks, empty_stack
 from segjudge.families.base.frame_masks import FrameReader, plain_array
 from segjudge.families.base.memory import CountedFrames, MemoryTrack, in_order, numbered, one_size, refused, text_name
 from segjudge.system.errors import UsageError
@@ -47,7 +47,7 @@ class SequencesInMemory(MemoryTrack):
         real = self._reader.stacks(truth, f"truth of {where}")
         sent = self._reader.stacks(prediction, f"prediction of {where}")
         size = one_size((stack.size for stack in (*real.values(), *sent.values())), "frames", where)
-        empty = nothing(1, size or (1, 1))
+        empty = empty_stack(1, size or (1, 1))
         names = self._objects(real, sent)
         protocol = self.protocol
         if protocol.proposals:

@@ -67,7 +67,7 @@ def encode_frames(masks: Array) -> EncodedMasks:
 def _encoded_objects(mask: Array, nb_objects: int | None) -> list[EncodedObject]:
     counts = encoded(mask)
     ids = sorted(number for number in counts if number > 0) if nb_objects is None else range(1, nb_objects + 1)
-    absent = rle.compressed([mask.size])
+    absent = rle.compress([mask.size])
     return [{"object_id": number, "counts": counts.get(number, absent)} for number in ids]
 
 

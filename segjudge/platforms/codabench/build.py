@@ -17,7 +17,7 @@ import yaml
 from PIL import Image
 
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.files.packed import add_member, replaced
+from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.kernel.compiling import CompileError, cache_folder, fetch
@@ -151,7 +151,7 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         path = os.path.join(out, "+".join(phase.codename for phase in chain) + ".zip")
         try:
             os.makedirs(out, exist_ok=True)
-            with replaced(path) as partial:
+            with replace_file(path) as partial:
                 Path(partial).write_bytes(_zip_of(_files(source, chain, title)))
         except OSError as error:
             raise HostError(f"{path}: cannot be written ({error.strerror})") from None

@@ -27,8 +27,8 @@ coco = pytest.importorskip("pycocotools.mask")
 
 HEIGHT, WIDTH = SIZE = (480, 640)
 PIXELS = HEIGHT * WIDTH
-EMPTY = rle.compressed([PIXELS])
-NOISE = rle.compressed([1] * PIXELS)
+EMPTY = rle.compress([PIXELS])
+NOISE = rle.compress([1] * PIXELS)
 
 #: What the reader may take: this much anyway, and this much for each byte.
 MEMORY_ANYWAY, MEMORY_PER_BYTE = 64 << 20, 12
@@ -45,7 +45,7 @@ TRUTH = {
             "category_id": 1,
             "area": 100,
             "iscrowd": 0,
-            "segmentation": {"size": [HEIGHT, WIDTH], "counts": rle.compressed([5, 100, PIXELS - 105])},
+            "segmentation": {"size": [HEIGHT, WIDTH], "counts": rle.compress([5, 100, PIXELS - 105])},
         }
     ],
 }
@@ -266,7 +266,7 @@ def test_long_masks_are_judged_as_short_ones(monkeypatch: pytest.MonkeyPatch) ->
     lot = np.random.default_rng(3)
     for _ in range(300):
         runs = lot.integers(0, 2000, int(lot.integers(1, 60))).tolist()
-        text = rle.compressed(runs)
+        text = rle.compress(runs)
         wrong = text[: int(lot.integers(len(text)))] + chr(int(lot.integers(40, 115))) + text[3:]
         pixels = np.array([sum(runs)] * 2)
         short = rle.check_many([text, wrong], pixels)

@@ -380,7 +380,7 @@ def test_boxes_are_compared_by_their_own_extent(tmp_path: Path) -> None:
 
 
 def test_images_and_categories_may_stand_in_any_order(tmp_path: Path) -> None:
-    one, small = mask(10, 10), {"size": [4, 5], "counts": rle.compressed([3, 4, 13])}
+    one, small = mask(10, 10), {"size": [4, 5], "counts": rle.compress([3, 4, 13])}
     truth = document((0, 0, 100, one), (2, 1, 4, small), images=2, categories=2)
     truth["images"].insert(0, {"id": 2, "height": 4, "width": 5})
     truth["categories"].reverse()
@@ -390,7 +390,7 @@ def test_images_and_categories_may_stand_in_any_order(tmp_path: Path) -> None:
     assert [row["id"] for row in score.categories] == [0, 1]
 
 
-@pytest.mark.parametrize("counts", [[3, 4, 13], rle.compressed([3, 4, 13])])
+@pytest.mark.parametrize("counts", [[3, 4, 13], rle.compress([3, 4, 13])])
 def test_a_truth_may_hold_runs_of_either_form(counts: Any) -> None:
     truth = document((0, 0, 9, {"size": [4, 5], "counts": counts}))
     truth["images"][0].update(height=4, width=5, file_name="a.jpg")

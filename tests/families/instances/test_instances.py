@@ -225,8 +225,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "counts-short": (with_counts(GOOD["segmentation"]["counts"][:-2]), "do not add up|break off"),
     "counts-long": (with_counts(GOOD["segmentation"]["counts"] + "5"), "do not add up"),
     "counts-endless": (with_counts("5" * 100_000), "longer than its image can need"),
-    "counts-negative": (with_counts(rle.compressed([600, -5, 605])), "below zero"),
-    "counts-2^31": (with_counts(rle.compressed([1 << 31, 5])), "endless|do not add up"),
+    "counts-negative": (with_counts(rle.compress([600, -5, 605])), "below zero"),
+    "counts-2^31": (with_counts(rle.compress([1 << 31, 5])), "endless|do not add up"),
     "counts-continued": (with_counts("o" * 40), "break off or are endless"),
     "counts-unterminated": (with_counts(WHOLE + "o"), "break off or are endless"),
     "counts-low-characters": (with_counts("!!!"), "characters that run lengths do not have"),
@@ -392,7 +392,7 @@ def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 2**28), min_size=1, max_size=30))
 def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
-    text = rle.compressed(runs)
+    text = rle.compress(runs)
     checked = rle.check_many([text], np.array([sum(runs)]))
     assert checked.fault[0] == 0
     assert checked.area[0] == sum(runs[1::2])
@@ -458,7 +458,7 @@ def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
 
 
 def test_malformed_records_do_not_hide_the_problems_of_others(tmp_path: Path) -> None:
-    bad = [GOOD, {**GOOD, "score": True}, {**GOOD, "image_id": 9}, *with_counts(rle.compressed([1205, -5]))]
+    bad = [GOOD, {**GOOD, "score": True}, {**GOOD, "image_id": 9}, *with_counts(rle.compress([1205, -5]))]
     with pytest.raises(
         SubmissionError, match="(?s)3 problems.*record 1 .*score True.*record 2 .*lacks.*record 3 .*below zero"
     ):

@@ -131,7 +131,7 @@ SIZE = HEIGHT, WIDTH = 20, 30
 def mask(first: int, count: int) -> Any:
     """The mask of some columns."""
     runs = [first * HEIGHT, count * HEIGHT, (WIDTH - first - count) * HEIGHT]
-    return {"size": list(SIZE), "counts": rle.compressed(runs)}
+    return {"size": list(SIZE), "counts": rle.compress(runs)}
 
 
 def truth(**image: Any) -> dict[str, Any]:

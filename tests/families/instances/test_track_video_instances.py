@@ -133,7 +133,7 @@ def encoded(flags: Any, lot: Any) -> Any:
     column = flags.T.reshape(-1)
     borders = np.flatnonzero(np.diff(np.concatenate(([False], column)).astype(int)))
     runs = np.diff(np.concatenate(([0], borders, [column.size]))).tolist()
-    return {"size": SIZE, "counts": runs if lot.random() < 0.5 else rle.compressed(runs)}
+    return {"size": SIZE, "counts": runs if lot.random() < 0.5 else rle.compress(runs)}
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -163,7 +163,7 @@ def test_a_video_may_have_more_pixels_than_a_mask(
     if not compiled:
         monkeypatch.setattr(kernel, "library", lambda: None)
     frames, pixels = 1500, 1080 * 1920
-    mask = {"size": [1080, 1920], "counts": rle.compressed([5, 100, pixels - 105])}
+    mask = {"size": [1080, 1920], "counts": rle.compress([5, 100, pixels - 105])}
     masks = [None] * 1499 + [mask]
     document = truth(masks, size=(1080, 1920), frames=frames)
     (tmp_path / "truth.json").write_text(json.dumps(document))
@@ -184,7 +184,7 @@ def found(masks: Any, **others: Any) -> dict[str, Any]:
     return {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": masks, **others}
 
 
-MASK = {"size": SIZE, "counts": rle.compressed([3, 7, 20])}
+MASK = {"size": SIZE, "counts": rle.compress([3, 7, 20])}
 NONE = [None] * FRAMES
 
 
@@ -241,7 +241,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "counts too long": (text(with_mask({**MASK, "counts": "0" * 10_000})), "counts of length 10,000"),
     "counts below zero": (text(with_mask({**MASK, "counts": "O0"})), "below zero"),
     "counts not ASCII": (text(with_mask({**MASK, "counts": "\u00e9"})), "characters that run lengths do not have"),
-    "counts short": (text(with_mask({**MASK, "counts": rle.compressed([3, 7, 19])})), "add up to 29"),
+    "counts short": (text(with_mask({**MASK, "counts": rle.compress([3, 7, 19])})), "add up to 29"),
     "list negative": (text(with_mask({**MASK, "counts": [-1, 31]})), "below zero"),
     "list of floats": (text(with_mask({**MASK, "counts": [3.0, 27.0]})), "not all whole numbers"),
     "list short": (text(with_mask({**MASK, "counts": [3, 7]})), "add up to 10"),

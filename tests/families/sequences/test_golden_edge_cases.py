@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.similarity import Region, boundary_similarity, disk, reach, region_similarity
-from segjudge.evaluation_script.masks.stack import cropped, empty_labels, pack
+from segjudge.evaluation_script.masks.stack import crop, empty_labels, pack
 from tests.builders import score_sequences
 from tests.data import GOLDEN
 from tests.golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
@@ -50,7 +50,7 @@ def mask_of(entry: dict[str, Any], shape: list[int]) -> Any:
 def stack_of(flags: Any) -> Any:
     block = empty_labels(1, flags.shape, bool)
     block[0, :, : flags.shape[1]] = flags
-    return cropped(pack(block), flags.shape)
+    return crop(pack(block), flags.shape)
 
 
 @pytest.mark.parametrize("case", EDGES["frame_cases"], ids=lambda case: case["name"])

@@ -435,7 +435,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     plain, broken = tmp_path / "plain.zip", tmp_path / "broken.zip"
     plain.write_bytes(zipped({"a.png": b"x"}))
     assert (
-        packed_file.manifest_of(str(plain)),
+        packed_file.read_manifest(str(plain)),
         packed_file.track_of(str(plain)),
         annotation_file.is_packed(str(plain)),
     ) == ({}, "", False)
@@ -444,7 +444,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     for manifest in (b"{", b"[1]"):
         broken.write_bytes(zipped({"manifest.json": manifest}))
         with pytest.raises(HostError, match="is not an annotation file that can be read.*Pack it anew"):
-            packed_file.manifest_of(str(broken))
+            packed_file.read_manifest(str(broken))
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
@@ -453,22 +453,22 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o640)
     link.symlink_to(path)
-    with packed_file.replaced(str(link)) as partial:
+    with packed_file.replace_file(str(link)) as partial:
         Path(partial).write_text("new")
         assert path.read_text() == "old"
     assert link.is_symlink()
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link"]
-    with packed_file.replaced("/dev/null") as partial:
+    with packed_file.replace_file("/dev/null") as partial:
         assert partial == "/dev/null"
     with (
         pytest.raises(packed_file.NotWritten) as caught,
-        packed_file.replaced(str(tmp_path / "no/such")) as partial,
+        packed_file.replace_file(str(tmp_path / "no/such")) as partial,
     ):
         Path(partial).write_text("x")
     assert caught.value.filename == str(tmp_path / "no/such")
     for number, kind in ((28, packed_file.NotWritten), (5, OSError)):
-        with pytest.raises(OSError, match="no") as failed, packed_file.replaced(str(path)):
+        with pytest.raises(OSError, match="no") as failed, packed_file.replace_file(str(path)):
             raise OSError(number, "no", "elsewhere")
         assert type(failed.value) is kind
     assert path.read_text() == "new"

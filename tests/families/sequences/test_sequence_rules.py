@@ -33,7 +33,7 @@ from segjudge.evaluation_script.families.sequences.truth import (
 )
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.similarity import Counts, Region, region_similarity
 from segjudge.evaluation_script.masks.stack import labels_in
 from tests.builders import drawn, label_zip, png, score_sequences, stack_of, zipped
@@ -256,9 +256,9 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        (compressed([40, -2, 10]), "has counts below zero or beyond the frame"),
-        (compressed([50, 0, -2]), "has counts below zero or beyond the frame"),
-        (compressed([40, 8]) + "0", None),
+        (compress([40, -2, 10]), "has counts below zero or beyond the frame"),
+        (compress([50, 0, -2]), "has counts below zero or beyond the frame"),
+        (compress([40, 8]) + "0", None),
         ("X" + "P" * 4 + "0" + "X1", None),
         ("X" + "P" * 5 + "0" + "X1", "has counts that break off or are endless"),
         ("X" + "P" * 9 + "0" + "X1", "has counts that break off or are endless"),

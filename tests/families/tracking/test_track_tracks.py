@@ -160,7 +160,7 @@ SIZE = (20, 30)
 def mask(left: int, width: int = 4) -> str:
     """Columns of the frame from `left` on."""
     height, whole = SIZE[0], SIZE[0] * SIZE[1]
-    return rle.compressed([left * height, width * height, whole - (left + width) * height])
+    return rle.compress([left * height, width * height, whole - (left + width) * height])
 
 
 def line(frame: int, track: int, category: int, counts: str, size: tuple[int, int] = SIZE) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files import packed as packed_file
-from segjudge.evaluation_script.files.problems import HostError, only
+from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
@@ -179,13 +179,13 @@ def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) ->
         yield breaks_later(where, found, "Copy them")
     if split.protocol not in PROTOCOLS:
         yield breaks_later(
-            where, f"there is no protocol {split.protocol!r}{only(split.protocol, PROTOCOLS)}", "Name one"
+            where, f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}", "Name one"
         )
         return
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
     if unknown:
-        found = f"{split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], metrics)}"
+        found = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
         yield breaks_later(where, found, "Use one that it has")
 
 

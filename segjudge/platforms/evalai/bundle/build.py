@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segjudge import evaluation_script
-from segjudge.evaluation_script.files.packed import add_member, replaced
+from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.kernel.compiling import PLACE, Library, cached_for_worker
 
@@ -80,7 +80,7 @@ def build(
         raise HostError(f"{out}: is a file of the bundle, and would be written over")
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-        with replaced(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
+        with replace_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, source.config_name, text)
             if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)) or not source.is_foreign:
                 add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library))
