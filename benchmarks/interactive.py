@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks import robot as plain_robot
 from segjudge.datasets.demo.make import png_of
 from segjudge.datasets.demo.scenes import scene
-from segjudge.datasets.opening import TruthSource
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
@@ -33,7 +33,6 @@ from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.utils.scribbles import Scribbles
-from segjudge.scoring.requests import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 FRAMES, OBJECTS = 100, 2

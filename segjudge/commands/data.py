@@ -85,10 +85,9 @@ def compress(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
-    from segjudge.datasets.opening import TruthSource, open_instances
+    from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_instances
     from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.report.drawing import View, draw_all
-    from segjudge.scoring.requests import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")

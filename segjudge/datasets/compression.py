@@ -15,6 +15,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
@@ -30,7 +31,6 @@ from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack
 from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.scoring.requests import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
 LIBDEFLATE_EFFORT = 12

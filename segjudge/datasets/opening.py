@@ -17,13 +17,24 @@ from segjudge.evaluation_script.families.sequences.layouts import ALIASES, GENER
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS as SEQUENCE_LAYOUTS
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.packed import track_of
 from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
-from segjudge.scoring.addresses import RemoteFolder
+from segjudge.system.addresses import RemoteFolder
 from segjudge.system.errors import OptionError, UsageError
 
 from .layouts import LAYOUTS
+
+#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
+LOCAL_LIMITS = ArchiveLimits(
+    members=50_000_000,
+    total_bytes=1 << 40,
+    memory_bytes=1 << 32,
+    json_bytes=1 << 34,
+    records=50_000_000,
+    links=True,
+)
 
 
 @dataclass(frozen=True)

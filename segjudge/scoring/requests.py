@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from segjudge.datasets.opening import TruthSource, open_truth
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_truth
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
 from segjudge.evaluation_script.families.base.truth import SplitTruth, TruthNames
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split
-from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.main import open_truth as open_phase_truth
 from segjudge.evaluation_script.runner.parallel import cores
@@ -19,18 +18,8 @@ from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.evaluation_script.scoring.provenance import counting, numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, phase_scorer
-from segjudge.scoring.addresses import digest_of, local
+from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
-
-#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
-LOCAL_LIMITS = ArchiveLimits(
-    members=50_000_000,
-    total_bytes=1 << 40,
-    memory_bytes=1 << 32,
-    json_bytes=1 << 34,
-    records=50_000_000,
-    links=True,
-)
 
 
 @dataclass(frozen=True)
@@ -83,8 +72,13 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
 
 def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open a truth and check the request against it, as `score` does before it scores."""
-    path, truth = local(request.results, SubmissionError), request.truth
-    source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
+    path, truth = resolve_address(request.results, SubmissionError), request.truth
+    source = replace(
+        truth,
+        path=resolve_address(truth.path),
+        unseen=resolve_address(truth.unseen),
+        categories=resolve_address(truth.categories),
+    )
     jobs = cores() if request.jobs == "auto" else request.jobs or 1
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     given = {"sequences": request.sequences, **vars(source)}
@@ -110,7 +104,7 @@ def prepare_phase(
     results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
 ) -> PreparedScoring:
     """Open what a phase of a bundle scores, or one split of it; links in a folder are followed: they are one's own."""
-    results, annotations = local(results, SubmissionError), local(annotations)
+    results, annotations = resolve_address(results, SubmissionError), resolve_address(annotations)
     phase = replace(phase, limits=replace(phase.limits, links=True))
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:

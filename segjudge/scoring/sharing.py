@@ -20,9 +20,9 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring.version import VERSION
-from segjudge.scoring.addresses import AddressError
 from segjudge.scoring.parts import Merged, merge_parts, write_part
 from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
+from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError, install_line
 from segjudge.system.files import shown, without_secrets
 

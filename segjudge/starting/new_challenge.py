@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
@@ -32,7 +32,6 @@ from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, name_list
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.evaluation_script.scoring.scorer import Scorer
-from segjudge.scoring.requests import LOCAL_LIMITS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 

@@ -1,1 +1,1 @@
-"""The machine: child processes and their limits, interrupts, files written in one step, errors of commands."""
+"""The machine: child processes and their limits, interrupts, files here and at addresses, errors of commands."""

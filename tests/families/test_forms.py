@@ -15,13 +15,13 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from segjudge.datasets.opening import TruthSource
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
-from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepare
+from segjudge.scoring.requests import ScoreRequest, prepare
 from tests import published
 from tests.builders import png, tarred, zipped
 from tests.families.test_published_uploads import UPLOADS

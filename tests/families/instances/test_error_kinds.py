@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -20,7 +21,6 @@ from segjudge.evaluation_script.families.instances.submission import read_record
 from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
 from segjudge.families.instances.judged import JudgedDetections, confusion, judged
 from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error
-from segjudge.scoring.requests import LOCAL_LIMITS
 from tests.builders import score_instances
 from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from tests.shared import needs_shared

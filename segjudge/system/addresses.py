@@ -1,4 +1,4 @@
-"""Results and truths at addresses such as s3://bucket/results.zip, read through fsspec.
+"""Results and truths at addresses such as s3://bucket/results.zip, read through fsspec, and those of S3 through boto3.
 
 A file is fetched once into a cache of bounded size on this machine, which all its processes share; a folder
 is listed, and of its files those are read that are needed. Credentials are this machine's own.
@@ -9,16 +9,17 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from segjudge.evaluation_script.files.archive import FolderElsewhere
 from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.scoring import provenance
-from segjudge.scoring.s3 import S3Files, s3_files
 from segjudge.system.errors import UsageError, install_line
 from segjudge.system.files import file_name, shown, without_secrets
 
@@ -32,6 +33,8 @@ DEFAULT_GIGABYTES = 50.0
 CHUNK = 8 << 20
 #: Files of a folder that are read ahead, and their bytes.
 AHEAD_FILES, AHEAD_BYTES = 64, 16 << 20
+#: Requests of S3 at a time.
+AT_A_TIME = 16
 #: What file systems call the property that changes with a file.
 VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified",
@@ -46,21 +49,21 @@ class AddressError(HostError):
 class FetchedFile(str):
     """The path of a file in the cache, which keeps it as long as this object lives."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_descriptor",)
     #: The open file with the lock.
-    _held: int
+    _descriptor: int
 
     @classmethod
     def at(cls, path: str) -> Self:
         """Return the path of a file of the cache."""
-        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        made = cls(path)
-        made._held = held
-        fcntl.flock(made._held, fcntl.LOCK_SH)
-        return made
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = cls(path)
+        file._descriptor = descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return file
 
     def __del__(self) -> None:
-        os.close(self._held)
+        os.close(self._descriptor)
 
 
 class RemoteFolder(FolderElsewhere):
@@ -90,7 +93,7 @@ def digest_of(path: str) -> str:
     return f"folder:{digest.hexdigest()}"
 
 
-def local(address: str, missing: type[Exception] = HostError) -> str:
+def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
     """Return what to open for an address: a fetched file or a remote folder. A local path is returned unchanged.
 
     Raises `missing` where nothing is there, as for a local path, and AddressError where that cannot be found out.
@@ -98,14 +101,14 @@ def local(address: str, missing: type[Exception] = HostError) -> str:
     if "://" not in address:
         return address
     system, path = _system(address)
-    with _reported(address, missing):
+    with _report_errors(address, missing):
         information = system.info(path)
         if information["type"] != "directory":
-            return _fetched(address, information)
+            return _fetch_once(address, information)
         folder = RemoteFolder(address)
-        found = system.find(path, detail=True)
+        entries = system.find(path, detail=True)
     root = information["name"].rstrip("/") + "/"
-    sizes = {name.removeprefix(root): entry["size"] for name, entry in found.items() if not name.endswith("/")}
+    sizes = {name.removeprefix(root): entry["size"] for name, entry in entries.items() if not name.endswith("/")}
     folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
     return folder
 
@@ -116,12 +119,12 @@ def _order(name: str) -> list[tuple[bool, str]]:
     return [*((True, folder) for folder in folders), (False, file)]
 
 
-def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
+def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
     """Return the file system of an address, of which each process has its own, and the path in it."""
     scheme, _, rest = address.partition("://")
     scheme = scheme.lower()
     if scheme in ("s3", "s3a"):
-        return s3_files(shown(address)), rest
+        return _s3_files(shown(address)), rest
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -129,17 +132,17 @@ def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
     try:
         system, path = url_to_fs(f"{scheme}://{rest}", use_listings_cache=False)
     except (ImportError, ValueError) as error:
-        raise UsageError(f"{shown(address)}: {_without(address, str(error).partition(chr(10))[0])}") from None
+        raise UsageError(f"{shown(address)}: {_redact(address, str(error).partition(chr(10))[0])}") from None
     return system, str(path)
 
 
-def _without(address: str, text: str) -> str:
+def _redact(address: str, text: str) -> str:
     """Return what a library says of an address, without what may be secret."""
     return without_secrets(text.replace(address, shown(address)))
 
 
 @contextmanager
-def _reported(address: str, missing: type[Exception] = HostError) -> Iterator[None]:
+def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterator[None]:
     """Turn the errors of any file system into ours."""
     try:
         yield
@@ -150,11 +153,11 @@ def _reported(address: str, missing: type[Exception] = HostError) -> Iterator[No
         if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
             raise missing(f"{shown(address)}: nothing is there") from None
         reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
-        what = _without(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
+        what = _redact(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
         raise AddressError(f"{shown(address)}: cannot be read ({what})") from None
 
 
-def _fetched(address: str, information: dict[str, Any]) -> FetchedFile:
+def _fetch_once(address: str, information: dict[str, Any]) -> FetchedFile:
     """Return the file in the cache, fetched unless it is there; processes of this machine take turns."""
     size, base = information["size"], file_name(shown(address).rstrip("/").rpartition("/")[2])[-100:]
     versions = [str(information[name]) for name in VERSIONS if information.get(name)] or [os.urandom(16).hex()]
@@ -176,7 +179,7 @@ def _cache() -> Path:
     return Path(os.environ.get(FOLDER) or Path(usual) / "segjudge" / "fetched")
 
 
-def _most() -> int:
+def _cache_bytes() -> int:
     """Return how many bytes the cache may hold."""
     text = os.environ.get(GIGABYTES) or str(DEFAULT_GIGABYTES)
     try:
@@ -192,21 +195,21 @@ def _make_room(cache: Path, size: int, address: str) -> None:
     files = sorted((path for path in cache.iterdir() if path.name != "lock"), key=lambda path: path.stat().st_mtime)
     total = sum(path.stat().st_size for path in files)
     for path in files:
-        if total + size <= _most():
+        if total + size <= _cache_bytes():
             return
         with open(path, "rb") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             total -= path.stat().st_size
             path.unlink()
-    if total + size > _most():
-        where = f"the cache {cache}, which may hold {size_text(_most())} and has {size_text(total)} in use"
+    if total + size > _cache_bytes():
+        where = f"the cache {cache}, which may hold {size_text(_cache_bytes())} and has {size_text(total)} in use"
         raise UsageError(f"{shown(address)}: {size_text(size)} do not fit into {where}; {GIGABYTES} sets how much")
 
 
 def _fetch(address: str, path: Path, size: int | None) -> None:
     """Fetch a file; what is longer than its server said, or than the cache, is refused."""
     system, source = _system(address)
-    partial, most, count = path.with_name(f"{path.name}.partial"), _most() if size is None else size, 0
+    partial, most, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0
     try:
         with system.open(source, "rb") as remote, open(partial, "wb") as file:
             while data := remote.read(CHUNK):
@@ -263,10 +266,93 @@ class _RemoteFiles(Files):
         filled = [one for one in names if self.sizes[one]]  # there is no range of nothing
         paths = [f"{root}/{self._names[one]}" for one in filled]
         ends = [self.sizes[one] + 1 for one in filled]  # a byte more, so that a file that grew is not taken as complete
-        with _reported(self._address):
+        with _report_errors(self._address):
             found = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
         contents = dict.fromkeys(names, b"") | {one: bytes(data) for one, data in zip(filled, found)}
         for one, data in contents.items():
             if len(data) != self.sizes[one]:
                 raise AddressError(f"{shown(self._address)}: {one} changed while it was read")
         return contents
+
+
+class _S3Files:
+    """The files of S3 by BUCKET/KEY, with the methods of an fsspec file system that are used here.
+
+    Not s3fs: it pins the botocore of a few weeks, so that pip finds no versions for whoever has another boto3.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def info(self, path: str) -> dict[str, Any]:
+        """Return what a file is, or that a folder is one; raises FileNotFoundError where nothing is there."""
+        bucket, _, key = path.rstrip("/").partition("/")
+        if key:
+            try:
+                found = self._client.head_object(Bucket=bucket, Key=key)
+            except self._client.exceptions.ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+                    raise
+            else:
+                properties = {"ETag": found["ETag"], "LastModified": found["LastModified"]}
+                return {"name": path, "type": "file", "size": found["ContentLength"], **properties}
+        if next(self._listed(bucket, f"{key}/" if key else ""), None) is None:
+            raise FileNotFoundError(path)
+        return {"name": path.rstrip("/"), "type": "directory", "size": 0}
+
+    def find(self, path: str, *, detail: bool) -> dict[str, dict[str, Any]]:
+        """Return the files under a folder."""
+        del detail
+        bucket, _, key = path.rstrip("/").partition("/")
+        return {
+            f"{bucket}/{name}": {"name": f"{bucket}/{name}", "type": "file", "size": size}
+            for name, size in self._listed(bucket, f"{key}/" if key else "")
+        }
+
+    def _listed(self, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
+        try:
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+                for entry in page.get("Contents", []):
+                    yield entry["Key"], entry["Size"]
+        except self._client.exceptions.NoSuchBucket:
+            raise FileNotFoundError(bucket) from None
+
+    def open(self, path: str, mode: str) -> BinaryIO:
+        """Return a file as a stream."""
+        del mode
+        bucket, _, key = path.partition("/")
+        body: Any = self._client.get_object(Bucket=bucket, Key=key)["Body"]
+        stream: BinaryIO = body
+        return stream
+
+    def cat_ranges(
+        self, paths: Sequence[str], starts: Sequence[int], ends: Sequence[int], on_error: str
+    ) -> list[bytes]:
+        """Return parts of files."""
+        del on_error
+
+        def part(path: str, start: int, end: int) -> bytes:
+            bucket, _, key = path.partition("/")
+            body = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")["Body"]
+            return bytes(body.read())
+
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            return list(pool.map(part, paths, starts, ends))
+
+
+def _s3_files(address: str) -> _S3Files:
+    """Return the files of S3, for this process and its credentials."""
+    settings = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
+    try:
+        return _connected(os.getpid(), *(os.environ.get(name) for name in settings))
+    except ImportError:
+        raise UsageError(f"{address}: addresses need boto3: {install_line('cluster')}") from None
+
+
+@lru_cache(maxsize=4)
+def _connected(*_process_and_settings: object) -> _S3Files:
+    import boto3
+    from botocore.config import Config
+
+    retries = Config(max_pool_connections=AT_A_TIME, retries={"mode": "standard", "max_attempts": 5})
+    return _S3Files(boto3.client("s3", config=retries))

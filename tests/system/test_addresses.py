@@ -20,8 +20,8 @@ from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.remote_challenge_evaluation.monitoring import Log
-from segjudge.scoring import addresses
-from segjudge.scoring.addresses import AddressError, FetchedFile, RemoteFolder, local
+from segjudge.system import addresses
+from segjudge.system.addresses import AddressError, FetchedFile, RemoteFolder, resolve_address
 from segjudge.system.files import shown, without_secrets
 from tests.builders import ANNOTATIONS, STRONG, png
 from tests.clusters import cluster
@@ -58,14 +58,14 @@ def masks(videos: Any) -> dict[str, bytes]:
 def test_a_file_is_fetched_once_until_it_changes(memory: Any, cache: Path) -> None:
     source = cache.parent / "source"
     source.write_bytes(b"one")
-    first = local(f"file://{source}")
+    first = resolve_address(f"file://{source}")
     assert (Path(first).read_bytes(), Path(first).name.endswith("-source")) == (b"one", True)
-    assert local(f"file://{source}") == first
+    assert resolve_address(f"file://{source}") == first
     source.write_bytes(b"two")
     os.utime(source, ns=(1, 1))
-    assert Path(local(f"file://{source}")).read_bytes() == b"two"
+    assert Path(resolve_address(f"file://{source}")).read_bytes() == b"two"
     assert cached(cache) == [b"one", b"two"]
-    assert local("plain/path") == "plain/path"
+    assert resolve_address("plain/path") == "plain/path"
 
 
 def test_the_date_that_a_web_server_tells_is_enough(cache: Path) -> None:
@@ -74,9 +74,9 @@ def test_the_date_that_a_web_server_tells_is_enough(cache: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/source"
-        assert local(address) == local(address)
+        assert resolve_address(address) == resolve_address(address)
         os.utime(cache.parent / "source", (1, 1))
-        assert Path(local(address)).read_bytes() == b"one"
+        assert Path(resolve_address(address)).read_bytes() == b"one"
         server.shutdown()
     assert cached(cache) == [b"one", b"one"]
 
@@ -86,22 +86,22 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
     paths = [cache.parent / f"{name}.zip" for name in "abcd"]
     for path in paths:
         path.write_bytes(path.stem.encode() * 100)
-    kept = local(f"file://{paths[0]}")
+    kept = resolve_address(f"file://{paths[0]}")
     (cache / "left.partial").write_bytes(b"of a process that was killed")
     for path in paths[1:]:
-        local(f"file://{path}")
+        resolve_address(f"file://{path}")
         time.sleep(0.01)
     assert isinstance(kept, FetchedFile)
     assert cached(cache) == [b"a" * 100, b"d" * 100]
-    others = local(f"file://{paths[3]}")
+    others = resolve_address(f"file://{paths[3]}")
     with pytest.raises(UsageError, match="100 bytes do not fit into the cache .* 200 bytes in use; SEGJUDGE_CACHE_GB"):
-        local(f"file://{paths[1]}")
+        resolve_address(f"file://{paths[1]}")
     del kept
-    assert Path(local(f"file://{paths[1]}")).read_bytes() == b"b" * 100
+    assert Path(resolve_address(f"file://{paths[1]}")).read_bytes() == b"b" * 100
     assert Path(others).read_bytes() == b"d" * 100
     monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
     with pytest.raises(UsageError, match="is a number of gigabytes, not 'much'"):
-        local(f"file://{paths[2]}")
+        resolve_address(f"file://{paths[2]}")
 
 
 def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
@@ -175,13 +175,13 @@ def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     here = open_files(str(tmp_path / "sent"), ArchiveLimits())
-    there = open_files(local("memory://sent/"), ArchiveLimits())
+    there = open_files(resolve_address("memory://sent/"), ArchiveLimits())
     assert list(there.sizes.items()) == list(here.sizes.items())
     assert {name: there.read(name) for name in there.sizes} == {name: here.read(name) for name in here.sizes}
     with pytest.raises(SubmissionError, match="holds more than 3 files"):
-        open_files(local("memory://sent"), ArchiveLimits(members=3))
+        open_files(resolve_address("memory://sent"), ArchiveLimits(members=3))
     with pytest.raises(SubmissionError, match="lies 2 folders deep; 1 is the limit"):
-        open_files(local("memory://sent"), ArchiveLimits(depth=2))
+        open_files(resolve_address("memory://sent"), ArchiveLimits(depth=2))
 
 
 def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeyp
     monkeypatch.setattr(
         type(memory), "cat_ranges", lambda _, paths, *more, **o: read.append(paths) or ranges(paths, *more, **o)
     )
-    opened = open_files(local("memory://sent"), ArchiveLimits())
+    opened = open_files(resolve_address("memory://sent"), ArchiveLimits())
     assert {name: opened.read(name) for name in opened.sizes} == sent
     assert (len(read), max(map(len, read))) == (20, 10)
     assert sorted(path for paths in read for path in paths) == [f"/sent/{name}" for name in sorted(sent)]
@@ -202,7 +202,7 @@ def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeyp
 @pytest.mark.parametrize("data", [b"longer than it was", b"no"])
 def test_a_file_that_changes_while_it_is_read_is_reported(memory: Any, data: bytes) -> None:
     memory.pipe("/sent/a", b"content")
-    folder = local("memory://sent")
+    folder = resolve_address("memory://sent")
     assert isinstance(folder, RemoteFolder)
     memory.pipe("/sent/a", data)
     with pytest.raises(AddressError, match="a changed while it was read"):
@@ -243,7 +243,7 @@ def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: s
 def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(HostError, match=f"^{bucket}/sent.zip: cannot be read"):
-        local(f"{bucket}/sent.zip")
+        resolve_address(f"{bucket}/sent.zip")
 
 
 def without_provenance(text: str) -> object:
