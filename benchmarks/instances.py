@@ -88,7 +88,7 @@ for stage, module, name in (
     timed(stage, module, name)
 (truth,) = annotation_file.read(sys.argv[2], "coco").splits.values()
 marks.append(("truth", clock()))
-matched = instances.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).counted()
+matched = instances.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
 marks.append(("matching", clock()))
 matched.compute()
 marks.append(("curves", clock()))

@@ -111,11 +111,11 @@ def score_sequences(
     """Score a submission against one split; return the score of every object, and warnings."""
     rules = ScoringRules(protocol, limits, strict=options.pop("strict", False))
     with closing(OpenedSequences(path, split, protocol, rules)) as opened:
-        return score_objects(opened.counted(**options))
+        return score_objects(opened.count(**options))
 
 
 def score_instances(
     path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits, **options: Any
 ) -> InstanceScore:
     """Score detections on one split."""
-    return OpenedRecords(path, truth, protocol, ScoringRules(protocol, limits, **options)).counted().compute()
+    return OpenedRecords(path, truth, protocol, ScoringRules(protocol, limits, **options)).count().compute()

@@ -43,6 +43,4 @@ def engine_of(family: str) -> Engine[Any, Any, Any]:
 
 def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
     """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
-    report: Report = engine_of(counts.protocol.track).report(split, counts)
-    report.counted = counts
-    return report
+    return engine_of(counts.protocol.track).report(split, counts)

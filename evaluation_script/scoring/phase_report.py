@@ -14,7 +14,14 @@ from typing import Any, Dict, List, Tuple
 
 from ..families.base.reports import Report
 from ..families.sequences.engine import OpenedSequences, cost
-from ..families.sequences.losses import ScoredSequence, SequenceView, kinds_known, scored_sequences, shares_of, viewed
+from ..families.sequences.losses import (
+    ScoredSequence,
+    SequenceView,
+    has_kinds,
+    scored_sequences,
+    shares_of,
+    view_sequence,
+)
 from ..families.sequences.metrics import SequenceReport
 from ..families.sequences.protocols import SequenceProtocol
 from ..masks.stream import width_for
@@ -92,7 +99,7 @@ def _split_losses(submission: str, scorer: Scorer, report: SequenceReport, room:
     objects = [(one["shares"], one["unseen"]) for entry in kept for one in entry["objects"] if one["frames"]]
     return {
         "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
-        "exact": kinds_known(protocol),
+        "exact": has_kinds(protocol),
         "shares": shares_of(objects, protocol),
         "smaller": any(block.size[1] > width for one in found for block in one.truth.blocks),
         "sequences": kept if width and entries.fit else [],
@@ -102,7 +109,7 @@ def _split_losses(submission: str, scorer: Scorer, report: SequenceReport, room:
 def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
     """Return what a sequence lost, with its streams, and with those that have no masks."""
     across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
-    view = viewed(scored, protocol, "", width, most=RUNS * across)
+    view = view_sequence(scored, protocol, "", width, most=RUNS * across)
     objects = [
         {
             "name": one.score.name,

@@ -34,16 +34,16 @@ class Scorer:
 
     def open(self, results: str) -> OpenedSubmission:
         """Open results beside the truth, to count any number of parts; raises SubmissionError for unreadable ones."""
-        return engine_of(self.truth.track).opened(results, self.truth, self.rules.protocol, self.rules)
+        return engine_of(self.truth.track).open_submission(results, self.truth, self.rules.protocol, self.rules)
 
     def count(
         self, results: Union[str, OpenedSubmission], part: Part = WHOLE, progress: Progress = ignore_progress
     ) -> Accumulator[Any, Any]:
         """Count a part of results, by the processes that the rules allow."""
         if not isinstance(results, str):
-            return results.counted(part, progress)
+            return results.count(part, progress)
         with closing(self.open(results)) as opened:
-            return opened.counted(part, progress)
+            return opened.count(part, progress)
 
     def report(self, counts: Accumulator[Any, Any]) -> Report:
         """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""

@@ -17,7 +17,7 @@ def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
     """Return a row for each object, category with instances, or unit; counts of units need no request."""
     rows: list[Row] = []
     for report in reports:
-        counted = report.counted
+        counted = report.counts
         if isinstance(counted, UnitAccumulator):
             losses = UNIT_LOSSES[report.protocol.track](counted)
             for name, costs in zip(counted.names, losses.by_unit.tolist(), strict=True):
@@ -36,7 +36,7 @@ def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
 
 def costs_of(job: PreparedScoring, report: Report) -> dict[str, float]:
     """Return what each kind costs a split altogether: AP50 of instances, the metrics of units."""
-    if isinstance(report.counted, UnitAccumulator):
-        return UNIT_LOSSES[report.protocol.track](report.counted).totals()
+    if isinstance(report.counts, UnitAccumulator):
+        return UNIT_LOSSES[report.protocol.track](report.counts).totals()
     costs = diagnosed(job, report).errors.costs()
     return {name: costs[name] for name in KINDS}

@@ -172,7 +172,7 @@ def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
 
 
 def _cases(report: Report) -> object:
-    found = report.counted
+    found = report.counts
     if isinstance(found, InstanceAccumulator):
         return found.images, found.categories
     return (found.names, found.facts) if isinstance(found, UnitAccumulator) else None
@@ -216,10 +216,10 @@ def groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
     """Return, by split, the metrics that are no means over objects by group, and what tells the cases apart."""
     found: dict[str, dict[str, object]] = {}
     for report in reports:
-        counted = report.counted
+        counted = report.counts
         if isinstance(counted, (InstanceAccumulator, UnitAccumulator)):
             values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
-            cases = {key: value for key, value in counted.described().items() if key != "notes"}
+            cases = {key: value for key, value in counted.describe().items() if key != "notes"}
             digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
             found[report.split] = {"cases": digest, "values": values}
     return found

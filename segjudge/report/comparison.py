@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
+from typing import Any
 
 from markupsafe import Markup
 
@@ -230,17 +231,17 @@ def group_comparison(
         metric = first_metric(rows)
         categories[name] = {str(row["name"]): row[metric] for row in rows}
     sections.append(listed("Categories", _beside(categories), "Those first in which the second lost most."))
-    if all(isinstance(report.counted, UnitAccumulator) for report in reports.values()):
-        units = _beside({name: _unit_losses(report) for name, report in reports.items()})
+    counts = {name: report.counts for name, report in reports.items() if isinstance(report.counts, UnitAccumulator)}
+    if len(counts) == len(reports):
+        units = _beside({name: _unit_losses(accumulator) for name, accumulator in counts.items()})
         sections.append(listed("Images or videos", units, "What each costs, regressions first."))
     return [*sections, origins([], provenance)]
 
 
-def _unit_losses(report: Report) -> dict[str, float | None]:
+def _unit_losses(counts: UnitAccumulator[Any]) -> dict[str, float | None]:
     """Return what each unit costs, less than nothing."""
-    losses = UNIT_LOSSES[report.protocol.track](report.counted)  # type: ignore[arg-type]
-    names = [str(unit) for unit in report.counted.names]  # type: ignore[attr-defined]
-    return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
+    losses = UNIT_LOSSES[counts.protocol.track](counts)
+    return dict(zip(counts.names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
 
 
 def _beside(values: dict[str, dict[str, float | None]]) -> list[Row]:

@@ -92,9 +92,9 @@ def curves(report: Report) -> Columns:
 
 
 def _instances(report: Report) -> InstanceAccumulator:
-    if not isinstance(report.counted, InstanceAccumulator):
+    if not isinstance(report.counts, InstanceAccumulator):
         raise TypeError(f"{report.split} has no instances")
-    return report.counted
+    return report.counts
 
 
 #: Beside the tables of a report's rows, those that are made of its counts.

@@ -80,7 +80,7 @@ def write_part(
         "counted_by": provenance["counted_by"],
         "limits": dict(provenance["limits"]),
         "notes": notes,
-        "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
+        "splits": [{"name": name, **accumulator.describe()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
@@ -98,7 +98,8 @@ def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping
     ((name, protocol),) = protocols.items()
     if _protocol({"protocol": name, "rules": rules_as_json(protocol)}) != protocol:
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
-    write_part(path, WHOLE, {report.split: report.counted for report in reports}, notes, provenance, strict=False)
+    counts = {report.split: report.counts for report in reports if report.counts is not None}
+    write_part(path, WHOLE, counts, notes, provenance, strict=False)
 
 
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
@@ -223,7 +224,7 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
             raise TypeError
         accumulator = engine_of(protocol.track).accumulator
-        return [accumulator.restored(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
+        return [accumulator.restore(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 

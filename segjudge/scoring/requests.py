@@ -145,12 +145,12 @@ def with_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: 
     if chosen is None:
         return truth
     rounds = protocol.rounds if isinstance(protocol, SequenceProtocol) else ()
-    known, spelled = truth.item_names, TruthNames(truth.item_names).own
+    known, spelled = truth.item_names, TruthNames(truth.item_names).respell
     places = [name.partition("/") if name.partition("/")[0] in rounds else ("", "", name) for name in chosen]
     unknown = [name for name, (_, _, own) in zip(chosen, places, strict=True) if spelled(own) not in known]
     if unknown and known:
         raise UsageError(f"the truth has no sequence {name_list(unknown)}{name_hint(unknown[0], known, 20)}")
-    part = truth.only(list(dict.fromkeys(spelled(own) for _, _, own in places)))
+    part = truth.select(list(dict.fromkeys(spelled(own) for _, _, own in places)))
     if not rounds or not isinstance(part, Split):
         return part
     of_rounds = {f"{each}/{spelled(own)}" for one, _, own in places for each in ([one] if one else rounds)}
@@ -161,6 +161,6 @@ def _notes(name: str, truth: SplitTruth, protocol: TrackProtocol) -> list[str]:
     """Return what is odd about the truth of a split, for this protocol."""
     if not isinstance(truth, Split):
         return [f"{name}: {note}" for note in truth.notes]
-    if isinstance(protocol, SequenceProtocol) and protocol.by_class and not truth.unseen_known:
+    if isinstance(protocol, SequenceProtocol) and protocol.by_class and not truth.tells_unseen:
         return [f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen"]
     return []

@@ -34,7 +34,13 @@ from segjudge.analysis.rankings import (
 )
 from segjudge.analysis.ranks import Ties, kendall, ranks_of
 from segjudge.analysis.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
-from segjudge.evaluation_script.families.base.reports import dealt, interval, pseudo_values, standard_errors, student
+from segjudge.evaluation_script.families.base.reports import (
+    deal_groups,
+    interval,
+    pseudo_values,
+    standard_errors,
+    student,
+)
 from segjudge.system.errors import UsageError
 from tests.data import ROOT
 
@@ -235,11 +241,11 @@ def test_an_interval_has_one_degree_of_freedom_less_than_cases() -> None:
 
 def test_cases_are_dealt_evenly_and_always_alike() -> None:
     for count, groups in ((1, 1), (5, 5), (19, 19), (20, 20), (21, 20), (45, 20)):
-        sizes = np.bincount(dealt(count))
+        sizes = np.bincount(deal_groups(count))
         assert (len(sizes), sizes.sum(), sizes.max() - sizes.min() <= 1) == (groups, count, True)
-    assert dealt(0).tolist() == []
+    assert deal_groups(0).tolist() == []
     generator = np.random.Generator(np.random.PCG64(0))
-    assert dealt(45).tolist() == [place % 20 for place in generator.permutation(45)]
+    assert deal_groups(45).tolist() == [place % 20 for place in generator.permutation(45)]
 
 
 # ── rankings ────────────────────────────────────────────────────────────────

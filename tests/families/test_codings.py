@@ -49,7 +49,7 @@ def test_labels_of_another_coding_are_named(change: Any, words: str) -> None:
 
 
 def test_maps_without_pixels_that_count_say_nothing() -> None:
-    assert codings.of_pixels(np.zeros((4, 4), int)) == []
+    assert codings.judge_pixels(np.zeros((4, 4), int)) == []
     assert said(TRUTH * 0 + 3, TRUTH * 0 + 255) == []
 
 

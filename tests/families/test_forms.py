@@ -228,7 +228,7 @@ def test_what_a_choice_leaves_out_is_no_surplus(protocol: str, tmp_path: Path) -
     results = FORMS["zip"](members(NAMED[protocol](scored.truth)), tmp_path)
     whole = scored.report(results)
     names = [unit.name for unit in getattr(scored.split, "units", None) or scored.split.sequences]
-    scored.split = scored.split.only(names[:1])
+    scored.split = scored.split.select(names[:1])
     assert scored.report(results, strict=True).warnings == whole.warnings
 
 

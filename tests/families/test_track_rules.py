@@ -888,13 +888,13 @@ def counts_of(*frames: tuple[int, ...]) -> Counts:
 def test_our_own_statistics_can_be_worked_out_by_hand() -> None:
     counts = counts_of((4, 2, 2, 4, 4, 2, 4), (6, 8, 4, 6, 4, 2, 0), (0, 3, 0, 0, 4, 0, 0), (0, 0, 0, 0, 0, 0, 0))
     precision, recall = 4 / 12, 4 / 10
-    assert sequence_metrics.beside(counts, np.array([0.5, 0.4, 0, 1]), np.array([0.6, 0.2, 0, 1])) == {
+    assert sequence_metrics.own_statistics(counts, np.array([0.5, 0.4, 0, 1]), np.array([0.6, 0.2, 0, 1])) == {
         "J-Volume": 6 / 17, "F-Volume": close(2 * precision * recall / (precision + recall)),
         "J-Visible": close(0.45), "F-Visible": close(0.4), "False-Alarm": 0.5,
     }  # fmt: skip
-    always = sequence_metrics.beside(counts.at(np.array([0])), np.ones(1), np.ones(1))
+    always = sequence_metrics.own_statistics(counts.at(np.array([0])), np.ones(1), np.ones(1))
     assert (always["False-Alarm"], always["J-Visible"]) == (None, 1)
-    nowhere = sequence_metrics.beside(counts.at(np.zeros(0, int)), np.zeros(0), np.zeros(0))
+    nowhere = sequence_metrics.own_statistics(counts.at(np.zeros(0, int)), np.zeros(0), np.zeros(0))
     assert set(nowhere.values()) == {None}
 
 
@@ -950,7 +950,7 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
     ]  # fmt: skip
     protocol = SEQUENCE_PROTOCOLS["youtube-vos"]
     table = ScoreTable(scores, protocol)
-    found, without = table.averaged(), table.averaged_without_each()
+    found, without = table.means(), table.means_without_each()
     assert list(found) == [*protocol.metrics, *BESIDE]
     expected = {
         "J-seen-Mean": 0.55, "J-unseen-Mean": 0.35, "J-Mean": 0.45, "F-seen-Mean": 0.4, "F-unseen-Mean": 0.6,
@@ -960,7 +960,7 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
         name: None if value is None else close(value) for name, value in expected.items()
     }
     for place, name in enumerate("abc"):
-        rest = ScoreTable([one for one in scores if one.sequence != name], protocol).averaged()
+        rest = ScoreTable([one for one in scores if one.sequence != name], protocol).means()
         for metric, value in rest.items():
             assert without[metric][place] == (pytest.approx(math.nan, nan_ok=True) if value is None else close(value))
     sums, counts = table.sums("F-Mean")
@@ -969,7 +969,7 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
     for unseen in (False, True):
         alone = ScoreTable([scored(name, unseen, J_Mean=0.5) for name in "xyz"], protocol)
         assert [alone.cases(name) for name in ("J-Mean", "J-seen-Mean")] == [3, 0 if unseen else 3]
-    assert ScoreTable(scores[:2], protocol).averaged_without_each() == {}
+    assert ScoreTable(scores[:2], protocol).means_without_each() == {}
 
 
 def test_the_final_value_of_mevis_is_the_mean_of_three_means() -> None:
@@ -979,15 +979,15 @@ def test_the_final_value_of_mevis_is_the_mean_of_three_means() -> None:
         ObjectScore("b", "3", {"J-Mean": 1.0, "F-Mean": 1.0, "N-acc": 1.0}, [], np.zeros(0), np.zeros(0)),
     ]
     protocol = SEQUENCE_PROTOCOLS["mevis-v2"]
-    assert ScoreTable(targets, protocol).averaged()["Final"] == close((0.6 + 1 + 0.5) / 3)
-    assert ScoreTable(targets[:2], protocol).averaged()["Final"] == close((0.4 + 0.5) / 2)
+    assert ScoreTable(targets, protocol).means()["Final"] == close((0.6 + 1 + 0.5) / 3)
+    assert ScoreTable(targets[:2], protocol).means()["Final"] == close((0.4 + 0.5) / 2)
 
 
 def test_rounds_of_a_video_are_one_case() -> None:
     scores = [scored(f"anno_{k}/a", False, J_Mean=k / 4) for k in range(3)] + [scored("anno_0/b", False, J_Mean=1.0)]
     table = ScoreTable(scores, SEQUENCE_PROTOCOLS["ref-davis17"])
     assert table.cases("J-Mean") == 2
-    assert table.averaged_without_each()["J-Mean"].tolist() == [1, 0.25]
+    assert table.means_without_each()["J-Mean"].tolist() == [1, 0.25]
     rows = sequence_metrics.by_sequence([*scores, scored("anno_0/b", False, J_Mean=0.5)], ["J-Mean"])
     assert list(rows) == ["anno_0/a", "anno_1/a", "anno_2/a", "anno_0/b"]
     assert rows["anno_0/b"] == {"J-Mean": 0.75}

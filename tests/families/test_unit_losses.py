@@ -29,8 +29,8 @@ SAMPLES = {
 def scored(protocol: str) -> tuple[Report, UnitLosses]:
     truth, submission, _ = SAMPLES[protocol]
     report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
-    assert isinstance(report.counted, UnitAccumulator)
-    return report, UNIT_LOSSES[report.protocol.track](report.counted)
+    assert isinstance(report.counts, UnitAccumulator)
+    return report, UNIT_LOSSES[report.protocol.track](report.counts)
 
 
 @needs_shared
@@ -89,7 +89,7 @@ def test_the_report_says_what_costs_most(protocol: str, tmp_path: Path) -> None:
     report, losses = scored(protocol)
     text = out.read_text(encoding="utf-8")
     assert f"Where {metric}" in text
-    assert isinstance(report.counted, UnitAccumulator)
-    first = losses.rows(report.counted.names, losses.by_unit)[0]["name"]
-    rows = [text.index(f'<th scope="row">{name}</th>') for name in report.counted.names]
+    assert isinstance(report.counts, UnitAccumulator)
+    first = losses.rows(report.counts.names, losses.by_unit)[0]["name"]
+    rows = [text.index(f'<th scope="row">{name}</th>') for name in report.counts.names]
     assert min(rows) == text.index(f'<th scope="row">{first}</th>')

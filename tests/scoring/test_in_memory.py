@@ -20,7 +20,7 @@ from PIL import Image
 
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
-from segjudge.evaluation_script.families.base.units import UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
 from segjudge.evaluation_script.masks import kernel
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
@@ -221,10 +221,10 @@ def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
     strange = np.stack((ids, ids + 60_000)).astype("<u2")
     panoptic = FrameAccumulator("coco-panoptic", categories=CATEGORIES)
     panoptic.update("dog", None, (ids, {1: 1}), (ids, {1: 1}))
-    tables = decoded_unit(panoptic.state_dict()["frames"]["dog"][""]).tables
+    tables = decode_unit(panoptic.state_dict()["frames"]["dog"][""]).tables
     for protocol, frame, data in (
         ("vspw", "00000", struct.pack("<II", *ids.shape) + zlib.compress(strange.tobytes())),
-        ("coco-panoptic", "", UnitCounts("", {**tables, "truth": tables["truth"][:, :1]}).encoded()),
+        ("coco-panoptic", "", UnitCounts("", {**tables, "truth": tables["truth"][:, :1]}).encode()),
         ("mots", "00000", b"[[4,6],[[1]],[],{}]"),
     ):
         accumulator = FrameAccumulator(protocol, categories=CATEGORIES)

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.counting import SequenceAccumulator, decoded
+from segjudge.evaluation_script.families.sequences.counting import SequenceAccumulator, decode_counts
 from segjudge.evaluation_script.families.sequences.metrics import score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import Split
@@ -54,7 +54,7 @@ def files(tmp_path: Path, sent: Any = SENT) -> tuple[str, Split]:
 
 def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options: Any) -> SequenceAccumulator:
     rules = ScoringRules(SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), jobs=jobs, strict=options.pop("strict", False))
-    return sequences.OpenedSequences(path, split, SEQUENCE_PROTOCOLS[protocol], rules).counted(**options)
+    return sequences.OpenedSequences(path, split, SEQUENCE_PROTOCOLS[protocol], rules).count(**options)
 
 
 def result(accumulator: SequenceAccumulator) -> str:
@@ -92,7 +92,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], whole.names)
     updates = []
     for data in whole.state_dict().values():
-        counts = decoded(data)
+        counts = decode_counts(data)
         for row in range(len(counts.rows)):
             strict = counts.strict[..., [row]] if counts.strict.size else counts.strict
             part = replace(counts, rows=counts.rows[[row]], counts=counts.counts[..., [row]], strict=strict)
@@ -103,7 +103,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     for update in updates:
         merged.update(update)
     assert result(merged) == expected
-    counts = next(decoded(data) for data in whole.state_dict().values() if len(decoded(data).rows))
+    counts = next(decode_counts(data) for data in whole.state_dict().values() if len(decode_counts(data).rows))
     with pytest.raises(ValueError, match="counted twice, with different results"):
         merged.update(replace(counts, counts=counts.counts + 1))
     with pytest.raises(ValueError, match="described in two ways"):

@@ -83,7 +83,7 @@ def test_scores_stay_whatever_happens_to_the_report(
     def broken(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(phase_report, "viewed", broken)
+    monkeypatch.setattr(phase_report, "view_sequence", broken)
     answer = answer_of(detail="all", report=True)
     assert answer["result"] == answer_of(detail="all")["result"]
     assert "losses" not in answer["submission_result"]
@@ -91,7 +91,7 @@ def test_scores_stay_whatever_happens_to_the_report(
 
 
 def test_a_report_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phase_report, "viewed", lambda *_: time.sleep(60))
+    monkeypatch.setattr(phase_report, "view_sequence", lambda *_: time.sleep(60))
     started = time.monotonic()
     answer = answer_of(detail="all", report=True, seconds=3)
     assert "losses" not in answer["submission_result"]

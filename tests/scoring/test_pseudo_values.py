@@ -67,12 +67,12 @@ def test_metrics_of_videos_are_left_out_one_by_one() -> None:
 )
 def test_metrics_of_videos_have_errors_from_leaving_each_out(submission: str, truth: str, protocol: str) -> None:
     report = of_track(submission, truth, protocol)
-    counted: UnitAccumulator[Any] = report.counted  # type: ignore[assignment]  # of any track
+    counted: UnitAccumulator[Any] = report.counts  # type: ignore[assignment]  # of any track
     count = len(counted.names)
     without = []
     for name in counted.names:
         part = UnitAccumulator(counted.protocol, counted.facts, [one for one in counted.names if one != name])
-        for one in counted.held():
+        for one in counted.all_counts():
             if one.name != name:
                 part.update(one)
         without.append(report_of("val", part).values)

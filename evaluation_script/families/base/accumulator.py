@@ -30,12 +30,12 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
         self.protocol, self.strict = protocol, strict
 
     @abc.abstractmethod
-    def described(self) -> Dict[str, Any]:
-        """Return which units the counts are of, and the notes, as JSON that `restored` reads."""
+    def describe(self) -> Dict[str, Any]:
+        """Return which units the counts are of, and the notes, as JSON that `restore` reads."""
 
     @classmethod
     @abc.abstractmethod
-    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, Counts]:
+    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, Counts]:
         """Return an empty accumulator."""
 
     @abc.abstractmethod
@@ -55,15 +55,15 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
         """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
 
     @abc.abstractmethod
-    def held(self) -> Iterable[Counts]:
+    def all_counts(self) -> Iterable[Counts]:
         """Return all that was counted."""
 
     def merge(self, other: Accumulator[Rules, Counts]) -> None:
         """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
-        mine, theirs = [(one.protocol, one.strict, one.described()) for one in (self, other)]
+        mine, theirs = [(one.protocol, one.strict, one.describe()) for one in (self, other)]
         if mine != theirs:
             raise ValueError("they are of different splits, protocols or submissions")
-        for counts in other.held():
+        for counts in other.all_counts():
             self.update(counts)
 
     def refuse_missing(self) -> None:
@@ -99,23 +99,23 @@ class NamedCounts(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def described(self) -> Dict[str, object]:
+    def describe(self) -> Dict[str, object]:
         """Return what a header says beside the name and the problems; JSON can hold it."""
 
     @abc.abstractmethod
     def numbers(self) -> Iterable[Array]:
         """Return its tables, little-endian."""
 
-    def encoded(self) -> bytes:
-        """Return the bytes that `decoded_with` reads: the length of a JSON header, the header, and the numbers."""
+    def encode(self) -> bytes:
+        """Return the bytes that `decode_with` reads: the length of a JSON header, the header, and the numbers."""
         problems = [[one.where, one.found, one.remedy] for one in self.problems]
-        header = {"name": self.name, **self.described(), "problems": problems, "problem_count": self.problem_count}
+        header = {"name": self.name, **self.describe(), "problems": problems, "problem_count": self.problem_count}
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
-    def merged(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
+    def union(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
         """Return the union of both counts; raises ValueError where they contradict."""
-        if other is not self and other.encoded() != self.encoded():
+        if other is not self and other.encode() != self.encode():
             raise ValueError(f"{self.name} was counted twice, with different results")
         return self
 
@@ -123,7 +123,7 @@ class NamedCounts(abc.ABC):
 Named = TypeVar("Named", bound=NamedCounts)
 
 
-def decoded_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, most: int) -> Named:
+def decode_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, most: int) -> Named:
     """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
     length = int.from_bytes(data[:4], "little")
     if not 0 < length <= min(most, len(data) - 4):
@@ -148,7 +148,7 @@ class NamedAccumulator(Accumulator[Rules, Named]):
 
     @staticmethod
     @abc.abstractmethod
-    def decoded(data: bytes) -> Named:
+    def decode(data: bytes) -> Named:
         """Return the counts of these bytes; raises ValueError where they cannot be such."""
 
     def __len__(self) -> int:
@@ -158,28 +158,28 @@ class NamedAccumulator(Accumulator[Rules, Named]):
         if counts.name not in self._known:
             raise ValueError(f"{counts.name} is no {self.noun} of this split")
         known = self._counts.get(counts.name)
-        self._counts[counts.name] = counts if known is None else known.merged(counts)
+        self._counts[counts.name] = counts if known is None else known.union(counts)
 
     def missing(self) -> List[str]:
         have = self._counts
         return [name for name in self.names if name not in have or not have[name].is_complete]
 
     def state_dict(self) -> Dict[str, bytes]:
-        return {counts.name: counts.encoded() for counts in self.held()}
+        return {counts.name: counts.encode() for counts in self.all_counts()}
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
         self._counts = {}
         for name, data in state.items():
-            counts = self.decoded(data)
+            counts = self.decode(data)
             if counts.name != name:
                 raise ValueError(f"{name} holds {counts.name}")
             self.update(counts)
 
-    def held(self) -> List[Named]:
+    def all_counts(self) -> List[Named]:
         return [self._counts[name] for name in self.names if name in self._counts]
 
     def refuse_problems(self) -> None:
         problems = Problems()
-        for counts in self.held():
+        for counts in self.all_counts():
             problems.extend(counts.problems, counts.problem_count)
         problems.raise_if_any()

@@ -20,7 +20,7 @@ LEAST, FEWEST = 0.01, 2
 CHECK = "check the numbers of the classes"
 
 
-def of_pixels(table: Array) -> List[str]:
+def judge_pixels(table: Array) -> List[str]:
     """Return what is odd about labels, of a table of pixels by the truth's label (rows) and the predicted one."""
     total = int(table.sum())
     if not total:
@@ -61,7 +61,7 @@ def _numbered_otherwise(table: Array, total: int) -> List[Tuple[int, int]]:
     return [(int(rows[place]), int(columns[place])) for place in order] if explained else []
 
 
-def of_matches(noun: str, real: int, sent: int, hits: int) -> List[str]:
+def judge_matches(noun: str, real: int, sent: int, hits: int) -> List[str]:
     """Return what is odd where there are so many segments, instances or masks on both sides, and so many matches."""
     if not real or hits:
         return []

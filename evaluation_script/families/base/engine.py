@@ -28,7 +28,7 @@ Counts = TypeVar("Counts", bound=Accumulator[Any, Any])
 class OpenedSubmission(Protocol):
     """A submission beside its truth, opened once for any number of parts."""
 
-    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> Accumulator[Any, Any]:
+    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> Accumulator[Any, Any]:
         """Count a part, by the processes that the rules allow."""
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Engine(Generic[Truth, Rules, Counts]):
     #: files allow several readings, as that of a protocol.
     read_published: Callable[[str, str, str], AnnotationFile[Truth]]
     #: Opens a submission; raises SubmissionError where it cannot be read.
-    opened: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
+    open_submission: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
     #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
     report: Callable[[str, Counts], Report]
     #: Raises ValueError where counts that a file brought are such as no counting gives.

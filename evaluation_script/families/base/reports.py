@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Callable, Collection, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -22,17 +22,23 @@ Row = Dict[str, Any]
 class Report:
     """One split's scores as rows for people and programs; what has no value is None."""
 
-    #: What the scores were made of.
-    counted: Accumulator[Any, Any]
     #: How many images, videos or sequences there are.
     _units: int
     #: Returns these metrics, or all, without each of them or each group of them.
     _left_out: Callable[[Collection[str]], Dict[str, Array]]
 
     def __init__(
-        self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
+        self,
+        split: str,
+        protocol: TrackProtocol,
+        values: Values,
+        tables: Dict[str, List[Row]],
+        warnings: List[str],
+        counts: Optional[Accumulator[Any, Any]] = None,
     ) -> None:
         self.split, self.protocol, self._tables = split, protocol, tables
+        #: What the scores were made of; None where they were read from a file.
+        self.counts = counts
         #: The protocol's own metrics and those beside it.
         self.values = values
         self.warnings = [f"{split}: {line}" for line in warnings]
@@ -99,7 +105,7 @@ PRECISE = 1e-12
 _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
 
 
-def dealt(count: int) -> Array:
+def deal_groups(count: int) -> Array:
     """Return the group of each of `count` cases, drawn with a fixed seed."""
     groups: Array = np.random.Generator(np.random.PCG64(0)).permutation(count) % max(1, min(GROUPS, count))
     return groups

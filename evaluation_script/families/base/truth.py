@@ -31,7 +31,7 @@ class SplitTruth(abc.ABC):
         """What it can be asked for by name; nothing where it is one whole."""
         return []
 
-    def only(self, names: List[str]) -> SplitTruth:
+    def select(self, names: List[str]) -> SplitTruth:
         """Return the truth of what is named; raises KeyError for what it does not have.  Without names it is whole."""
         del names
         return self
@@ -47,15 +47,15 @@ class TruthNames:
     def __init__(self, names: Iterable[str]) -> None:
         ordered = dict.fromkeys(names)
         self._names = ordered.keys()
-        self._by_form = {composed(name): name for name in ordered if not name.isascii()}
+        self._by_form = {compose(name): name for name in ordered if not name.isascii()}
         #: The names that were sent in another form, by the truth's.
         self.respelled: Dict[str, str] = {}
 
-    def own(self, name: str) -> str:
+    def respell(self, name: str) -> str:
         """Return a name as the truth spells it; a name that it does not have as it is."""
-        if name.isascii() or name in self._names or composed(name) not in self._by_form:
+        if name.isascii() or name in self._names or compose(name) not in self._by_form:
             return name
-        own = self._by_form[composed(name)]
+        own = self._by_form[compose(name)]
         self.respelled[own] = name
         return own
 
@@ -73,7 +73,7 @@ class TruthNames:
         return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"]
 
 
-def composed(name: str) -> str:
+def compose(name: str) -> str:
     """Return a name in the form in which equal letters are equal characters."""
     return name if name.isascii() else normalize("NFC", name)
 

@@ -30,11 +30,11 @@ from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of
+from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
 from .engine import Engine, Progress, ignore_progress
 from .family import ScoringRules, Values
-from .reports import Report, Row, dealt
-from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, composed
+from .reports import Report, Row, deal_groups
+from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, compose
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
 Rows = List[List[Any]]
@@ -86,10 +86,10 @@ class UnitTruth(SplitTruth):
     def item_names(self) -> List[str]:
         return [unit.name for unit in self.units]
 
-    def only(self, names: List[str]) -> UnitTruth:
+    def select(self, names: List[str]) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
         known = {unit.name: unit for unit in self.units}
-        names = list(map(TruthNames(known).own, names))
+        names = list(map(TruthNames(known).respell, names))
         if not known.keys() >= set(names):
             raise KeyError(*[name for name in names if name not in known])
         rest = (self.elsewhere | known.keys()) - set(names)
@@ -101,7 +101,7 @@ class UnitTruth(SplitTruth):
         return f"{len(self.units)} images or sequences of {len(frames)} frames"
 
 
-def of_host(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
+def guard_reading(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
     """Return what reads a part of a published truth, and raises HostError where that is broken."""
 
     def checked() -> Read:
@@ -117,8 +117,8 @@ def of_host(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
 def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size], Array]) -> TruthFrame:
     """Return a frame whose pixels are a dataset's PNG."""
     name = os.path.splitext(os.path.basename(member))[0]
-    size = of_host(member, lambda: png.size_of(files.read(member)))()
-    return TruthFrame(name, size, rows, of_host(member, lambda: LabelMap(read(files.read(member), size))))
+    size = guard_reading(member, lambda: png.size_of(files.read(member)))()
+    return TruthFrame(name, size, rows, guard_reading(member, lambda: LabelMap(read(files.read(member), size))))
 
 
 def no_pixels() -> LabelMap:
@@ -255,8 +255,8 @@ class PictureFiles:
         """Return the PNG of this name, in this folder if one is named; a Flaw when there is none, or several."""
         found = self._by_name.get(_form_of(name), [])
         if folder:
-            inside = composed(f"/{folder}")
-            found = [one for one in found if composed(f"/{one.rpartition('/')[0]}").endswith(inside)]
+            inside = compose(f"/{folder}")
+            found = [one for one in found if compose(f"/{one.rpartition('/')[0]}").endswith(inside)]
         if len(found) > 1:
             found = [one for one in found if f"/{self._folder}/" in f"/{one}"] or found
         if len(found) != 1:
@@ -271,7 +271,7 @@ class PictureFiles:
 
 def _form_of(path: str) -> str:
     """Return the name of a PNG, in one Unicode form and with its ending in small letters."""
-    stem, _, ending = composed(path.rpartition("/")[2]).rpartition(".")
+    stem, _, ending = compose(path.rpartition("/")[2]).rpartition(".")
     return f"{stem}.{ending.lower()}"
 
 
@@ -298,16 +298,16 @@ class UnitCounts(NamedCounts):
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
 
-    def described(self) -> Dict[str, object]:
+    def describe(self) -> Dict[str, object]:
         return {"tables": {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}}
 
     def numbers(self) -> List[Array]:
         return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
 
 
-def decoded_unit(data: bytes) -> UnitCounts:
-    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
-    return decoded_with(_unit, data, MOST_HEADER)
+def decode_unit(data: bytes) -> UnitCounts:
+    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
+    return decode_with(_unit, data, MOST_HEADER)
 
 
 def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
@@ -331,7 +331,7 @@ def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
 class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     """The counts of the units of one split, and what their scores need beside them."""
 
-    decoded = staticmethod(decoded_unit)
+    decode = staticmethod(decode_unit)
 
     def __init__(self, protocol: Rules, facts: Dict[str, Any], names: List[str], *, strict: bool = False) -> None:
         super().__init__(protocol, names, strict=strict)
@@ -340,13 +340,13 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self.notes: List[str] = []
 
     @classmethod
-    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
-        names = [str(name) for name in described["units"]]
-        total = cls(protocol, dict(described["facts"]), names, strict=strict)
-        total.notes = [str(note) for note in described["notes"]]
+    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
+        names = [str(name) for name in description["units"]]
+        total = cls(protocol, dict(description["facts"]), names, strict=strict)
+        total.notes = [str(note) for note in description["notes"]]
         return total
 
-    def described(self) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
         return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
     def check(self, shapes: Shapes) -> None:
@@ -354,28 +354,28 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         for key, rows in self.facts.items():
             if shapes and (key not in FACTS or any(tuple(map(type, row)) != FACTS[key] for row in rows)):
                 raise ValueError("the truth is described in a way that is not known")
-        for unit in self.held():
+        for unit in self.all_counts():
             if shapes and not unit.problem_count:
                 _check_tables(unit.tables, shapes)
 
-    def complete(self) -> List[UnitCounts]:
+    def complete_counts(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
         self.refuse_missing()
         self.refuse_problems()
-        return self.held()
+        return self.all_counts()
 
-    def stacked(self, key: str) -> Array:
+    def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
-        return np.stack([counts.tables[key] for counts in self.complete()])
+        return np.stack([counts.tables[key] for counts in self.complete_counts()])
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
         """Return what `values` makes of the units without each group of them: all metrics; nothing of a single unit."""
-        units = self.complete()
+        units = self.complete_counts()
         if len(units) < 2:
             return {}
-        group, found = dealt(len(units)), []
+        group, found = deal_groups(len(units)), []
         for number in range(int(group.max()) + 1):
             left = {unit.name: unit for unit, one in zip(units, group.tolist()) if one != number}
             part = UnitAccumulator(self.protocol, self.facts, list(left))
@@ -410,7 +410,7 @@ class UnitReport(Report):
         oddities: List[str],
     ) -> None:
         warnings = [*accumulator.notes, *oddities]
-        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings)
+        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings, accumulator)
         self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)
 
 
@@ -433,7 +433,7 @@ class OpenedUnits:
         """Close the submission's file."""
         self._submission.close()
 
-    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> UnitAccumulator[Any]:
+    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> UnitAccumulator[Any]:
         """Count a part of the units."""
         truth, rules = self._truth, self._rules
         accumulator = UnitAccumulator(rules.protocol, truth.facts, self._names, strict=rules.strict)
@@ -441,13 +441,13 @@ class OpenedUnits:
         units = [truth.units[number] for number in part.of([unit.cost for unit in truth.units])]
 
         def work(number: int) -> bytes:
-            return self._count(units[number], self._submission).encoded()
+            return self._count(units[number], self._submission).encode()
 
         def started(number: int) -> None:
             progress(units[number].name, len(accumulator), len(units))
 
         for data in results_of_processes(work, [unit.cost for unit in units], rules.jobs, started):
-            accumulator.update(decoded_unit(data))
+            accumulator.update(decode_unit(data))
         progress("", len(units), len(units))
         return accumulator
 

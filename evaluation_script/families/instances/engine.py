@@ -22,7 +22,7 @@ class OpenedRecords:
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
-    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> InstanceAccumulator:
+    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> InstanceAccumulator:
         """Match what the submission holds of a part of the images, by the processes that the rules allow."""
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)

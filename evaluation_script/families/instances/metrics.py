@@ -15,7 +15,7 @@ from ...masks.kernel import RankedBits, curve, curves_without
 from ...masks.stack import Array
 from ..base import codings
 from ..base.accumulator import Accumulator
-from ..base.reports import Report, dealt
+from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts, order_by_score
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
@@ -57,13 +57,13 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self._where = np.full(len(images), -1)
 
     @classmethod
-    def restored(cls, protocol: InstanceProtocol, described: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
-        categories = [Category(int(number), str(name), str(often)) for number, name, often in described["categories"]]
-        total = cls(protocol, [int(number) for number in described["images"]], categories, strict=strict)
-        total.notes = [str(note) for note in described["notes"]]
+    def restore(cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
+        categories = [Category(int(number), str(name), str(often)) for number, name, often in description["categories"]]
+        total = cls(protocol, [int(number) for number in description["images"]], categories, strict=strict)
+        total.notes = [str(note) for note in description["notes"]]
         return total
 
-    def described(self) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
         categories = [[category.id, category.name, category.frequency] for category in self.categories]
         return {"images": self.images, "categories": categories, "notes": self.notes}
 
@@ -104,7 +104,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
                 raise ValueError(f"block {name} holds other images")
             self.update(counts)
 
-    def held(self) -> List[InstanceCounts]:
+    def all_counts(self) -> List[InstanceCounts]:
         return self._parts
 
     def whole(self) -> InstanceCounts:
@@ -129,7 +129,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         curves = matching.curves(reported_pairs(caps))
         if len(self.whole().detections):
             real, hits = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
-            warnings += codings.of_matches("detection", real, 1, hits)
+            warnings += codings.judge_matches("detection", real, 1, hits)
         rows = [
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)
@@ -149,7 +149,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
         if len(self.images) < 2:
             return {}
-        group, caps, frequencies = dealt(len(self.images)), self.protocol.detections, self._frequencies()
+        group, caps, frequencies = deal_groups(len(self.images)), self.protocol.detections, self._frequencies()
         read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
         read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
         few = metrics and read.keys() >= set(metrics)
@@ -169,7 +169,8 @@ class InstanceReport(Report):
 
     def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
         score = accumulator.compute()
-        super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
+        tables = {"categories": score.categories}
+        super().__init__(split, accumulator.protocol, score.values, tables, score.warnings, accumulator)
         self._left_out, self._units = accumulator.without_groups, len(accumulator.images)
 
 

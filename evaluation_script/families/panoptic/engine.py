@@ -39,7 +39,7 @@ def averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
 def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     """Return the benchmark's metrics of all units."""
     protocol, things = accumulator.protocol, [entry[2] for entry in accumulator.facts["categories"]]
-    totals = accumulator.stacked("quality").sum(axis=0)
+    totals = accumulator.stack("quality").sum(axis=0)
     by_window = [averages(counts, things) for counts in totals]
     if not protocol.video:
         return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
@@ -57,7 +57,7 @@ def _mean(values: List[Optional[float]]) -> Optional[float]:
 def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> Values:
     """Return STQ, and its parts: how well pixels are classified, and how well tubes are kept apart."""
     confusion = np.zeros((void + 1) ** 2, np.int64)
-    for counts in accumulator.complete():
+    for counts in accumulator.complete_counts():
         cells, pixels = counts.tables["cells"]
         confusion[cells] += pixels
     table = confusion.reshape(void + 1, void + 1)
@@ -68,14 +68,14 @@ def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> 
         return {"STQ": None, "AQ": None, "IoU": None}
     # Pixels that were left unlabelled are a category of their own, which is never right.
     iou = float((hits[present] / union[present]).sum() / np.count_nonzero(present))
-    quality, tubes = accumulator.stacked("association").sum(axis=0).tolist()
+    quality, tubes = accumulator.stack("association").sum(axis=0).tolist()
     association = quality / tubes if tubes else 0.0
     return {"STQ": float(np.sqrt(association * iou)), "AQ": association, "IoU": iou}
 
 
 def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each category, for windows of the first length."""
-    totals = accumulator.stacked("quality").sum(axis=0)[0]
+    totals = accumulator.stack("quality").sum(axis=0)[0]
     name = "VPQ1" if accumulator.protocol.video else "PQ"
     rows = [
         {
@@ -97,9 +97,9 @@ def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return what is odd about the segments of all units."""
-    totals = accumulator.stacked("quality").sum(axis=(0, 2))[0]
+    totals = accumulator.stack("quality").sum(axis=(0, 2))[0]
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
-    return codings.of_matches("segment", matched + missed, matched + surplus, matched)
+    return codings.judge_matches("segment", matched + missed, matched + surplus, matched)
 
 
 ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes, oddities)

@@ -15,7 +15,16 @@ from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, PictureFiles, TruthFrame, Unit, UnitSubmission, UnitTruth, of_host, png_frame
+from ..base.units import (
+    HOST_LIMITS,
+    PictureFiles,
+    TruthFrame,
+    Unit,
+    UnitSubmission,
+    UnitTruth,
+    guard_reading,
+    png_frame,
+)
 from .protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
 
 #: Ids are colours of 24 bits; 0 is void.
@@ -74,7 +83,7 @@ def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
         def load() -> List[TruthFrame]:
             return [_open_frame(frame, pictures, name if video else "", index) for frame in listed_frames]
 
-        return Unit(name, len(listed_frames), of_host(name, load))
+        return Unit(name, len(listed_frames), guard_reading(name, load))
 
     units = [unit(entry) for entry in document["annotations"]]
     return UnitTruth(PanopticProtocol.track, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
@@ -126,7 +135,7 @@ class PanopticSubmission(UnitSubmission):
             name = entry.get(key)
             if type(name) not in (int, str):
                 raise Flaw(f"has an annotation without {key}", f"Write {EXAMPLE}")
-            if units.setdefault(self.truth_names.own(str(name)), entry) is not entry:
+            if units.setdefault(self.truth_names.respell(str(name)), entry) is not entry:
                 raise Flaw(f"lists {self.noun} {printable(name)} twice", f"List each {self.noun} once")
         return units
 

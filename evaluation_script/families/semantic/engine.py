@@ -49,7 +49,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
         lines = files.read(lists[0]).decode().splitlines() if lists else list(videos)
-        own = TruthNames(videos).own
+        own = TruthNames(videos).respell
         chosen = [own(name) for line in lines for name in ([line] if own(line) in videos else line.split())]
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
@@ -72,7 +72,7 @@ class SemanticSubmission(UnitSubmission):
     def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
         super().__init__(path, truth, limits, SEND)
         self.protocol, self._pictures = protocol, PictureFiles(self.files)
-        self._videos = set(map(self.truth_names.own, self._pictures.folders()))
+        self._videos = set(map(self.truth_names.respell, self._pictures.folders()))
 
     def names(self) -> AbstractSet[str]:
         return self._videos
@@ -160,7 +160,7 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
 
 def _sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return how many pixels have which class in the truth (rows) and in the prediction (columns)."""
-    keys, pixels = np.concatenate([counts.tables["cells"] for counts in accumulator.complete()], axis=1)
+    keys, pixels = np.concatenate([counts.tables["cells"] for counts in accumulator.complete_counts()], axis=1)
     classes = accumulator.protocol.classes
     table = np.zeros((classes, classes), np.int64)
     np.add.at(table, (keys >> SHIFT, keys & ((1 << SHIFT) - 1)), pixels)
@@ -175,7 +175,7 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
     ious = hits[present] / (rows + table.sum(0) - hits)[present]
     metrics: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if present.any() else None}
     for length in accumulator.protocol.windows:
-        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete()]).T
+        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete_counts()]).T
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
         metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
     if not present.any():
@@ -205,7 +205,7 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return what is odd about the labels of all videos."""
-    return codings.of_pixels(_sum_confusion(accumulator))
+    return codings.judge_pixels(_sum_confusion(accumulator))
 
 
 ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities)

@@ -24,7 +24,7 @@ from ...masks.similarity import (
     reach,
 )
 from ...masks.stack import Array, Stack, Stacks, empty_stack, join_stacks
-from ..base.accumulator import NamedAccumulator, NamedCounts, decoded_with, problems_of
+from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, ranges_of
 
@@ -39,7 +39,7 @@ class CountedObject:
     """A scored object, and the compared frames that may count for it."""
 
     name: str
-    counted: Ranges
+    ranges: Ranges
     unseen: bool
 
 
@@ -76,9 +76,9 @@ class SequenceCounts(NamedCounts):
 
     def flags(self, number: int) -> Array:
         """Return which of the compared frames may count for an object."""
-        return flags_of(self.objects[number].counted, len(self.frames))
+        return flags_of(self.objects[number].ranges, len(self.frames))
 
-    def merged(self, other: SequenceCounts) -> SequenceCounts:
+    def union(self, other: SequenceCounts) -> SequenceCounts:
         """Return the rows of both; raises ValueError where they contradict each other."""
         mine, theirs = self._head(), other._head()
         if mine != theirs:
@@ -110,10 +110,10 @@ class SequenceCounts(NamedCounts):
     def _found(self) -> Tuple[object, ...]:
         return self.unknown, self.proposals, self.problems, self.problem_count
 
-    def described(self) -> Dict[str, object]:
+    def describe(self) -> Dict[str, object]:
         return {
             "frames": self.frames,
-            "objects": [[one.name, one.counted, one.unseen] for one in self.objects],
+            "objects": [[one.name, one.ranges, one.unseen] for one in self.objects],
             "labels": self.counts.shape[1],
             "rows": len(self.rows),
             "strict": bool(self.strict.size),
@@ -126,9 +126,9 @@ class SequenceCounts(NamedCounts):
         return self.rows.astype("<i8"), self.counts.astype("<i8"), self.strict.astype("<f8")
 
 
-def decoded(data: bytes) -> SequenceCounts:
-    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
-    return decoded_with(_from_header, data, MOST_HEADER)
+def decode_counts(data: bytes) -> SequenceCounts:
+    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
+    return decode_with(_from_header, data, MOST_HEADER)
 
 
 def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
@@ -257,7 +257,7 @@ def count(truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtoco
             for label in [label for label in sent if label not in known and label not in first]:
                 first[label] = truth.frames[frames[here[np.argmax(sent[label].area > 0)]]]
         if objects:
-            of_block = compared(real, sent, list(objects), protocol, empty)
+            of_block = compare_masks(real, sent, list(objects), protocol, empty)
             counts.append(of_block[0])
             strict.append(of_block[1])
         rows.append(here)
@@ -290,7 +290,7 @@ def _read_blocks(
         if sent is not None and not problems:
             rows, empty = frames[here] - block.start, empty_stack(len(here), block.size)
             real = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}
-            real, sent = comparable(real, sent, protocol, empty)
+            real, sent = prepare_masks(real, sent, protocol, empty)
             yield here, real, sent, empty
 
 
@@ -313,7 +313,7 @@ def is_one_mask(protocol: SequenceProtocol) -> bool:
     return protocol.salient or protocol.objects is ObjectRule.FOREGROUND
 
 
-def comparable(truth: Stacks, predicted: Stacks, protocol: SequenceProtocol, empty: Stack) -> Tuple[Stacks, Stacks]:
+def prepare_masks(truth: Stacks, predicted: Stacks, protocol: SequenceProtocol, empty: Stack) -> Tuple[Stacks, Stacks]:
     """Return the masks of a block as the protocol compares them: without void, or as one object."""
     if protocol.void and VOID in truth:
         predicted = {label: stack.without(truth[VOID]) for label, stack in predicted.items()}
@@ -324,7 +324,7 @@ def comparable(truth: Stacks, predicted: Stacks, protocol: SequenceProtocol, emp
     return truth, predicted
 
 
-def compared(
+def compare_masks(
     truth: Stacks, predicted: Stacks, objects: List[str], protocol: SequenceProtocol, empty: Stack
 ) -> Tuple[Array, Array]:
     """Return the counts of a block (objects, labels, fields, frames), and MOSEv2's two F (objects, 2, frames)."""
@@ -419,7 +419,7 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
     """The counts of the sequences of one split, whoever counted them."""
 
     noun = "sequence"
-    decoded = staticmethod(decoded)
+    decode = staticmethod(decode_counts)
 
     def __init__(self, protocol: SequenceProtocol, names: List[str], *, strict: bool = False) -> None:
         super().__init__(protocol, names, strict=strict)
@@ -427,11 +427,11 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         self.notes: List[Tuple[str, Problem]] = []
 
     @classmethod
-    def restored(cls, protocol: SequenceProtocol, described: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
-        total = cls(protocol, [str(name) for name in described["sequences"]], strict=strict)
-        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in described["notes"]]
+    def restore(cls, protocol: SequenceProtocol, description: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
+        total = cls(protocol, [str(name) for name in description["sequences"]], strict=strict)
+        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in description["notes"]]
         return total
 
-    def described(self) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
         notes = [[kind, one.where, one.found, one.remedy] for kind, one in self.notes]
         return {"sequences": self.names, "notes": notes}

@@ -26,11 +26,11 @@ from .layouts import (
     DatasetMasks,
     Layout,
     SizedFiles,
-    fitting,
-    listed_in,
+    fitting_names,
     names_and_facts,
+    read_list,
     read_masks,
-    recognized_dataset,
+    sort_dataset,
     unseen_names,
 )
 from .truth import VOID, ObjectFacts, Ranges, Sequence, Split, label_order, ranges_of
@@ -57,11 +57,11 @@ def read(
         if holds_expressions(files, layout):
             videos, odd = read_expressions(files, path, layout, subset, progress)
             return AnnotationFile({split or subset or "val": Split(videos, layout.name)}, odd)
-        folder = recognized_dataset(files, path, layout, subset)
+        folder = sort_dataset(files, path, layout, subset)
         names, meta = names_and_facts(folder, layout, subset)
         unseen_listed = unseen_names(folder, unseen)
         reader = _Reader(
-            folder, meta, listed_in(folder, "unsupervised_videos.txt"), unseen_listed, numeric=layout.numeric
+            folder, meta, read_list(folder, "unsupervised_videos.txt"), unseen_listed, numeric=layout.numeric
         )
         sequences = []
         for done, name in enumerate(names):
@@ -71,8 +71,8 @@ def read(
         raise truth_error(path, error) from None
     categories = unseen_listed or list(layout.unseen_categories)
     notes = folder.notes + reader.notes
-    unseen_known = bool(unseen_listed) or (bool(categories) and reader.has_categories)
-    return AnnotationFile({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
+    tells_unseen = bool(unseen_listed) or (bool(categories) and reader.has_categories)
+    return AnnotationFile({split or subset or "val": Split(sequences, layout.name, tells_unseen, categories)}, notes)
 
 
 class _Reader:
@@ -243,7 +243,7 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     if not names:
         raise HostError(f"{root}: has no {META}.json")
     if subset:
-        near = [name for name in names if subset in name.split("/")] or fitting(names, subset)
+        near = [name for name in names if subset in name.split("/")] or fitting_names(names, subset)
         if not near and subset not in ("val", *root.split("/")):
             raise HostError(f"{root}: has no expressions of {subset!r}, only {name_list(names)}")
         names = near or names
@@ -322,7 +322,7 @@ class _LabelSource:
 
     def __init__(self, files: Files, root: str, layout: Layout, subset: str) -> None:
         self._files, self._root = files, root
-        self._masks = recognized_dataset(files, root, layout, subset).masks
+        self._masks = sort_dataset(files, root, layout, subset).masks
 
     def has(self, video: _Video) -> bool:
         """Return whether any of a video's frames has an image."""

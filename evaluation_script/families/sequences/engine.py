@@ -19,7 +19,7 @@ from ..base.engine import Engine, Progress, ignore_progress
 from ..base.family import ScoringRules
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
-from .counting import SequenceAccumulator, Warnings, count, decoded, frames_to_read
+from .counting import SequenceAccumulator, Warnings, count, decode_counts, frames_to_read
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
@@ -62,7 +62,7 @@ class OpenedSequences:
         """Close the submission's file."""
         self._submission.close()
 
-    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
+    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
         """Count a part of the sequences."""
         names = [sequence.name for sequence, _ in self.pairs]
         accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
@@ -71,14 +71,14 @@ class OpenedSequences:
 
         def work(number: int) -> bytes:
             sequence, masks = chosen[number]
-            return count(sequence, masks, self._protocol, self._split).encoded()
+            return count(sequence, masks, self._protocol, self._split).encode()
 
         def started(number: int) -> None:
             progress(chosen[number][0].name, len(accumulator), len(chosen))
 
         costs = [cost(sequence) for sequence, _ in chosen]
         for data in results_of_processes(work, costs, self._rules.jobs, started):
-            accumulator.update(decoded(data))
+            accumulator.update(decode_counts(data))
         progress("", len(chosen), len(chosen))
         return accumulator
 
@@ -164,5 +164,5 @@ ENGINE = Engine(
     lambda path: sequence_truth.read(path).splits,
     lambda path, subset, protocol: dataset_reader.read(path, layout_of(protocol), subset),
     OpenedSequences,
-    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts)),
+    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts), counts),
 )

@@ -108,7 +108,7 @@ class DatasetFolder:
     notes: List[str] = field(default_factory=list)
 
 
-def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
+def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
     """Return a dataset's files sorted into masks, by sequence, object and frame, and pictures."""
     homes: Dict[str, List[Tuple[List[str], str]]] = {}
     pictures: Dict[str, List[str]] = {}
@@ -165,7 +165,7 @@ def _sorted_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
     return masks
 
 
-def listed_in(folder: DatasetFolder, file: str) -> List[str]:
+def read_list(folder: DatasetFolder, file: str) -> List[str]:
     """Return the words of a list, wherever it is in the dataset; none where there is no such list."""
     for name in sorted(folder.files.sizes, key=len):
         if name == file or name.endswith("/" + file):
@@ -176,7 +176,7 @@ def listed_in(folder: DatasetFolder, file: str) -> List[str]:
 def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
     """Return unseen sequences or categories: of the file at `path`, else of the dataset's own list."""
     if not path:
-        return listed_in(folder, "unseen_videos.txt")
+        return read_list(folder, "unseen_videos.txt")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().split()
@@ -189,11 +189,11 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     lists = _lists(folder, layout)
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
-    own = TruthNames(folder.masks).own  # a list may be written in another Unicode form than the names of folders
+    own = TruthNames(folder.masks).respell  # a list may be written in another Unicode form than the names of folders
     meta = {own(name): facts for name, facts in _meta(metas, chosen).items()}
     if chosen in lists:
         names = list(map(own, lists[chosen]))
-    elif subset and not (meta and fitting(metas, subset)):
+    elif subset and not (meta and fitting_names(metas, subset)):
         raise HostError(
             f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists)) or 'none'}"
         )
@@ -243,13 +243,13 @@ def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
     return metas
 
 
-def fitting(metas: Iterable[str], subset: str) -> List[str]:
+def fitting_names(metas: Iterable[str], subset: str) -> List[str]:
     """Return the files whose names fit a subset."""
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
 def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
-    names = fitting(metas, subset) if subset else list(metas)
+    names = fitting_names(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(names) != 1:
         raise HostError(f"there are several meta files ({name_list(list(metas))}); choose one with --subset")
     return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})

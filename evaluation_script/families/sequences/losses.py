@@ -16,7 +16,7 @@ from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, reach, shared_pixels
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
 from ...masks.stream import MaskStream
-from .counting import comparable, is_one_mask
+from .counting import is_one_mask, prepare_masks
 from .engine import OpenedSequences
 from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol
@@ -150,7 +150,7 @@ def _spread(words: Words, step: int, moved: Words) -> Words:
     return joined
 
 
-def with_lateness(states: List[str], visible: List[bool]) -> List[str]:
+def mark_late(states: List[str], visible: List[bool]) -> List[str]:
     """Return the states of an object's frames in order; what is not found again since its return is late."""
     kinds, waiting = [], False
     for number, (state, seen) in enumerate(zip(states, visible)):
@@ -205,7 +205,7 @@ def compared_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Itera
         truth = sequence.read_block(index)
         found = masks.stacks([names[row] for row in rows], block.size) if masks is not None and len(rows) else {}
         predicted = {label: _spaced(stack, rows, len(names)) for label, stack in (found or {}).items()}
-        truth, predicted = comparable(truth, predicted, protocol, empty_stack(len(names), block.size))
+        truth, predicted = prepare_masks(truth, predicted, protocol, empty_stack(len(names), block.size))
         if is_one_mask(protocol):
             predicted = {score.name: predicted[SalientImages.NAME] for score in scored.scores}
         elif protocol.proposals:
@@ -240,7 +240,7 @@ class ObjectLosses:
     absent: bool
 
 
-def kinds_known(protocol: SequenceProtocol) -> bool:
+def has_kinds(protocol: SequenceProtocol) -> bool:
     """Return whether the kinds sum to what a protocol's mean loses."""
     return not protocol.reappearance and bool({"J&F-Mean", "J-Mean"} & set(protocol.metrics))
 
@@ -279,7 +279,7 @@ class LossCounter:
         found = []
         for score, states, areas, parts in zip(self._scored.scores, self._states, self._areas, self._parts):
             lost = 1 - ((score.j + score.f) / 2 if self._boundaries else score.j)
-            kinds = with_lateness(states, (areas > 0).tolist())
+            kinds = mark_late(states, (areas > 0).tolist())
             if self._scored.masks is None:  # scored as 0 in each frame, whatever it shows
                 kinds, lost = ["miss"] * len(kinds), np.ones(len(kinds))
             for frame, kind in enumerate(kinds):
@@ -361,7 +361,7 @@ class SequenceView:
         return b"" if self.predicted is None else self.predicted.packed({"objects": entries}, bare=bare)
 
 
-def viewed(
+def view_sequence(
     scored: ScoredSequence,
     protocol: SequenceProtocol,
     stream: str,

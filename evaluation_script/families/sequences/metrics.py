@@ -127,7 +127,7 @@ def average(values: List[Optional[float]]) -> Optional[float]:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def beside(counts: Counts, j: Array, f: Array) -> Values:
+def own_statistics(counts: Counts, j: Array, f: Array) -> Values:
     """Return our own statistics, which absent objects do not raise; the same in every protocol."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
@@ -167,7 +167,7 @@ def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], 
     accumulator.refuse_missing()
     protocol, problems, scores = accumulator.protocol, Problems(), []
     warnings = Warnings(accumulator.notes, strict=accumulator.strict, problems=problems)
-    for counts in accumulator.held():
+    for counts in accumulator.all_counts():
         problems.extend(counts.problems, counts.problem_count)
         _warn(counts, protocol, problems, warnings)
         if not problems:
@@ -243,7 +243,7 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
         if not counts.sent:
             values = {metric: None if value is None else 0.0 for metric, value in values.items()}
     frames = [counts.frames[frame] for frame in np.flatnonzero(flags)]
-    values = {**values, **beside(of_object, j, f)}
+    values = {**values, **own_statistics(of_object, j, f)}
     return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal)
 
 
@@ -262,12 +262,12 @@ class ScoreTable:
         self._protocol, self._metrics = protocol, (*protocol.metrics, *BESIDE)
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
-    def averaged(self) -> Values:
+    def means(self) -> Values:
         """Return the means of the protocol's metrics, and of those beside it."""
         means = self._combined(self._mean)
         return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
-    def averaged_without_each(self, _metrics: Collection[str] = ()) -> Dict[str, Array]:
+    def means_without_each(self, _metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return all these means, each without one sequence at a time; nothing of a single sequence."""
         return self._combined(self._means_without_each) if len(self._videos) > 1 else {}
 
@@ -344,10 +344,17 @@ class SequenceReport(Report):
 
     protocol: SequenceProtocol
 
-    def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
+    def __init__(
+        self,
+        split: str,
+        protocol: SequenceProtocol,
+        scores: List[ObjectScore],
+        warnings: List[str],
+        counts: Optional[SequenceAccumulator] = None,
+    ) -> None:
         self._table = ScoreTable(scores, protocol)
-        super().__init__(split, protocol, self._table.averaged(), {}, warnings)
-        self.scores, self._left_out = scores, self._table.averaged_without_each
+        super().__init__(split, protocol, self._table.means(), {}, warnings, counts)
+        self.scores, self._left_out = scores, self._table.means_without_each
 
     @property
     def metrics(self) -> List[str]:

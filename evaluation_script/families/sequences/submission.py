@@ -73,7 +73,7 @@ class SequenceSubmission:
         if name in self._run_lengths:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
             if isinstance(objects, dict):
-                objects = {self._names.own(label): masks for label, masks in objects.items()}
+                objects = {self._names.respell(label): masks for label, masks in objects.items()}
             masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, most=most)
             masks.left_out = frozenset({BACKGROUND} - self._truth[name].objects.keys())
             return masks
@@ -110,10 +110,10 @@ class SequenceSubmission:
         """Return the parts of a path; a round's folder is put before the sequence, as in the sequence's name."""
         parts = name.split("/")
         if not name.isascii():
-            parts = [*map(self._names.own, parts[:-1]), self._names.own(_stem(name)) + name[-len(".png") :]]
+            parts = [*map(self._names.respell, parts[:-1]), self._names.respell(_stem(name)) + name[-len(".png") :]]
         for index, part in enumerate(parts[:-2]):
             if part in self._protocol.rounds:
-                return [*parts[:index], *parts[index + 1 : -2], self._names.own(f"{part}/{parts[-2]}"), parts[-1]]
+                return [*parts[:index], *parts[index + 1 : -2], self._names.respell(f"{part}/{parts[-2]}"), parts[-1]]
         return parts
 
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
@@ -142,7 +142,7 @@ class SequenceSubmission:
         folders = sorted({name.rpartition("/")[0] for name in pngs})
         if len(self._truth) == 1 and len(folders) == 1:
             (sequence,) = self._truth
-            self._folders[sequence] = {"": {self._names.own(_stem(name)): name for name in pngs}}
+            self._folders[sequence] = {"": {self._names.respell(_stem(name)): name for name in pngs}}
             return
         names = name_list(list(self._truth))
         if folders == [""]:
@@ -170,13 +170,13 @@ class SequenceSubmission:
                 raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
             if self._protocol.rounds:
                 document = {
-                    self._names.own(f"{part}/{name}"): objects
+                    self._names.respell(f"{part}/{name}"): objects
                     for part in self._protocol.rounds
                     if isinstance(document.get(part), dict)
                     for name, objects in document[part].items()
                 }
             else:
-                document = {self._names.own(name): objects for name, objects in document.items()}
+                document = {self._names.respell(name): objects for name, objects in document.items()}
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
                 expected, found = name_list(list(self._truth)), name_list(list(document))
                 raise Flaw(f"names no sequence of this phase ({expected}); found {found}", f"Write {EXAMPLE}")

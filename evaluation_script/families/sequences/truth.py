@@ -78,7 +78,7 @@ class Split(SplitTruth):
     sequences: List[Sequence]
     layout: str = ""
     #: The dataset says which sequences or categories are unseen.
-    unseen_known: bool = False
+    tells_unseen: bool = False
     unseen_categories: List[str] = field(default_factory=list)
     #: Sequences of other splits, and those that are not scored, which a submission may hold too.
     elsewhere: FrozenSet[str] = frozenset()
@@ -91,10 +91,10 @@ class Split(SplitTruth):
     def item_names(self) -> List[str]:
         return [sequence.name for sequence in self.sequences]
 
-    def only(self, names: List[str]) -> Split:
+    def select(self, names: List[str]) -> Split:
         """Return the truth of some sequences; raises KeyError for those that it does not have."""
         known = {sequence.name: sequence for sequence in self.sequences}
-        names = list(map(TruthNames(known).own, names))
+        names = list(map(TruthNames(known).respell, names))
         if not known.keys() >= set(names):
             raise KeyError(*[name for name in names if name not in known])
         chosen = [known[name] for name in names]
@@ -164,7 +164,7 @@ def write(path: str, splits: Dict[str, Split]) -> None:
             entries = [_write_sequence(archive, split_name, sequence) for sequence in split.sequences]
             manifest["splits"][split_name] = {
                 "layout": split.layout,
-                "tells_unseen": split.unseen_known,
+                "tells_unseen": split.tells_unseen,
                 "unseen_categories": split.unseen_categories,
                 "sequences": entries,
             }

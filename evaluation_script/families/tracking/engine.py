@@ -52,7 +52,7 @@ def _classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, in
 
 def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
     """Return the measures of each category."""
-    units, classes = [counts.tables for counts in accumulator.complete()], len(_classes(accumulator))
+    units, classes = [counts.tables for counts in accumulator.complete_counts()], len(_classes(accumulator))
 
     def total(key: str, *shape: int) -> Array:
         sums = np.zeros((classes, *shape))
@@ -132,9 +132,11 @@ def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     """Return what is odd about the masks of all sequences."""
-    total = sum((counts.tables["clear"].sum(axis=0) for counts in accumulator.complete()), np.zeros(len(CLEAR_FIELDS)))
+    total = sum(
+        (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
+    )
     matched, missed, surplus = map(int, total[:3])
-    return codings.of_matches("mask", matched + missed, matched + surplus, matched)
+    return codings.judge_matches("mask", matched + missed, matched + surplus, matched)
 
 
 ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities)

@@ -19,7 +19,7 @@ from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels, of_host
+from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
@@ -77,7 +77,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
                 for frame in range(start, stop + 1)
             ]
 
-        return Unit(name, files.sizes[texts[name]], of_host(texts[name], load))
+        return Unit(name, files.sizes[texts[name]], guard_reading(texts[name], load))
 
     return UnitTruth(TracksProtocol.track, MOTS_LAYOUT, {}, [unit(name) for name in texts])
 
@@ -158,7 +158,7 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
 
         facts = {"neg": entry["neg_category_ids"], "loose": entry["not_exhaustive_category_ids"]}
         name = f"{entry['dataset']}/{entry['seq_name']}"
-        return Unit(name, len(entry["segmentations"]), of_host(name, load), facts)
+        return Unit(name, len(entry["segmentations"]), guard_reading(name, load), facts)
 
     units = [unit(entry) for entry in document["sequences"]]
     classes = [[names.get(str(one), str(one)), one] for one in sorted(categories_present)]
@@ -188,7 +188,7 @@ class TracksSubmission(UnitSubmission):
         members: Dict[str, Any] = {}
         for name in self.files.sizes:
             if name.lower().endswith(".txt"):
-                member = members.setdefault(self.truth_names.own(os.path.basename(name)[:-4]), name)
+                member = members.setdefault(self.truth_names.respell(os.path.basename(name)[:-4]), name)
                 if member != name:
                     raise Flaw(f"holds {printable(member)} and {printable(name)}", "Send each sequence once")
         return members
@@ -203,7 +203,7 @@ class TracksSubmission(UnitSubmission):
             raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
         sequences: Dict[str, Any] = {}
         for entry in entries:
-            name = self.truth_names.own(f"{entry.get('dataset')}/{entry.get('seq_name')}")
+            name = self.truth_names.respell(f"{entry.get('dataset')}/{entry.get('seq_name')}")
             if sequences.setdefault(name, entry) is not entry:
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
         return sequences

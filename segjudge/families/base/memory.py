@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
-from segjudge.evaluation_script.families.base.truth import composed
+from segjudge.evaluation_script.families.base.truth import compose
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, printable
 from segjudge.evaluation_script.masks.stack import Array, Size
@@ -115,7 +115,7 @@ def text_name(name: object) -> str:
     """Return a name as text: a whole number without a point, letters in one Unicode form."""
     if isinstance(name, (float, np.floating)) and math.isfinite(name):
         return str(int(name)) if name == int(name) else np.format_float_positional(name)
-    return composed(str(name))
+    return compose(str(name))
 
 
 def named(items: Iterable[tuple[object, Item]], where: str) -> dict[str, Item]:

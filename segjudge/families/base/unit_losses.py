@@ -44,7 +44,7 @@ class UnitLosses:
 
 def panoptic_losses(accumulator: UnitAccumulator[PanopticProtocol]) -> UnitLosses:
     """Return what costs PQ, or VPQ: their sum is 1 - PQ."""
-    table = accumulator.stacked("quality")
+    table = accumulator.stack("quality")
     total = table.sum(axis=0)
     most = total[..., MATCHED] + total[..., SURPLUS] / 2 + total[..., MISSED] / 2
     seen = most > 0  # windows, categories
@@ -61,7 +61,7 @@ def panoptic_losses(accumulator: UnitAccumulator[PanopticProtocol]) -> UnitLosse
 
 def semantic_losses(accumulator: UnitAccumulator[SemanticProtocol]) -> UnitLosses:
     """Return what costs mIoU: the sum is 1 - mIoU."""
-    classes, units = accumulator.protocol.classes, accumulator.complete()
+    classes, units = accumulator.protocol.classes, accumulator.complete_counts()
     rows, columns = (np.zeros((len(units), classes)) for _ in range(2))
     hits = np.zeros(classes)
     for place, counts in enumerate(units):
@@ -83,7 +83,7 @@ def semantic_losses(accumulator: UnitAccumulator[SemanticProtocol]) -> UnitLosse
 
 def tracks_losses(accumulator: UnitAccumulator[TracksProtocol]) -> UnitLosses:
     """Return what costs DetA, then AssA; what categories without any match cost AssA is no sequence's."""
-    units = [counts.tables for counts in accumulator.complete()]
+    units = [counts.tables for counts in accumulator.complete_counts()]
     classes = len(accumulator.protocol.classes or accumulator.facts["classes"])
     total = np.zeros((classes, *units[0]["hota"].shape[1:])) if units else np.zeros((classes, len(HOTA_FIELDS), 1))
     for tables in units:

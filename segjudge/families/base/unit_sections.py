@@ -20,7 +20,7 @@ FIRST = "Those that cost most first."
 
 def unit_sections(_job: PreparedScoring, report: Report, _options: PageOptions) -> Sections:
     """Return the sections of a split that was counted by unit."""
-    counted = report.counted
+    counted = report.counts
     if not isinstance(counted, UnitAccumulator):
         raise TypeError(f"{report.split} was not counted by unit")
     losses = UNIT_LOSSES[report.protocol.track](counted)

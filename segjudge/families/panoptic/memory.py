@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.panoptic.counting import FrameTable, count_frame, count_frames
 from segjudge.evaluation_script.families.panoptic.files import MOST_ID, PredictedFrame
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
@@ -61,7 +61,7 @@ class PanopticInMemory(UnitsInMemory):
         tables = {"truth": table.truth, "prediction": table.prediction, "pairs": _stacked(table.pairs)}
         if table.boundaries is not None:
             tables["boundaries"] = _stacked(table.boundaries)
-        return UnitCounts("", tables).encoded()
+        return UnitCounts("", tables).encode()
 
     def _segments(self, side: object, where: str) -> tuple[Array, list[Segment]]:
         """Return the ids of the pixels, and each segment with the place of its category."""
@@ -114,7 +114,7 @@ def _stacked(pairs: LabelPairs) -> Array:
 
 
 def _frame_table(data: bytes) -> FrameTable:
-    tables = decoded_unit(data).tables
+    tables = decode_unit(data).tables
     try:
         boundaries = LabelPairs(*tables["boundaries"]) if "boundaries" in tables else None
         return FrameTable(tables["truth"], tables["prediction"], LabelPairs(*tables["pairs"]), boundaries)

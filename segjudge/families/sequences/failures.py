@@ -7,9 +7,9 @@ from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     ScoredSequence,
-    kinds_known,
+    has_kinds,
     scored_sequences,
-    viewed,
+    view_sequence,
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
@@ -23,14 +23,14 @@ def failures(request: ScoreRequest, reports: list[SequenceReport]) -> list[dict[
     for report in reports:
         check_kinds(report.protocol)
         for opened in sequences_of(job, report):
-            objects = viewed(opened, report.protocol, "", 0).losses.objects
+            objects = view_sequence(opened, report.protocol, "", 0).losses.objects
             losses += [dict(zip(KINDS, one.shares, strict=True)) for one in objects]
     return losses
 
 
 def check_kinds(protocol: SequenceProtocol) -> None:
     """Raise UsageError where the kinds do not sum to what a protocol's mean loses."""
-    if not kinds_known(protocol):
+    if not has_kinds(protocol):
         raise UsageError(f"failures of {protocol.name} have no kinds: J&F is not the mean over its frames")
 
 

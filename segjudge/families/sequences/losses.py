@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segjudge.evaluation_script.families.sequences.losses import SequenceLosses, shares_of, viewed
+from segjudge.evaluation_script.families.sequences.losses import SequenceLosses, shares_of, view_sequence
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.masks.stream import width_for
@@ -49,7 +49,7 @@ class LossReader:
         for scored in sequences_of(job, report):
             stream = f"{report.split}/{scored.truth.name}"
             new = stream not in self.streams
-            view = viewed(scored, report.protocol, stream, self.width, with_truth=new)
+            view = view_sequence(scored, report.protocol, stream, self.width, with_truth=new)
             for bare, streams in ((False, self.streams), (True, self._bare)) if self.width else ():
                 streams[f"{stream}/{len(self.methods)}"] = view.predicted_stream(bare=bare)
                 if new:

@@ -11,11 +11,11 @@ from segjudge.evaluation_script.families.sequences.counting import (
     CountedObject,
     SequenceAccumulator,
     SequenceCounts,
-    comparable,
-    compared,
+    compare_masks,
     compared_labels,
-    decoded,
+    decode_counts,
     frames_to_read,
+    prepare_masks,
     scored_objects,
 )
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
@@ -54,11 +54,11 @@ class SequencesInMemory(MemoryTrack):
             highest = max((int(label) for label in sent if is_number(label)), default=0)
             protocol = replace(protocol, proposals=max(protocol.proposals, highest))
         proposals = sorted(sent) if protocol.proposals else []
-        real, sent = comparable(real, sent, protocol, empty)
-        counts, strict = compared(real, sent, names, protocol, empty)
+        real, sent = prepare_masks(real, sent, protocol, empty)
+        counts, strict = compare_masks(real, sent, names, protocol, empty)
         objects = [CountedObject(name, [(0, 1)], unseen=False) for name in names]
         rows = np.zeros(1, np.int64)
-        return SequenceCounts(sequence, [frame], objects, rows, counts, strict, {}, proposals).encoded()
+        return SequenceCounts(sequence, [frame], objects, rows, counts, strict, {}, proposals).encode()
 
     def _objects(self, truth: Stacks, prediction: Stacks) -> list[str]:
         """Return all objects of a frame, those that the prediction alone has among them."""
@@ -68,7 +68,7 @@ class SequencesInMemory(MemoryTrack):
         return sorted({*truth, NOTHING} if alone else {*truth, *prediction}, key=label_order)
 
     def check(self, data: bytes) -> None:
-        one = decoded(data)
+        one = decode_counts(data)
         if len(one.frames) != 1 or len(one.rows) != 1:
             raise ValueError(f"{one.name} is not the counts of one frame")
 
@@ -115,7 +115,7 @@ class SequencesInMemory(MemoryTrack):
     def _sequence_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
         """Return the counts of the objects that the protocol scores, in the frames that it compares."""
         frames = in_order(counted)
-        table = _FrameTable(self.protocol, [decoded(counted[frame]) for frame in frames])
+        table = _FrameTable(self.protocol, [decode_counts(counted[frame]) for frame in frames])
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
         scored = scored_objects(truth, self.protocol)
         chosen = np.flatnonzero(np.any(list(frames_to_read(truth, self.protocol).values()), axis=0))

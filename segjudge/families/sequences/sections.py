@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     SCALE,
     ObjectLosses,
     SequenceLosses,
-    kinds_known,
+    has_kinds,
     mean_shares,
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
@@ -44,7 +44,7 @@ def sequence_sections(job: PreparedScoring, report: Report, options: PageOptions
     rest = replace(options, budget=options.budget - sum(map(len, pictures.values())))
     frames = frames_section(reader, [method], worst, rest)
     metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
-    losses = loss_section(method, worst, metric, exact=kinds_known(report.protocol))
+    losses = loss_section(method, worst, metric, exact=has_kinds(report.protocol))
     return [losses, frames, table_section(worst, report, pictures)], reader.streams
 
 

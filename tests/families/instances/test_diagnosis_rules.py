@@ -29,14 +29,14 @@ from segjudge.evaluation_script.families.sequences.losses import (
     SequenceLosses,
     SequenceView,
     compared_blocks,
-    kinds_known,
+    has_kinds,
+    mark_late,
     mean_shares,
     shares_of,
     states_of,
     tracked_parts,
-    viewed,
+    view_sequence,
     window_of,
-    with_lateness,
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
@@ -119,7 +119,7 @@ def test_void_is_no_object_to_be_on() -> None:
     ],
 )
 def test_late_is_what_is_not_found_again_since_its_return(states: str, visible: str, kinds: str) -> None:
-    assert with_lateness(states.split(), [one == "1" for one in visible]) == kinds.split()
+    assert mark_late(states.split(), [one == "1" for one in visible]) == kinds.split()
 
 
 # ── how the loss of a tracked frame is shared ───────────────────────────────
@@ -333,7 +333,7 @@ def test_one_mask_is_compared_with_each_object() -> None:
 
 
 def losses(protocol: str = "vos-benchmark", rows: dict[str, dict[str, str]] | None = SENT) -> SequenceLosses:
-    return viewed(scored(rows), SEQUENCE_PROTOCOLS[protocol], "s", 0).losses
+    return view_sequence(scored(rows), SEQUENCE_PROTOCOLS[protocol], "s", 0).losses
 
 
 def test_objects_lose_in_each_frame_what_their_kind_says() -> None:
@@ -375,14 +375,14 @@ def test_an_object_that_is_never_there_has_no_area_and_no_frames_no_losses() -> 
     nowhere = ObjectScore("v", "1", {}, [], np.zeros(0), np.zeros(0))
     always = ObjectScore("v", "1", {}, ["a"], np.ones(1), np.ones(1))
     some = ScoredSequence(sequence(), SentMasks(SENT), [absent, nowhere, always])
-    first, second, third = viewed(some, SEQUENCE_PROTOCOLS["mose"], "", 0).losses.objects
+    first, second, third = view_sequence(some, SEQUENCE_PROTOCOLS["mose"], "", 0).losses.objects
     assert (first.kinds, first.area, first.absent, sum(first.shares)) == (["right", "right"], 0, True, 0)
     assert (second.kinds, sum(second.shares), second.absent) == ([], 0, False)
     assert (third.area, third.absent) == (pytest.approx(0.4), False)
 
 
 def test_kinds_are_known_where_they_sum_to_the_mean() -> None:
-    unknown = {name for name, protocol in SEQUENCE_PROTOCOLS.items() if not kinds_known(protocol)}
+    unknown = {name for name, protocol in SEQUENCE_PROTOCOLS.items() if not has_kinds(protocol)}
     assert {"davis2017", "vost", "lvos"}.isdisjoint(unknown)
     assert "mosev2" in unknown
 
@@ -404,7 +404,7 @@ def header_of(stream: bytes) -> dict[str, Any]:
 
 
 def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
-    view = viewed(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"], "s", 5)
+    view = view_sequence(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"], "s", 5)
     header = header_of(view.predicted_stream())
     first, second = header["objects"]
     assert (first["name"], first["at"], second["at"]) == ("1", [0, 1, 2, 3, 4], [0, 3, 4])
@@ -422,13 +422,13 @@ def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
 
 def test_masks_are_left_out_of_a_page_that_has_no_room_for_them() -> None:
     protocol = SEQUENCE_PROTOCOLS["vos-benchmark"]
-    none = viewed(scored(), protocol, "s", 0)
+    none = view_sequence(scored(), protocol, "s", 0)
     assert (none.truth_stream(), none.predicted_stream()) == (b"", b"")
-    hidden = viewed(scored(), protocol, "s", 5, with_truth=False)
+    hidden = view_sequence(scored(), protocol, "s", 5, with_truth=False)
     assert (hidden.truth_stream(), bool(hidden.predicted_stream())) == (b"", True)
-    assert header_of(viewed(scored(), protocol, "s", 1, most=1).predicted_stream())["runs"] == 0
+    assert header_of(view_sequence(scored(), protocol, "s", 1, most=1).predicted_stream())["runs"] == 0
     empty = replace(sequence(), frames=[], blocks=[])
-    nothing = viewed(ScoredSequence(empty, SentMasks({}), []), protocol, "s", 5)
+    nothing = view_sequence(ScoredSequence(empty, SentMasks({}), []), protocol, "s", 5)
     assert nothing.losses.width == 1
     assert header_of(nothing.truth_stream())["size"] == [1, 1]
     assert isinstance(nothing, SequenceView)
@@ -875,7 +875,7 @@ class ReportOfUnits:
     """What tables of kinds need of a report."""
 
     def __init__(self, held: Any, protocol: Any) -> None:
-        self.counted, self.protocol, self.split = held, protocol, "val"
+        self.counts, self.protocol, self.split = held, protocol, "val"
 
 
 def test_kinds_of_units_need_their_counts_alone() -> None:

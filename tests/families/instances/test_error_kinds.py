@@ -145,7 +145,7 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     found, results = coco(key), FILES[key][1]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     rules = ScoringRules(protocol, LOCAL_LIMITS)
-    counted = instances.OpenedRecords(str(results), found.truth, protocol, rules).counted()
+    counted = instances.OpenedRecords(str(results), found.truth, protocol, rules).count()
     score = counted.compute()
     (block,) = counted.state_dict().values()
     detections = decode_counts(block).detections

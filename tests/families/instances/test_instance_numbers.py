@@ -231,7 +231,7 @@ def counted_of(truth: Any, found: Any, folder: Path) -> Any:
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    return instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).counted()
+    return instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).count()
 
 
 def values_of(truth: Any, found: Any, folder: Path) -> Any:

@@ -65,7 +65,7 @@ def matched(tmp_path: Path, name: str = "coco", **options: Any) -> InstanceAccum
     protocol = replace(protocol, detections=(1, 2, 4)) if name != "coco-box" else protocol
     given = {key: options.pop(key) for key in ("jobs", "strict") if key in options}
     rules = ScoringRules(protocol, INSTANCE_LIMITS, **given)
-    return instances.OpenedRecords(str(tmp_path / "sent.json"), truth, protocol, rules).counted(**options)
+    return instances.OpenedRecords(str(tmp_path / "sent.json"), truth, protocol, rules).count(**options)
 
 
 def emptied(like: InstanceAccumulator) -> InstanceAccumulator:

@@ -109,7 +109,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).counted()
+    counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
     return counted.matched().curves(EVERY_PAIR), counted.compute().warnings
 
 
@@ -425,7 +425,7 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     monkeypatch.setattr(matching, "match", lambda *arguments: calls.append(1) or match(*arguments))
 
     coco = INSTANCE_PROTOCOLS["coco"]
-    counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).counted()
+    counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).count()
 
     assert counted.compute().values
     assert counted.without_groups()

@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.base.units import (
     UnitAccumulator,
     UnitCounts,
     UnitTruth,
-    decoded_unit,
+    decode_unit,
     read_units,
     write_units,
 )
@@ -46,7 +46,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
     with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.counted()
+        return opened.count()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def test_what_does_not_belong_together_is_not_merged() -> None:
     data = whole.state_dict()["city"]
     for broken in (b"", data[:3], data[:40], data[:-1], data + b"0", b"\xff" * 40, data.replace(b"<f8", b"|O8")):
         with pytest.raises(ValueError, match="has"):
-            decoded_unit(broken)
+            decode_unit(broken)
 
 
 @needs_shared

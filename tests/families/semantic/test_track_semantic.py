@@ -34,7 +34,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
     with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.counted()
+        return opened.count()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
             assert rows[label]["IoU"] == pytest.approx(iou, **CLOSE)
         for metric in ("VC8", "VC16") if protocol == "vspw-official" else ():
             assert found[metric] == pytest.approx(golden[metric]["score"], **CLOSE)
-            for counts in accumulator.complete():
+            for counts in accumulator.complete_counts():
                 ratios = [both / same if same else None for both, same in counts.tables[metric].tolist()]
                 expected = golden[metric]["windows"].get(counts.name, [])
                 assert ratios == [None if ratio is None else pytest.approx(ratio, **CLOSE) for ratio in expected]
@@ -71,7 +71,7 @@ def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
 @needs_shared
 def test_by_default_the_last_window_counts_too() -> None:
     truth = semantic.read_truth(str(VSPW / "truth"), "")
-    counts = {one.name: one for one in counted(VSPW / "submission", truth, "vspw").complete()}
+    counts = {one.name: one for one in counted(VSPW / "submission", truth, "vspw").complete_counts()}
     assert {name: len(one.tables["VC8"]) for name, one in counts.items()} == {
         "walk": 13, "exactly-8": 1, "exactly-16": 9, "one": 0, "nine": 2, "never-common": 11,
     }  # fmt: skip

@@ -16,10 +16,10 @@ from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
     ComparedBlock,
+    mark_late,
     states_of,
     tracked_parts,
     window_of,
-    with_lateness,
 )
 from segjudge.families.sequences.failures import failures
 from segjudge.scoring.requests import ScoreRequest, named_protocol
@@ -64,7 +64,7 @@ def test_what_is_found_late_is_late() -> None:
     visible = [one == "present" for one in timeline["truth"]]
     names = {"silent": "miss", "elsewhere": "drift", "right": "tracked"}
     states = [names[one] if seen else "right" for one, seen in zip(timeline["prediction"], visible, strict=True)]
-    found = ["right" if kind == "tracked" else kind for kind in with_lateness(states, visible)]
+    found = ["right" if kind == "tracked" else kind for kind in mark_late(states, visible)]
     assert found == timeline["kinds"]
 
 

@@ -249,13 +249,13 @@ def test_lists_of_unseen_and_salient_sequences(tmp_path: Path) -> None:
     one = split(files, tmp_path, "lvos")
     assert [sequence.unseen for sequence in one.sequences] == [True, False, False]
     assert [sequence.salient for sequence in one.sequences] == [False, True, True]
-    assert one.unseen_known
+    assert one.tells_unseen
     (tmp_path / "own.txt").write_text("c")
     one = split(files, tmp_path, "lvos", unseen=str(tmp_path / "own.txt"))
     assert [sequence.unseen for sequence in one.sequences] == [False, False, True]
     with pytest.raises(HostError, match="nowhere.txt: cannot be read"):
         split(files, tmp_path, "lvos", unseen="nowhere.txt")
-    assert not split(masks("Annotations"), tmp_path, "lvos").unseen_known
+    assert not split(masks("Annotations"), tmp_path, "lvos").tells_unseen
     assert all(sequence.salient for sequence in split(masks("Annotations"), tmp_path).sequences)
 
 
@@ -263,7 +263,7 @@ def test_unseen_categories_are_known_where_the_meta_file_has_categories(tmp_path
     assert len(YOUTUBE_UNSEEN) == len(set(YOUTUBE_UNSEEN)) == 26
     for facts, tells in (({"1": {"category": "dog"}}, True), ({"1": {}}, False), (["1"], False)):
         one = split({**masks("Annotations"), "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos")
-        assert one.unseen_known == tells
+        assert one.tells_unseen == tells
         assert one.unseen_categories == list(YOUTUBE_UNSEEN)
 
 
@@ -404,7 +404,7 @@ def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     path = packed(tmp_path)
     opened = sequence_truth.read(str(path))
     (one,) = opened.splits["a"].sequences
-    assert (opened.splits["a"].layout, opened.splits["a"].unseen_known) == ("lvos", True)
+    assert (opened.splits["a"].layout, opened.splits["a"].tells_unseen) == ("lvos", True)
     assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (
         ["cat"],
         Split([], elsewhere=frozenset({"v"})),

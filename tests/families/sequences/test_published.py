@@ -183,7 +183,7 @@ def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
 
 def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
     split = dataset_reader.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
-    assert split.unseen_known
+    assert split.tells_unseen
     assert "ball" in split.unseen_categories
     assert split.sequences[0].objects["2"].category == "ball"
 

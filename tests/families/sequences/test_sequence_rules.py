@@ -452,7 +452,7 @@ def test_means_are_over_objects_not_sequences() -> None:
         object_score("a", "2", J=0.6, F=0.5),
         object_score("b", "1", J=0.0, F=0.8),
     ]
-    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged()
+    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means()
     assert (values["J-Mean"], values["F-Mean"]) == (pytest.approx(0.5), pytest.approx(0.6))
     assert values["J&F-Mean"] == pytest.approx(0.55)
     assert values["J-Volume"] is None
@@ -462,7 +462,7 @@ def test_means_are_over_objects_not_sequences() -> None:
 
 def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
     scores = [object_score("a", "1", J=0.9), object_score("a", "2", J=0.7), object_score("b", "1", True, J=0.2)]
-    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).averaged()
+    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).means()
     assert values["J-seen-Mean"] == pytest.approx(0.8)
     assert values["J-unseen-Mean"] == pytest.approx(0.2)
     assert values["J-Mean"] == pytest.approx(0.5)
@@ -473,14 +473,14 @@ def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
 def test_standard_errors_leave_out_what_a_sequence_alone_has() -> None:
     scores = [object_score("a", "1", J=0.9, F=0.3), object_score("b", "1", J=0.5), object_score("c", "1", J=0.1)]
     errors = standard_errors(
-        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged_without_each()
+        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
     )
     means = np.array([0.3, 0.5, 0.7])
     assert errors["J-Mean"] == pytest.approx(math.sqrt(2 / 3 * ((means - 0.5) ** 2).sum()))
     assert "F-Mean" not in errors
     assert set(
         standard_errors(
-            sequence_metrics.ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged_without_each()
+            sequence_metrics.ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
         )
     ) == {
         "J-Mean",
@@ -663,7 +663,7 @@ def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
     counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
     j = region_similarity(counts)
     assert j.tolist() == [0, 0, 1, 1]
-    found = sequence_metrics.beside(counts, j, j)
+    found = sequence_metrics.own_statistics(counts, j, j)
     assert (found["J-Visible"], found["False-Alarm"]) == (0.5, 0.5)
     assert found["J-Volume"] == 1 / 3  # one pixel shared, of two and two
     nothing, dot = np.zeros_like(ONE), np.zeros_like(ONE)
@@ -684,7 +684,7 @@ def test_sums_and_means_without_a_sequence_leave_out_what_has_no_value() -> None
     table = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
     sums, counts = table.sums("J-Mean")
     assert (sums.tolist(), counts.tolist()) == ([0.9, 0.2, 0.0], [1, 1, 0])
-    left = table.averaged_without_each()
+    left = table.means_without_each()
     assert left["J-Mean"].tolist() == [pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.55)]
     assert left["F-Mean"].tolist() == [pytest.approx(0.4), pytest.approx(0.5), pytest.approx(0.3)]
     assert left["J&F-Mean"].tolist() == [pytest.approx(one) for one in (0.3, 0.7, 0.425)]

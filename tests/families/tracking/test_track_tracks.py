@@ -40,7 +40,7 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
     with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.counted()
+        return opened.count()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
         assert list(found) == list(TRACKS_PROTOCOLS["mots"].metrics)
         for metric, value in expected["HOTA_mean_over_alphas"].items():
             assert found[metric] == pytest.approx(value, **CLOSE)
-        (hota,) = sum(counts.tables["hota"] for counts in accumulator.complete() if len(counts.tables["hota"]))
+        (hota,) = sum(counts.tables["hota"] for counts in accumulator.complete_counts() if len(counts.tables["hota"]))
         for metric, curve in tracks.hota_values(hota).items():
             assert curve.tolist() == [pytest.approx(value, **CLOSE) for value in expected["HOTA"][metric]]
         assert found["IDF1"] == pytest.approx(expected["Identity"]["IDF1"], **CLOSE)
