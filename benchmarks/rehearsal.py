@@ -50,7 +50,7 @@ def filled(data: Path, rows: int) -> None:
     services = Services(str(data))
     split = services.store.splits_of(1)[0]
     chosen = random.Random(1)
-    user = services.accounts.named("aurora")
+    user = services.accounts.find_user("aurora")
     assert user is not None
     with services.store.write() as session:
         for number in range(rows):

@@ -70,25 +70,28 @@ def _rehearse(args: argparse.Namespace) -> None:
     os.umask(0o077)
     if args.reset:
         first_run.reset(folder, args.database)
-    lock = first_run.reserved(folder)
+    lock = first_run.lock_folder(folder)
     hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
     repeats = faults.strikes if faults else lambda: False
     services = Services(folder, args.visibility, repeats, hosts, args.database, clock)
     services.files.sweep()
     _introduce(first_run.create_people(services, hosts))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
-        bundle, about = (source.archive, "") if source.archive else _built(source, temporary)
+        bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
         with Bundle(bundle) as opened:
             for problem in agreement(opened):  # our scorers' files are shown as they are
                 say(str(problem))
     workers = Workers(services, scorer, args.workers)
-    sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
+    sample_count = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _print_challenge(services, address, challenge, new=new)
-    print(_about_workers(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
-    kept = f"{os.path.relpath(folder)} keeps it.{about}"
-    print(f"The rehearsal runs at {address} until you press Ctrl-C; {kept}", flush=True)
+    print(
+        _about_workers(scorer, workers, args.workers)
+        + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
+    )
+    place = f"{os.path.relpath(folder)} keeps it.{about}"
+    print(f"The rehearsal runs at {address} until you press Ctrl-C; {place}", flush=True)
     agents = _agents(services, table, address)
     try:
         background = (workers, services.report_pages, *((agents,) if agents else ()))
@@ -106,11 +109,11 @@ def _serve(
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
 
-    from segjudge.server.server import ServerOptions, app, server_config
+    from segjudge.server.server import ServerOptions, create_app, server_config
 
     def give_up() -> None:
-        for part in background:
-            part.give_up()
+        for loops in background:
+            loops.give_up()
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -118,7 +121,7 @@ def _serve(
             give_up()
             super().handle_exit(sig, frame)
 
-    server = Server(server_config(app(services, ServerOptions(*limits, lambda: server.should_exit))))
+    server = Server(server_config(create_app(services, ServerOptions(*limits, lambda: server.should_exit))))
 
     def end(_number: int, _frame: object) -> None:
         give_up()
@@ -127,13 +130,13 @@ def _serve(
     # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
     _on_signals(end)
     services.background = background
-    for part in background:
-        part.start()
+    for loops in background:
+        loops.start()
     try:
         server.run(sockets=[port])
     finally:
-        for part in reversed(background):
-            part.stop()
+        for loops in reversed(background):
+            loops.stop()
 
 
 def _on_signals(end: Callable[[int, object], None]) -> None:
@@ -147,19 +150,19 @@ def _faults(text: str | None) -> Faults | None:
     from segjudge.server.middleware import Faults
 
     try:
-        return Faults.parsed(text) if text else None
+        return Faults.parse(text) if text else None
     except ValueError as error:
         raise UsageError(f"--faults {text}: {error}. Write SEED:RATE, for instance 7:0.05") from None
 
 
 def _clock(date: str | None) -> Callable[[], float]:
     """Return the clock by which challenges are open: this machine's, or one that began at a date."""
-    from segjudge.server.wire import seconds
+    from segjudge.server.wire import parse_moment
 
     if not date:
         return time.time
     try:
-        beginning = seconds(date) - time.monotonic()
+        beginning = parse_moment(date) - time.monotonic()
     except ValueError:
         raise UsageError(f"--now {date}: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z") from None
     return lambda: beginning + time.monotonic()
@@ -173,7 +176,7 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
     return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
 
 
-def _built(source: BundleSource, folder: str) -> tuple[str, str]:
+def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
     """Return the path of a bundle, and what the last line says of its kernel."""
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
     return built.path, f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
@@ -191,15 +194,15 @@ def _introduce(persons: list[Person]) -> None:
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
     from segjudge.server.actions.submitting import PhaseTarget
-    from segjudge.server.first_run import closed, open_date
+    from segjudge.server.first_run import open_date, why_closed
     from segjudge.server.models import Challenge
 
-    challenge = services.store.one(Challenge, number)
+    challenge = services.store.require(Challenge, number)
     title = services.json.challenge(challenge, address)["title"]
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
         target = PhaseTarget(number, phase.id)
-        reason, date = closed(services, target), open_date(services, target)
+        reason, date = why_closed(services, target), open_date(services, target)
         hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
         if "not active" in reason and date:
             hint += f"; with --now {date} it would"
@@ -213,7 +216,7 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
     from segjudge.server.first_run import HOST_NAME
     from segjudge.server.models import Challenge
 
-    host = services.accounts.named(HOST_NAME)
+    host = services.accounts.find_user(HOST_NAME)
     if table is None or host is None:
         return None
     print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
@@ -234,7 +237,7 @@ def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
     else:
         for sentence in missing_bounds(scorer.box):
             say(sentence)
-    return text if workers.limited else text + "CPU is not limited here; EvalAI has half a core.\n"
+    return text if workers.is_limited else text + "CPU is not limited here; EvalAI has half a core.\n"
 
 
 def rehearse_options(sub: argparse.ArgumentParser) -> None:

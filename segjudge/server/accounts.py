@@ -23,10 +23,10 @@ class Accounts:
         self._store, self._hosts = store, frozenset(hosts)
 
     def may_push(self, user: User | None) -> bool:
-        """Return whether a user was named as a host when the rehearsal was started."""
+        """Return whether a user was named as a host when the server was started."""
         return user is not None and user.username in self._hosts
 
-    def pushed_by_host(self, team: int) -> bool:
+    def team_may_push(self, team: int) -> bool:
         """Return whether a host team has a member who may push: nobody else's script is run, however it came here."""
         return self._store.exists(
             User.username.in_(self._hosts), User.id == Membership.user_id, Membership.team_id == team
@@ -36,46 +36,46 @@ class Accounts:
         """Create a user, verified at once."""
         salt = secrets.token_hex(8)
         user = User(
-            username=username, email=f"{username}@rehearsal.invalid", password=f"{salt}${_stretched(password, salt)}"
+            username=username, email=f"{username}@rehearsal.invalid", password=f"{salt}${_stretch(password, salt)}"
         )
         with self._store.write() as session:
             session.add(user)
             session.flush()
         return user
 
-    def named(self, username: str) -> User | None:
+    def find_user(self, username: str) -> User | None:
         """Return the user with a name."""
-        return self._store.first(User, User.username == username)
+        return self._store.find_first(User, User.username == username)
 
-    def with_password(self, username: str, password: str) -> User | None:
+    def authenticate(self, username: str, password: str) -> User | None:
         """Return the user with a name and a password; None when the pair is wrong, after as much work."""
-        user = self.named(username)
+        user = self.find_user(username)
         salt, _, expected = (user.password if user else "x$").partition("$")
-        matches = secrets.compare_digest(_stretched(password[:200], salt), expected)
+        matches = secrets.compare_digest(_stretch(password[:200], salt), expected)
         return user if matches else None
 
-    def mint(self, user: User, kind: str) -> tuple[str, float]:
+    def mint_token(self, user: User, kind: str) -> tuple[str, float]:
         """Create a token and return it with the moment when it ends."""
         # Hexadecimal: a token that begins with "-" would be read as an option by `evalai set_token`.
         token, now = secrets.token_hex(32), time.time()
         expires = now + _TOKEN_SECONDS[kind]
         with self._store.write() as session:
             self._store.remove(AccessToken, AccessToken.expires_at < now)
-            session.add(AccessToken(hash=_hashed(token), user_id=user.id, kind=kind, expires_at=expires))
+            session.add(AccessToken(hash=_hash_token(token), user_id=user.id, kind=kind, expires_at=expires))
         return token, expires
 
-    def of_token(self, token: str) -> User | None:
+    def user_of_token(self, token: str) -> User | None:
         """Return whose token it is, while it lasts."""
-        return self._store.first(
+        return self._store.find_first(
             User,
             User.id == AccessToken.user_id,
-            AccessToken.hash == _hashed(token),
+            AccessToken.hash == _hash_token(token),
             AccessToken.expires_at > time.time(),
         )
 
-    def forget(self, token: str) -> None:
+    def forget_token(self, token: str) -> None:
         """End a session."""
-        self._store.remove(AccessToken, AccessToken.hash == _hashed(token))
+        self._store.remove(AccessToken, AccessToken.hash == _hash_token(token))
 
     def new_team(self, user: User, kind: str, name: str, url: str = "") -> int:
         """Create a team with one member and return its number; raises ValueError when the name is taken."""
@@ -116,10 +116,10 @@ class Accounts:
         return self._store.exists(*conditions, *([Team.id == Membership.team_id, Team.kind == kind] if kind else []))
 
 
-def _hashed(token: str) -> str:
+def _hash_token(token: str) -> str:
     """Return what is kept of a token; it is long and random, so one round is enough."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def _stretched(password: str, salt: str) -> str:
+def _stretch(password: str, salt: str) -> str:
     return hashlib.scrypt(password.encode("utf-8", "replace"), salt=salt.encode(), **_SCRYPT).hex()

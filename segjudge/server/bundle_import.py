@@ -57,7 +57,7 @@ class BundleImport:
 
     def of_repository(self, repository: str) -> Challenge | None:
         """Return the challenge that was pushed from a repository."""
-        return self._store.first(Challenge, Challenge.repository == repository)
+        return self._store.find_first(Challenge, Challenge.repository == repository)
 
     def refusal(self, bundle: str, repository: str, *, saving: bool = True) -> str:
         """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
@@ -76,12 +76,12 @@ class BundleImport:
         """Store a bundle that was not refused; return the challenge's number and whether it is new."""
         with Bundle(bundle) as opened, self._store.write() as session:
             old = self.of_repository(repository)
-            config = _with_texts(opened)
+            config = _read_texts(opened)
             if old is not None and old.config.get("sponsors") and config.get("sponsors"):
                 raise ValueError(_UNSAVED.format(None))
-            merged = _plain({**_without(old.config if old else {}, _RESET), **config})
-            image = self._kept(opened, config.get("image"), "image")
-            script = self._kept(opened, config.get("evaluation_script"), "script") or ""
+            merged = _to_json({**_without(old.config if old else {}, _RESET), **config})
+            image = self._keep_file(opened, config.get("image"), "image")
+            script = self._keep_file(opened, config.get("evaluation_script"), "script") or ""
             if old is not None:
                 old.config, old.image, old.script = merged, image or old.image, script
                 old.version += 1
@@ -100,7 +100,7 @@ class BundleImport:
 
     def _let_host_participate(self, challenge: Challenge) -> None:
         """Let the hosts of a new challenge submit at once, as a team of their own, as EvalAI does."""
-        creator = self._store.one(Team, challenge.host_team).created_by
+        creator = self._store.require(Team, challenge.host_team).created_by
         members = self._store.find(Membership, Membership.team_id == challenge.host_team)
         name = f"Host_{secrets.randbelow(10**5):05d}_Team"
         with self._store.write() as session:
@@ -141,13 +141,13 @@ class BundleImport:
                 row.descending = block["is_leaderboard_order_descending"] in TRUE
                 session.add(row)
 
-    def _kept(self, bundle: Bundle, path: object, kind: str) -> str | None:
+    def _keep_file(self, bundle: Bundle, path: object, kind: str) -> str | None:
         """Store a file that the YAML names and return its id; None when it names none."""
         return self._files.keep(bundle.read(str(path)), str(path), kind) if bundle.has(path) else None
 
     def _row(self, model: type[Model], **keys: int) -> Model:
         """Return the row with these keys; a new one, which is not stored yet, where there is none."""
-        return self._store.first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
+        return self._store.find_first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
 
     def _fill_phase(self, phase: ChallengePhase, word: str, block: JsonObject, bundle: Bundle) -> None:
         merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
@@ -162,10 +162,12 @@ class BundleImport:
         at_once = merged["max_concurrent_submissions_allowed"]
         merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
         if not phase.by_client:
-            phase.annotation = self._kept(bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
+            phase.annotation = (
+                self._keep_file(bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
+            )
         phase.codename = str(merged["codename"])
         phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
-        phase.config = _plain(merged)
+        phase.config = _to_json(merged)
 
 
 def _number(value: object) -> int:
@@ -179,7 +181,7 @@ def _without(config: JsonObject, keys: tuple[str, ...]) -> JsonObject:
     return {key: value for key, value in config.items() if key not in keys}
 
 
-def _with_texts(bundle: Bundle) -> JsonObject:
+def _read_texts(bundle: Bundle) -> JsonObject:
     """Return the config with texts in the place of their paths."""
     config = dict(bundle.config)
     for key in TEXTS:
@@ -188,11 +190,11 @@ def _with_texts(bundle: Bundle) -> JsonObject:
     return config
 
 
-def _plain(config: JsonObject) -> JsonObject:
+def _to_json(config: JsonObject) -> JsonObject:
     """Return a config of the YAML as JSON keeps it: dates as texts, keys as texts."""
-    plain: JsonObject = json.loads(json.dumps(config, default=_as_text))
+    plain: JsonObject = json.loads(json.dumps(config, default=_format_value))
     return plain
 
 
-def _as_text(value: object) -> str:
+def _format_value(value: object) -> str:
     return value.isoformat() if isinstance(value, (datetime.datetime, datetime.date)) else str(value)

@@ -160,7 +160,7 @@ class CodeUploads(Background):
             return f"The image {image[:200]!r} is not known here; the host's table has: {known}."
         if not self._services.submissions.begin(submission.id):
             return ""
-        token = self._services.accounts.mint(self._host, "profile")[0]
+        token = self._services.accounts.mint_token(self._host, "profile")[0]
         try:
             if challenge.flag("is_static_dataset_code_upload"):
                 return self._static(challenge, submission, agent, token)

@@ -23,10 +23,10 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import install_line
 
 from .models import Base, Setting
-from .wire import written
+from .wire import format_moment
 
 T = TypeVar("T")
-#: The rehearsal's own lines on stderr; a stream that takes no more bytes raises nothing here.
+#: The server's own lines on stderr; a stream that takes no more bytes raises nothing here.
 _LOG = logging.getLogger("segjudge.server")
 #: Error numbers of what this machine has too little of at the moment, beside a disk that is full.
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EIO})
@@ -56,7 +56,8 @@ class Outage:
     reason: str
 
 
-_AWAY = "The rehearsal's database does not answer at the moment."
+#: What everybody reads while the database is away.
+NO_ANSWER = "The rehearsal's database does not answer at the moment."
 _LOCKED = "The rehearsal's database is held by another writer at the moment."
 _DISK = "The disk of this rehearsal is full."
 _MACHINE = "The rehearsal's machine cannot do this at the moment."
@@ -67,7 +68,7 @@ def outage_of(error: BaseException) -> Outage | None:
     if isinstance(error, BusyError):
         return _outage(_LOCKED, error)
     if isinstance(error, (PoolTimeout, PendingRollbackError)):
-        return _outage(_AWAY, error)
+        return _outage(NO_ANSWER, error)
     if isinstance(error, DBAPIError):
         return _outage_of_database(error)
     if isinstance(error, OSError) and error.errno in DISK_FULL:
@@ -85,7 +86,7 @@ def _outage_of_database(error: DBAPIError) -> Outage | None:
             return _outage(_DISK, cause, 507)
         if code in _SQLITE_LOCKED:
             return _outage(_LOCKED, cause)
-        return _outage(_AWAY, cause) if code in _SQLITE_AWAY else None
+        return _outage(NO_ANSWER, cause) if code in _SQLITE_AWAY else None
     state = getattr(cause, "sqlstate", None) or ""
     if state == _PG_FULL:
         return _outage(_DISK, cause, 507)
@@ -94,7 +95,7 @@ def _outage_of_database(error: DBAPIError) -> Outage | None:
     # Without a state nobody answered: no server, a connection that broke off.
     nobody = error.connection_invalidated or (not state and isinstance(error, (OperationalError, InterfaceError)))
     if nobody or state.startswith(_PG_CLASSES) or state == _PG_READ_ONLY:
-        return _outage(_AWAY, cause)
+        return _outage(NO_ANSWER, cause)
     return None
 
 
@@ -103,10 +104,10 @@ def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> Ou
     return Outage(status, 30 if status == 507 else 5, sentence, lines[0])
 
 
-def unless_away(look: Callable[[], T]) -> T | None:
+def unless_away(action: Callable[[], T]) -> T | None:
     """Return what a look into the store gives; None while the store is away."""
     try:
-        return look()
+        return action()
     except Exception as error:
         if outage_of(error) is None:
             raise
@@ -126,10 +127,10 @@ def write_line(text: str) -> None:
         if len(_last_lines) > 100:
             _last_lines.clear()
         _last_lines[text] = now
-    _LOG.warning("%s %s", written(time.time()), text)
+    _LOG.warning("%s %s", format_moment(time.time()), text)
 
 
-#: The embedded database, in the rehearsal's folder.
+#: The embedded database, in the server's folder.
 DATABASE = "rehearsal.sqlite3"
 #: The option of a connection that writes.
 WRITES = "segjudge_writes"
@@ -142,8 +143,8 @@ _EXCLUSIVE = {
 WAIT_SECONDS, _ANSWER_SECONDS = 20, 10
 
 
-def is_rehearsal(connection: Connection) -> bool:
-    """Return whether a database holds a rehearsal, of this version or another."""
+def is_ours(connection: Connection) -> bool:
+    """Return whether a database holds tables of this server, of this version or another."""
     if not inspect(connection).has_table(Setting.__tablename__):
         return False
     columns = {column["name"] for column in inspect(connection).get_columns(Setting.__tablename__)}
@@ -151,13 +152,13 @@ def is_rehearsal(connection: Connection) -> bool:
     return columns == {"key", "value"} and connection.scalar(query) is not None
 
 
-def forget(database: str) -> None:
-    """Drop the rehearsal's tables from a database, and no others."""
+def drop_tables(database: str) -> None:
+    """Drop the server's tables from a database, and no others."""
     url = database_url("", database)
     engine = new_engine(url)
     try:
         with engine.begin() as connection:
-            if is_rehearsal(connection):
+            if is_ours(connection):
                 Base.metadata.drop_all(connection)
     except DBAPIError as error:
         raise HostError(f"{url.render_as_string()}: cannot be emptied ({str(error.orig).strip()})") from None

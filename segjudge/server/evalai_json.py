@@ -9,7 +9,7 @@ from .leaderboards import RankedBoard
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team
 from .store import Store
 from .stored_files import FileStore
-from .wire import JsonObject, date_written, written
+from .wire import JsonObject, format_date, format_moment
 
 #: What EvalAI assumes of a challenge where the YAML says nothing.
 _CHALLENGE_DEFAULTS: JsonObject = {
@@ -49,20 +49,20 @@ class EvalAIJson:
     def challenge(self, challenge: Challenge, base: str, *, host: bool = False) -> JsonObject:
         """Return a challenge; only hosts see where its script lies."""
         config = {**_CHALLENGE_DEFAULTS, **challenge.config}
-        team = self._store.one(Team, challenge.host_team)
+        team = self._store.require(Team, challenge.host_team)
         copied = ("title", *TEXTS, *_CHALLENGE_DEFAULTS)
         return {
             "id": challenge.id,
             **{key: config.get(key) for key in copied},
             **{key: config.get(key) in TRUE for key in _CHALLENGE_FLAGS},
             "image": self._files.url(challenge.image, base),
-            "start_date": date_written(config["start_date"]),
-            "end_date": date_written(config["end_date"]),
+            "start_date": format_date(config["start_date"]),
+            "end_date": format_date(config["end_date"]),
             "creator": {"id": team.id, "team_name": team.team_name, "team_url": ""},
             "list_tags": config.get("tags") or [],
             "has_prize": bool(config.get("prizes")),
             "has_sponsors": bool(config.get("sponsors")),
-            # EvalAI's staff approves, and the host publishes; in a rehearsal both have happened.
+            # EvalAI's staff approves, and the host publishes; here both have happened.
             "published": True,
             "approved_by_admin": True,
             "is_active": challenge.is_open(self._now()),
@@ -75,7 +75,7 @@ class EvalAIJson:
     def phase(self, phase: ChallengePhase, base: str, *, host: bool) -> JsonObject:
         """Return a phase; only hosts see where its truth lies."""
         config = phase.config
-        shown = {
+        fields = {
             "id": phase.id,
             "challenge": phase.challenge_id,
             "config_id": phase.config_id,
@@ -83,8 +83,8 @@ class EvalAIJson:
             "slug": phase.slug,
             "name": phase.name,
             "description": config["description"],
-            "start_date": date_written(config["start_date"]),
-            "end_date": date_written(config["end_date"]),
+            "start_date": format_date(config["start_date"]),
+            "end_date": format_date(config["end_date"]),
             "is_active": phase.is_open(self._now()),
             **{key: int(float(config[key])) for key in NUMBERS},
             **{key: phase.flag(key) for key in _PHASE_FLAGS},
@@ -93,9 +93,9 @@ class EvalAIJson:
             "annotations_uploaded_using_cli": phase.by_client,
         }
         if host:
-            shown["test_annotation"] = self._files.url(phase.annotation, base)
-            shown["environment_image"] = config.get("environment_image")
-        return shown
+            fields["test_annotation"] = self._files.url(phase.annotation, base)
+            fields["environment_image"] = config.get("environment_image")
+        return fields
 
     def submission(self, submission: Submission, base: str, *, host: bool = False) -> JsonObject:
         """Return a submission; only hosts see the environment's log and the metadata."""
@@ -104,17 +104,17 @@ class EvalAIJson:
         others = ("stdout_file", "stderr_file", "submission_result_file")
         reader = 0 if host else submission.id
         moments = ("started_at", "completed_at", "submitted_at", "rerun_resumed_at")
-        shown = {
+        fields = {
             "id": submission.id,
             "participant_team": submission.team_id,
-            "participant_team_name": self._store.one(Team, submission.team_id).team_name,
+            "participant_team_name": self._store.require(Team, submission.team_id).team_name,
             "execution_time": "None" if submission.execution_time is None else submission.execution_time,
             "challenge_phase": submission.phase_id,
             "created_by": submission.created_by,
             "status": submission.status,
             **{key: self._files.url(getattr(submission, key), base) for key in own},
             **{key: self._files.url(getattr(submission, key), base, reader) for key in others},
-            **{key: written(getattr(submission, key)) for key in moments},
+            **{key: format_moment(getattr(submission, key)) for key in moments},
             **{key: getattr(submission, key) for key in TEXT_FIELDS},
             **{key: getattr(submission, key) for key in ("is_public", "is_flagged", "is_baseline")},
             "ignore_submission": False,
@@ -125,8 +125,8 @@ class EvalAIJson:
             "environment_log_file": self._files.url(submission.environment_log_file, base) if host else None,
         }
         if host:
-            shown["submission_metadata_file"] = self._files.url(submission.metadata_file, base)
-        return shown
+            fields["submission_metadata_file"] = self._files.url(submission.metadata_file, base)
+        return fields
 
 
 def phase_split_json(split: ChallengePhaseSplit, phase: ChallengePhase) -> JsonObject:
@@ -154,7 +154,7 @@ def board_json(board: RankedBoard, split: int) -> list[JsonObject]:
             "submission__id": row.submission,
             "submission__participant_team": row.team_id,
             "submission__participant_team__team_name": row.team_name,
-            "submission__submitted_at": written(row.submitted_at),
+            "submission__submitted_at": format_moment(row.submitted_at),
             "submission__is_baseline": row.is_baseline,
             "submission__method_name": row.method_name,
             "challenge_phase_split": split,

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from .actions.reading import file_for_participants
 from .models import StoredFile, UploadPart
 from .services import services_of
-from .stored_files import MEDIA, PART, signed_as
+from .stored_files import MEDIA, PART, signed_text
 
 _SPOOLED = 1 << 20
 #: No browser opens an untrusted file as a page of this server.
@@ -27,7 +27,7 @@ def _is_signed(request: Request, text: str) -> bool:
 
 def _download(request: Request) -> Response:
     services, number, of = services_of(request), request.path_params["file"], request.query_params.get("of", "")
-    if not _is_signed(request, signed_as(number, of)):
+    if not _is_signed(request, signed_text(number, of)):
         return JSONResponse({"error": _GONE}, 403)
     file = services.store.get(StoredFile, number)
     if file is None:
@@ -63,7 +63,7 @@ async def _put_part(request: Request) -> Response:
             return JSONResponse({"error": "The upload broke off."}, 400)
         file.seek(0)
         kept = await run_in_threadpool(services.files.keep, file, f"part {number}", "part")
-    await run_in_threadpool(services.uploading.arrived, (upload, number), kept, tag.hexdigest())
+    await run_in_threadpool(services.uploading.keep_part, (upload, number), kept, tag.hexdigest())
     return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
 
 

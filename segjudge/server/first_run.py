@@ -1,4 +1,4 @@
-"""The first minutes of a rehearsal: people, teams, the challenge, and on request some submissions."""
+"""The first minutes of a server: people, teams, the challenge, and on request some submissions."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ from segjudge.system.files import locked
 
 from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
-from .database import DATABASE, forget
+from .database import DATABASE, drop_tables
 from .models import Challenge
 from .services import Services
-from .wire import Refusal, date_written, seconds, written
+from .wire import Refusal, format_date, format_moment, parse_moment
 
 #: The repository under which an earlier version knew its only bundle, wherever that lay.
 _ANY_BUNDLE = "rehearsal/bundle"
-#: Marks the folder of a rehearsal whose database is elsewhere.
+#: Marks the folder of a server whose database is elsewhere.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
@@ -42,17 +42,17 @@ class Person:
 
 
 def reset(folder: str, database: str = "") -> None:
-    """Delete a rehearsal's data; refuses a folder that is not a rehearsal's."""
+    """Delete a server's data; refuses a folder that is not a server's."""
     _check_ours(folder, "so it is not emptied")
     locked(folder, "rehearsal").close()
     if database:
-        forget(database)
+        drop_tables(database)
     shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
     if os.path.isdir(folder) and os.listdir(folder):
         raise HostError(f"{folder}: could not be emptied")
 
 
-def reserved(folder: str) -> TextIO:
+def lock_folder(folder: str) -> TextIO:
     """Return the lock of a folder that is for this process alone, and for no other user to read."""
     _check_ours(folder, "so it is not used; name an empty one with --data")
     lock: TextIO = locked(folder, "rehearsal")
@@ -71,11 +71,11 @@ def create_people(services: Services, hosts: Collection[str] = ()) -> list[Perso
     """Create a host and two participants, on the first start; later those hosts who are new."""
     created = []
     with services.store.write():
-        if services.accounts.named(HOST_NAME) is None:
+        if services.accounts.find_user(HOST_NAME) is None:
             created += [_person(services, HOST_NAME, HOST_TEAM, HOST)]
             created += [_person(services, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
         for name in sorted(hosts):
-            if services.accounts.named(name) is None:
+            if services.accounts.find_user(name) is None:
                 created.append(_person(services, name, f"{HOST_TEAM} {name}", HOST))
     return created
 
@@ -86,11 +86,11 @@ def _person(services: Services, username: str, team: str, kind: str) -> Person:
     password = secrets.token_hex(6)
     user = services.accounts.create(username, password)
     number = services.accounts.new_team(user, kind, team)
-    return Person(username, password, services.accounts.mint(user, "profile")[0], team, number)
+    return Person(username, password, services.accounts.mint_token(user, "profile")[0], team, number)
 
 
 def _host_team(services: Services) -> int:
-    host = services.accounts.named(HOST_NAME)
+    host = services.accounts.find_user(HOST_NAME)
     if host is None:
         raise HostError(f"{services.store.folder}: its host is gone; start anew with --reset")
     return services.accounts.teams(host, HOST)[0].id
@@ -115,14 +115,14 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     except ValueError as error:
         raise HostError(str(error)) from None
     for name in PARTICIPANTS:
-        user = services.accounts.named(name)
+        user = services.accounts.find_user(name)
         if user is not None:
             services.submitting.enter(number, services.accounts.teams(user, PARTICIPANT)[0].id)
     return number, new
 
 
 def _take_over(services: Services, bundle: str, repository: str) -> None:
-    """Let the bundle of an earlier version's rehearsal have a repository of its own, where it has the same title."""
+    """Let the bundle of an earlier version have a repository of its own, where it has the same title."""
     old = services.bundles.of_repository(_ANY_BUNDLE)
     if old is not None and services.bundles.of_repository(repository) is None:
         with Bundle(bundle) as opened:
@@ -130,7 +130,7 @@ def _take_over(services: Services, bundle: str, repository: str) -> None:
                 services.store.change(Challenge, old.id, repository=repository)
 
 
-def closed(services: Services, target: PhaseTarget) -> str:
+def why_closed(services: Services, target: PhaseTarget) -> str:
     """Return why nobody can submit to a phase now; nothing where it is open."""
     try:
         services.submitting.check_open(target)
@@ -141,23 +141,23 @@ def closed(services: Services, target: PhaseTarget) -> str:
 
 def open_date(services: Services, target: PhaseTarget) -> str:
     """Return a date on which a phase and its challenge are open; nothing where there is none."""
-    configs = [row.config for row in services.submitting.named(target)]
-    first = max(seconds(config["start_date"]) for config in configs)
-    last = min(seconds(config["end_date"]) for config in configs)
+    configs = [row.config for row in services.submitting.resolve(target)]
+    first = max(parse_moment(config["start_date"]) for config in configs)
+    last = min(parse_moment(config["end_date"]) for config in configs)
     middle = (first + last) / 2
-    return date_written((written(middle) or "")[:19]) if first < last else ""
+    return format_date((format_moment(middle) or "")[:19]) if first < last else ""
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:
     """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
-    sent = 0
+    count = 0
     for phase in services.store.phases(challenge):
-        if closed(services, PhaseTarget(challenge, phase.id)):
+        if why_closed(services, PhaseTarget(challenge, phase.id)):
             continue
         for path in samples(root, phase.codename):
             name = os.path.basename(path)
             stem = os.path.splitext(name)[0]
-            user = services.accounts.named(stem)
+            user = services.accounts.find_user(stem)
             if user is None:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))
                 services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
@@ -166,8 +166,8 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
             if services.submissions.of_team(team.id, phase.id):
                 continue  # sent at an earlier start
             with open(path, "rb") as file:
-                kept = services.files.keep(file, name, "input_file")
+                file_id = services.files.keep(file, name, "input_file")
             fields = {"method_name": name, "is_public": "true"}
-            services.submitting.send(user, PhaseTarget(challenge, phase.id), fields, kept)
-            sent += 1
-    return sent
+            services.submitting.send(user, PhaseTarget(challenge, phase.id), fields, file_id)
+            count += 1
+    return count

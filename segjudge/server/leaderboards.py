@@ -66,7 +66,7 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
 
 def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
     """Return every team that a host of a challenge belongs to."""
-    host_team = store.one(Challenge, challenge).host_team
+    host_team = store.require(Challenge, challenge).host_team
     hosts = [membership.user_id for membership in store.find(Membership, Membership.team_id == host_team)]
     return {membership.team_id for membership in store.find(Membership, Membership.user_id.in_(hosts))}
 
@@ -100,7 +100,7 @@ class Standings:
 class _Evaluation:
     """What a file says of one metric: of which protocol and truth, the sum in each case, and over how many there."""
 
-    of: object
+    origin: object
     sums: Floats
     counts: Floats
 
@@ -110,26 +110,26 @@ class Comparisons:
 
     def __init__(self, store: Store, files: FileStore) -> None:
         self._store, self._files = store, files
-        self._known: dict[object, Standings | None] = {}
+        self._standings: dict[object, Standings | None] = {}
 
-    def of(self, board: RankedBoard, split: str) -> Standings | None:
+    def compare(self, board: RankedBoard, split: str) -> Standings | None:
         """Return how the first rows compare by what orders the board; None where their files do not say."""
         rows = {row.submission: row for row in board.rows[:MOST_COMPARED]}
         if len(rows) < 2:
             return None
-        found = self._store.find(Submission, Submission.id.in_(rows))
+        submissions = self._store.find(Submission, Submission.id.in_(rows))
         values = {number: str(row.result.get(board.order)) for number, row in rows.items()}
-        files = tuple(sorted((one.id, one.metadata_file or "", values[one.id]) for one in found))
+        files = tuple(sorted((row.id, row.metadata_file or "", values[row.id]) for row in submissions))
         key = (split, board.order, board.descending, files)
-        if key not in self._known:
-            while len(self._known) >= _KEPT:
-                self._known.pop(next(iter(self._known)), None)
+        if key not in self._standings:
+            while len(self._standings) >= _KEPT:
+                self._standings.pop(next(iter(self._standings)), None)
             try:
                 read = {number: self._read(file, split, board.order, float(value)) for number, file, value in files}
-                self._known[key] = _compared(read, smaller=not board.descending)
+                self._standings[key] = _compare_all(read, smaller=not board.descending)
             except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
-                self._known[key] = None  # not a file of ours, or one without sums
-        return self._known[key]
+                self._standings[key] = None  # not a file of ours, or one without sums
+        return self._standings[key]
 
     def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
         """Return what a file says of a metric; raises ValueError where it cannot have that value."""
@@ -150,17 +150,17 @@ class Comparisons:
         return _Evaluation((origin["protocols"][split], origin["truth"]), sums, counts)
 
 
-def _compared(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
+def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
     """Return how submissions compare; raises ValueError where they were not scored alike."""
-    first, *others = evaluations.values()
-    if any(one.of != first.of or not np.array_equal(one.counts, first.counts) for one in others):
+    reference, *others = evaluations.values()
+    if any(other.origin != reference.origin or not np.array_equal(other.counts, reference.counts) for other in others):
         raise ValueError("they were scored by different protocols or on different truths")
-    sums = np.stack([one.sums for one in evaluations.values()])
-    table = Sums(tuple(map(str, evaluations)), sums, first.counts, smaller)
+    sums = np.stack([evaluation.sums for evaluation in evaluations.values()])
+    table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)
     pairs = differences(table)
-    better = {table.ordered(one) for one in pairs if one.apart}
+    better = {table.ordered(pair) for pair in pairs if pair.apart}
     return Standings(
         {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
-        frozenset((int(first), int(second)) for first, second in better),
-        len(first.counts),
+        frozenset((int(winner), int(loser)) for winner, loser in better),
+        len(reference.counts),
     )

@@ -59,7 +59,7 @@ def too_large(limit: int) -> Refusal:
     return Refusal(413, {"detail": f"The body is larger than {limit >> 10} kB, which is more than this takes."})
 
 
-def within(receive: Receive, limit: int) -> Receive:
+def limit_body(receive: Receive, limit: int) -> Receive:
     """Return a `receive` that refuses a body with more bytes."""
     received = 0
 
@@ -128,15 +128,15 @@ class _Body:
 
     async def drain(self) -> None:
         """Read and drop a little of what still comes."""
-        deadline, left = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
-        while left > 0 and time.monotonic() < deadline and not self.complete:
+        deadline, budget = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
+        while budget > 0 and time.monotonic() < deadline and not self.complete:
             try:
                 message = await asyncio.wait_for(self._receive(), max(0.01, deadline - time.monotonic()))
             except TimeoutError:
                 return
             if message["type"] != "http.request":
                 return
-            left -= len(message.get("body", b""))
+            budget -= len(message.get("body", b""))
             self.complete = not message.get("more_body", False)
 
 
@@ -149,8 +149,8 @@ class _Closing:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and not self._body.complete:
             self._early = True
-            kept = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
-            message = {**message, "headers": [*kept, (b"connection", b"close")]}
+            headers = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
+            message = {**message, "headers": [*headers, (b"connection", b"close")]}
         if message["type"] != "http.response.body" or not self._early or message.get("more_body", False):
             await self._send(message)
             return
@@ -211,7 +211,7 @@ class Faults:
         self.rate, self.random = rate, random.Random(seed)
 
     @classmethod
-    def parsed(cls, text: str) -> Faults:
+    def parse(cls, text: str) -> Faults:
         """Return the faults that SEED:RATE stands for; raises ValueError that says what is wrong with anything else."""
         seed, colon, rate = text.partition(":")
         if not colon:
@@ -250,18 +250,18 @@ class FaultyApp:
 
     async def _after(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out the request, and spoil its answer."""
-        kept: list[Message] = []
+        messages: list[Message] = []
 
-        async def keep(message: Message) -> None:
-            kept.append(message)
+        async def collect(message: Message) -> None:
+            messages.append(message)
 
-        await self._app(scope, receive, keep)
+        await self._app(scope, receive, collect)
         if kind == "done":
             await HTMLResponse(_ERROR, 502)(scope, receive, send)
             return
-        body = b"".join(message.get("body", b"") for message in kept)
+        body = b"".join(message.get("body", b"") for message in messages)
         if kind == "half":
-            await send(kept[0])
+            await send(messages[0])
             await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
         # ASGI cannot reset a connection, so this asks uvicorn's object behind `send`.
         transport = getattr(getattr(send, "__self__", None), "transport", None)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from segjudge.platforms.evalai.bundle.field_values import TRUE
 
-from .wire import JsonObject, seconds
+from .wire import JsonObject, parse_moment
 
 
 class JsonText(TypeDecorator[Any]):
@@ -63,7 +63,7 @@ class ConfiguredMixin:
 
     def is_open(self, now: float) -> bool:
         """Return whether a moment lies between the start and the end date."""
-        return seconds(self.config["start_date"]) <= now <= seconds(self.config["end_date"])
+        return parse_moment(self.config["start_date"]) <= now <= parse_moment(self.config["end_date"])
 
 
 class NumberedMixin:
@@ -82,7 +82,7 @@ class BlockMixin(NumberedMixin):
 
 
 class Setting(Base):
-    """A value that the rehearsal keeps for itself: its secret, its schema version, its folders."""
+    """A value that the server keeps for itself: its secret, its schema version, its folders."""
 
     __tablename__ = "settings"
     key: Mapped[str] = mapped_column(primary_key=True)
@@ -267,7 +267,7 @@ class LeaderboardData(NumberedMixin, Base):
 
 
 class StoredFile(Base):
-    """A file of the rehearsal's folder: the id is its name there, the name is what its sender called it."""
+    """A file of the server's folder: the id is its name there, the name is what its sender called it."""
 
     __tablename__ = "files"
     id: Mapped[str] = mapped_column(primary_key=True)

@@ -80,7 +80,7 @@ class ReportPages(Background):
         self._failures: dict[str, tuple[float, str]] = {}
         self._add(self._turn)
 
-    def made(self, order: PageOrder, team: int) -> str | None:
+    def find_or_order(self, order: PageOrder, team: int) -> str | None:
         """Return what was ordered, or None while it is being made; refuses with a sentence where that failed.
 
         Of each team one order is under way, so that none waits for all of another's.
@@ -92,12 +92,12 @@ class ReportPages(Background):
                 raise Refusal(404, sentence)
             if key in self._under_way:
                 return None
-            found = self._kept(key)
-            if found is None and team not in self._under_way.values():
+            page = self._read(key)
+            if page is None and team not in self._under_way.values():
                 with suppress(queue.Full):
                     self._orders.put_nowait(order)
                     self._under_way[key] = team
-            return found
+            return page
 
     # ── in the background ───────────────────────────────────────────────────
 
@@ -128,16 +128,16 @@ class ReportPages(Background):
 
     def _product(self, order: PageOrder) -> str:
         """Return what the program makes of an order, in a folder of its own."""
-        # The next start of the workers removes what a killed rehearsal leaves.
+        # The next start of the workers removes what a killed server leaves.
         folder = WorkerFolder(self._store.note_folder)
         try:
-            self._prepare(order, folder.temporary)
+            self._fill(order, folder.temporary)
             return self._answer(folder.temporary)
         finally:
             folder.remove()
             unless_away(partial(self._store.forget_folder, folder.path))
 
-    def _prepare(self, order: PageOrder, folder: str) -> None:
+    def _fill(self, order: PageOrder, folder: str) -> None:
         named = {"wanted": order.wanted, **order.values}
         for name, number in order.files.items():
             named[name] = name + self._files.ending(number)
@@ -181,7 +181,7 @@ class ReportPages(Background):
 
     # ── on the disk ─────────────────────────────────────────────────────────
 
-    def _kept(self, key: str) -> str | None:
+    def _read(self, key: str) -> str | None:
         path = os.path.join(self._folder, key)
         with suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
             os.utime(path)

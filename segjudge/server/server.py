@@ -1,4 +1,4 @@
-"""The rehearsal's web server: API, files and pages, on this machine alone."""
+"""The web server: API, files and pages, on this machine alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from uvicorn import Config
 from segjudge.server.api.call import Throttle
 
 from . import api, file_routes, pages
-from .database import BusyError, outage_of, write_line
+from .database import NO_ANSWER, BusyError, outage_of, write_line
 from .middleware import BoundedApp, Faults, FaultyApp, PromptProtocol
 from .models import Setting
-from .pages.frame import alone
+from .pages.frame import render
 from .services import Services, services_of
-from .wire import written
+from .wire import format_moment
 
 LOOPBACK = "127.0.0.1"
 #: Longer than the rhythm of any client that polls.
@@ -46,7 +46,7 @@ class ServerOptions:
     stopping: Callable[[], bool] = lambda: False
 
 
-def app(services: Services, options: ServerOptions) -> ASGIApp:
+def create_app(services: Services, options: ServerOptions) -> ASGIApp:
     """Return the application that serves the API, the files and the pages."""
     # A page of another site could otherwise reach us under a name of its own that points here.
     middleware = [
@@ -54,11 +54,11 @@ def app(services: Services, options: ServerOptions) -> ASGIApp:
         Middleware(BoundedApp, stopping=options.stopping),
     ]
     routes = [*api.ROUTES, *file_routes.ROUTES, *pages.ROUTES, Route("/healthz", _health, methods=["GET"])]
-    away = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _away)
-    handlers: Any = {404: _missing, 405: _missing, 500: _broken, **away}
-    served = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
-    served.state.services, served.state.throttle = services, Throttle(options.requests_per_minute)
-    return FaultyApp(served, options.faults) if options.faults else served
+    outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
+    handlers: Any = {404: _not_found, 405: _not_found, 500: _report_defect, **outages}
+    application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    application.state.services, application.state.throttle = services, Throttle(options.requests_per_minute)
+    return FaultyApp(application, options.faults) if options.faults else application
 
 
 def server_config(application: ASGIApp) -> Config:
@@ -77,15 +77,15 @@ def server_config(application: ASGIApp) -> Config:
     )
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _not_found(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     if request.url.path.startswith("/api/"):
         words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
         return JSONResponse({"detail": words}, status)
-    return alone(request, "message.html", 404, title="Nothing here", text="There is no such page.")
+    return render(request, "message.html", 404, title="Nothing here", text="There is no such page.")
 
 
-async def _away(request: Request, error: Exception) -> Response:
+async def _report_outage(request: Request, error: Exception) -> Response:
     """Answer that something is away for a while, and log it; raises what is no outage."""
     outage = outage_of(error)
     if outage is None:
@@ -97,7 +97,7 @@ async def _away(request: Request, error: Exception) -> Response:
     )
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": words}, outage.status, headers)
-    page = alone(request, "message.html", outage.status, title="Not at the moment", text=words)
+    page = render(request, "message.html", outage.status, title="Not at the moment", text=words)
     page.headers.update(headers)
     return page
 
@@ -116,20 +116,28 @@ async def _health(request: Request) -> Response:
             return outage.sentence
         return ""
 
-    trouble = _NO_ANSWER
+    trouble = NO_ANSWER
     with anyio.move_on_after(_LOOK_SECONDS):
         trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_looks())
     loops = [
-        {"name": loop.name, "last_turn": written(loop.turned_at), "seconds_ago": round(loop.age), "waits": loop.trouble}
-        for part in services.background
-        for loop in part.loops
+        {
+            "name": loop.name,
+            "last_turn": format_moment(loop.turned_at),
+            "seconds_ago": round(loop.age),
+            "waits": loop.trouble,
+        }
+        for group in services.background
+        for loop in group.loops
     ]
-    well = not trouble and all(part.alive for part in services.background) and not any(row["waits"] for row in loops)
-    state = {"status": "ok" if well else "waits", "since": written(services.began_at), "database": trouble or "answers"}
-    return JSONResponse({**state, "loops": loops}, 200 if well else 503, {"Cache-Control": "no-store"})
-
-
-_NO_ANSWER = "The rehearsal's database does not answer at the moment."
+    healthy = (
+        not trouble and all(group.alive for group in services.background) and not any(row["waits"] for row in loops)
+    )
+    state = {
+        "status": "ok" if healthy else "waits",
+        "since": format_moment(services.began_at),
+        "database": trouble or "answers",
+    }
+    return JSONResponse({**state, "loops": loops}, 200 if healthy else 503, {"Cache-Control": "no-store"})
 
 
 @lru_cache(maxsize=1)
@@ -138,8 +146,8 @@ def _looks() -> anyio.CapacityLimiter:
     return anyio.CapacityLimiter(2)
 
 
-async def _broken(request: Request, _error: Exception) -> Response:
+async def _report_defect(request: Request, _error: Exception) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
     text = "This is a defect of the rehearsal. Its terminal tells more."
-    return alone(request, "message.html", 500, title="That went wrong", text=text)
+    return render(request, "message.html", 500, title="That went wrong", text=text)

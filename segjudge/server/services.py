@@ -22,7 +22,7 @@ from .submissions import VISIBILITY, MessageQueues, Submissions
 
 
 class Services:
-    """One rehearsal."""
+    """What one server shares."""
 
     def __init__(
         self,

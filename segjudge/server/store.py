@@ -1,4 +1,4 @@
-"""The rehearsal's database: the transactions and every query."""
+"""The server's database: the transactions and every query."""
 
 import os
 import secrets
@@ -14,9 +14,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.files.problems import HostError
 
-from .database import WAIT_SECONDS, WRITES, BusyError, database_url, is_rehearsal, new_engine
+from .database import WAIT_SECONDS, WRITES, BusyError, database_url, is_ours, new_engine
 from .models import Base, ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
-from .wire import JsonObject, Refusal, written
+from .wire import JsonObject, Refusal, format_moment
 
 #: The version of the tables. Whoever changes a table raises it.
 SCHEMA = 2
@@ -60,14 +60,14 @@ class Store:
         autocommit = url.get_backend_name() != "sqlite"
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if autocommit else engine
         try:
-            self.secret = self._prepared(os.path.realpath(folder) if database else "")
+            self.secret = self._open_tables(os.path.realpath(folder) if database else "")
         except BaseException as error:
             self.close()
             if not isinstance(error, DBAPIError):
                 raise
             raise HostError(f"{self.name}: cannot be used as a database ({str(error.orig).strip()})") from None
 
-    def _prepared(self, folder: str) -> bytes:
+    def _open_tables(self, folder: str) -> bytes:
         """Create the tables, or check those that exist; return the secret with which addresses are signed."""
         with self.write() as session:
             tables = set(inspect(session.connection()).get_table_names())
@@ -76,9 +76,9 @@ class Store:
                 session.add(Setting(key="schema", value=str(SCHEMA)))
                 session.add(Setting(key="folder", value=folder))
                 session.add(Setting(key="secret", value=secrets.token_hex(32)))
-            elif not is_rehearsal(session.connection()):
+            elif not is_ours(session.connection()):
                 raise HostError(f"{self.name}: holds something else than a rehearsal. Name an empty database")
-            settings = {one.key: one.value for one in session.scalars(select(Setting))}
+            settings = {setting.key: setting.value for setting in session.scalars(select(Setting))}
         version = int(settings.get("schema", 1))
         if version != SCHEMA:
             age, remedy = ("an older", "use") if version < SCHEMA else ("a newer", "update segjudge to")
@@ -143,7 +143,7 @@ class Store:
                 if when is committed:
                     action()
 
-    def afterwards(self, action: Callable[[], None], *, committed: bool) -> None:
+    def run_after(self, action: Callable[[], None], *, committed: bool) -> None:
         """Do something outside the database once the open transaction is committed, or once it is rolled back."""
         self._local.actions.append((committed, action))
 
@@ -162,7 +162,7 @@ class Store:
     # ── reading ─────────────────────────────────────────────────────────────
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def share_reads(self) -> Iterator[None]:
         """Let the reads of this thread share a session, in which a row that was read by its key is read once."""
         with Session(self._reading, expire_on_commit=False, autoflush=False) as session:
             self._local.reader, self._local.rows = session, []
@@ -190,14 +190,14 @@ class Store:
             self._local.rows.append(row)  # a session forgets what nobody refers to
         return row
 
-    def one(self, model: type[Model], key: object, refusal: Refusal | None = None) -> Model:
+    def require(self, model: type[Model], key: object, refusal: Refusal | None = None) -> Model:
         """Return the row with a primary key; refuses where there is none, in words of its own or in EvalAI's."""
         row = self.get(model, key)
         if row is None:
             raise refusal or Refusal(404, {"detail": f"{model.__name__} {key} does not exist"})
         return row
 
-    def first(self, model: type[Model], *conditions: ColumnElement[bool]) -> Model | None:
+    def find_first(self, model: type[Model], *conditions: ColumnElement[bool]) -> Model | None:
         """Return the first row that meets all conditions; None where none does."""
         rows = self.find(model, *conditions, limit=1)
         return rows[0] if rows else None
@@ -256,14 +256,14 @@ class Store:
         with self._read() as session:
             return [BoardEntry(*row) for row in session.execute(query)]
 
-    # ── what the rehearsal notes for itself ─────────────────────────────────
+    # ── what the server notes for itself ─────────────────────────────────
 
     def note_folder(self, folder: str) -> None:
         """Remember a worker's folder elsewhere, so that the next start finds what a killed one left."""
         with self.write() as session:
             session.merge(Setting(key=f"worker {folder}", value=folder))
 
-    def noted_folders(self) -> list[str]:
+    def worker_folders(self) -> list[str]:
         """Return the folders that were remembered."""
         return [setting.value for setting in self.find(Setting, Setting.key.startswith("worker "))]
 
@@ -282,4 +282,4 @@ class Store:
     def log_lines(self, challenge: int) -> list[str]:
         """Return the hosted worker's log."""
         lines = self.find(LogLine, LogLine.challenge_id == challenge, order=LogLine.id.desc(), limit=_LOG_LINES_READ)
-        return [f"[{written(line.at)}] {line.line}" for line in reversed(lines)]
+        return [f"[{format_moment(line.at)}] {line.line}" for line in reversed(lines)]

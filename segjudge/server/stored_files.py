@@ -1,4 +1,4 @@
-"""The rehearsal's files, in a folder and under names of its own, and signed addresses of them, which work for an hour.
+"""The server's files, in a folder and under names of its own, and signed addresses of them, which work for an hour.
 
 No name that came in a request is ever a path: a file lies under its random id.
 """
@@ -49,10 +49,10 @@ class FileStore:
     def keep(self, source: IO[bytes] | bytes, name: str, kind: str) -> str:
         """Store a file, streamed, and return its id."""
         if isinstance(source, bytes):
-            return self._stored(lambda target: target.write(source), name, kind)
-        return self._stored(partial(shutil.copyfileobj, source, length=_BLOCK), name, kind)
+            return self._add(lambda target: target.write(source), name, kind)
+        return self._add(partial(shutil.copyfileobj, source, length=_BLOCK), name, kind)
 
-    def joined(self, numbers: list[str], name: str) -> str:
+    def join(self, numbers: list[str], name: str) -> str:
         """Store several files as one, beside them, and return its id."""
 
         def write(target: IO[bytes]) -> None:
@@ -60,23 +60,23 @@ class FileStore:
                 with open(self.path(number), "rb") as source:
                     shutil.copyfileobj(source, target, _BLOCK)
 
-        return self._stored(write, name, "input_file")
+        return self._add(write, name, "input_file")
 
-    def _stored(self, write: Callable[[IO[bytes]], object], name: str, kind: str) -> str:
+    def _add(self, write: Callable[[IO[bytes]], object], name: str, kind: str) -> str:
         number = secrets.token_hex(16)
         with ExitStack() as undo:
             undo.callback(self._delete, number)
-            with open(self._place(number), "xb") as target:
+            with open(self._path_of(number), "xb") as target:
                 write(target)
                 size = target.tell()
             with self._store.write() as session:
-                self._store.afterwards(partial(self._delete, number), committed=False)
+                self._store.run_after(partial(self._delete, number), committed=False)
                 undo.pop_all()  # from here on the transaction's end decides
                 session.add(StoredFile(id=number, name=os.path.basename(name)[:200], size=size, kind=kind))
         return number
 
     def sweep(self) -> None:
-        """Remove what a killed rehearsal left: files without a row, and rows of files that nothing refers to."""
+        """Remove what a killed server left: files without a row, and rows of files that nothing refers to."""
         with self._store.write() as session:
             rows = set(session.scalars(select(StoredFile.id)))
             for number in rows - {number for column in _REFERENCES for number in session.scalars(select(column))}:
@@ -96,7 +96,7 @@ class FileStore:
         """Return where a file lies; raises KeyError for an id that is not in the table."""
         if self.row(number) is None:
             raise KeyError(number)
-        return self._place(number)
+        return self._path_of(number)
 
     def name(self, number: str | None) -> str:
         """Return what the sender called a file; nothing where there is none."""
@@ -123,7 +123,7 @@ class FileStore:
         """Remove a file, once the transaction is committed."""
         if number:
             with self._store.write():
-                self._store.afterwards(partial(self._delete, number), committed=True)
+                self._store.run_after(partial(self._delete, number), committed=True)
                 self._store.remove(StoredFile, StoredFile.id == number)
 
     def abandon(self, number: str) -> None:
@@ -144,11 +144,11 @@ class FileStore:
         if file is None:
             return None
         of = f"of={submission}&" if submission else ""
-        return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._signed(signed_as(file.id, str(submission)))}"
+        return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._sign(signed_text(file.id, str(submission)))}"
 
     def part_url(self, upload: str, number: int, base: str) -> str:
         """Return where a part of a large upload is put."""
-        return f"{base}/upload/{upload}/{number}?{self._signed(f'{upload}/{number}')}"
+        return f"{base}/upload/{upload}/{number}?{self._sign(f'{upload}/{number}')}"
 
     def is_signed(self, text: str, expires: str, signature: str) -> bool:
         """Return whether a signature is ours for a text, and has not expired."""
@@ -156,21 +156,21 @@ class FileStore:
             return False
         return hmac.compare_digest(self._signature(text, expires).encode(), signature.encode("utf-8", "replace"))
 
-    def _signed(self, text: str) -> str:
+    def _sign(self, text: str) -> str:
         expires = int(time.time() + _SIGNED_SECONDS)
         return f"expires={expires}&signature={self._signature(text, str(expires))}"
 
     def _signature(self, text: str, expires: str) -> str:
         return hmac.new(self._store.secret, f"{text}?{expires}".encode(), hashlib.sha256).hexdigest()
 
-    def _place(self, number: str) -> str:
+    def _path_of(self, number: str) -> str:
         return os.path.join(self._folder, number)
 
     def _delete(self, number: str) -> None:
         with suppress(OSError):
-            os.remove(self._place(number))
+            os.remove(self._path_of(number))
 
 
-def signed_as(number: str, submission: str) -> str:
+def signed_text(number: str, submission: str) -> str:
     """Return the text that is signed for a file's address."""
     return number if submission in ("", "0") else f"{number} of {submission}"

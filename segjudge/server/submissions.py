@@ -33,7 +33,7 @@ class ReceivedMessage:
 
 
 class MessageQueues:
-    """All queues of the rehearsal, by name."""
+    """All queues, by name."""
 
     def __init__(self, store: Store, visibility: float, repeats: Callable[[], bool]) -> None:
         """`repeats` decides whether a received message stays visible, as SQS may deliver one twice."""
@@ -61,7 +61,7 @@ class MessageQueues:
         if not self._store.exists(*conditions):
             return None  # without taking the lock: most queues are empty most of the time
         with self._store.write() as session:
-            message = self._store.first(StoredMessage, *conditions)
+            message = self._store.find_first(StoredMessage, *conditions)
             if message is None:
                 return None
             message.visible_at = now if self._repeats() else now + self._visibility
@@ -71,7 +71,7 @@ class MessageQueues:
             return ReceivedMessage(message.body, receipt.handle)
 
     def _of_handle(self, queue: str, handle: str) -> StoredMessage | None:
-        return self._store.first(
+        return self._store.find_first(
             StoredMessage,
             StoredMessage.queue == queue,
             StoredMessage.id == MessageReceipt.message_id,
@@ -94,7 +94,7 @@ class MessageQueues:
                 message.visible_at = time.time()
             return message is not None
 
-    def waiting(self, queue: str) -> list[JsonObject]:
+    def messages(self, queue: str) -> list[JsonObject]:
         """Return the messages of a queue, for the host's page."""
         now = time.time()
         return [
@@ -135,7 +135,7 @@ class Submissions:
 
     def get(self, submission: int) -> Submission:
         """Return a submission; refuses with the server's words where there is none."""
-        return self._store.one(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
+        return self._store.require(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
 
     def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:
         """Return the submission of a message; None where there is none, and then the message is deleted."""
@@ -146,11 +146,11 @@ class Submissions:
 
     def phase_of(self, submission: Submission) -> ChallengePhase:
         """Return the phase of a submission."""
-        return self._store.one(ChallengePhase, submission.phase_id)
+        return self._store.require(ChallengePhase, submission.phase_id)
 
     def challenge_of(self, submission: Submission) -> Challenge:
         """Return the challenge of a submission."""
-        return self._store.one(Challenge, self.phase_of(submission).challenge_id)
+        return self._store.require(Challenge, self.phase_of(submission).challenge_id)
 
     def of_team(self, team: int, phase: int) -> list[Submission]:
         """Return a team's submissions to a phase, the newest first."""

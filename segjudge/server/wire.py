@@ -20,14 +20,14 @@ class Refusal(Exception):
         self.body: JsonObject = {"error": body} if isinstance(body, str) else body
 
 
-def written(seconds: float | None) -> str | None:
+def format_moment(seconds: float | None) -> str | None:
     """Return a moment as EvalAI's API writes it, with microseconds and in UTC."""
     if seconds is None:
         return None
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def seconds(value: object) -> float:
+def parse_moment(value: object) -> float:
     """Return the moment of a date in the YAML, or in a request; raises ValueError for what is not a date."""
     date = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
     if date is None:
@@ -38,12 +38,12 @@ def seconds(value: object) -> float:
         raise ValueError(str(error)) from None
 
 
-def date_written(value: object) -> str:
+def format_date(value: object) -> str:
     """Return a date of the YAML as the API writes it."""
-    return datetime.datetime.fromtimestamp(seconds(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.datetime.fromtimestamp(parse_moment(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def since(period: str, now: float) -> float:
+def period_start(period: str, now: float) -> float:
     """Return when this UTC day, or this month, began; 0 for all time."""
     if not period:
         return 0.0

@@ -64,7 +64,7 @@ class Workers(Background):
             self._add(worker.turn, worker.close, f"worker {k + 1}")
 
     @property
-    def limited(self) -> bool:
+    def is_limited(self) -> bool:
         """Return whether a worker has half a core, as on EvalAI."""
         return self._group.bounds("cpu")
 
@@ -74,8 +74,8 @@ class Workers(Background):
 
 
 def _sweep(services: Services) -> None:
-    """Remove the folders that a killed rehearsal left."""
-    for folder in services.store.noted_folders():
+    """Remove the folders that a killed server left."""
+    for folder in services.store.worker_folders():
         if os.path.basename(folder).startswith(FOLDER_PREFIX):
             remove_folder(folder)
         if not os.path.exists(folder):  # a process that is just ending may still write there: next time
@@ -124,9 +124,9 @@ class _Worker:
         """Answer one message; return whether there was one."""
         challenges = self._services.store.find(Challenge)
         self._turns += 1
-        first = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
-        for challenge in (*challenges[first:], *challenges[:first]):
-            if not _scored_here(challenge) or not self._services.accounts.pushed_by_host(challenge.host_team):
+        turn = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
+        for challenge in (*challenges[turn:], *challenges[:turn]):
+            if not _is_scored_here(challenge) or not self._services.accounts.team_may_push(challenge.host_team):
                 continue
             message = self._services.queue.receive(challenge.queue, hosted=True)
             if message is not None:
@@ -140,13 +140,13 @@ class _Worker:
         submission = self._services.submissions.of_message(challenge.queue, message)
         if submission is None:
             return
-        ours = self._services.submissions.phase_of(submission).challenge_id == challenge.id
-        if not ours or not self._services.submissions.begin(submission.id):
+        belongs = self._services.submissions.phase_of(submission).challenge_id == challenge.id
+        if not belongs or not self._services.submissions.begin(submission.id):
             self._services.queue.delete(challenge.queue, message.handle)
             return
         self.show(f"scores submission {submission.id}")
         try:
-            ended = self._ended(challenge, submission)
+            ended = self._score_to_end(challenge, submission)
         except UnwantedError:
             self.close()
             ended = not self._stop.is_set()  # it was cancelled
@@ -155,14 +155,14 @@ class _Worker:
         elif self._stop.is_set():
             self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
 
-    def _ended(self, challenge: Challenge, submission: Submission) -> bool:
-        """Score a submission and return whether it has ended; while the rehearsal stops, no failure is its fault."""
+    def _score_to_end(self, challenge: Challenge, submission: Submission) -> bool:
+        """Score a submission and return whether it has ended; while the server stops, no failure is its fault."""
         try:
-            answer = self._scored(challenge, submission)
+            answer = self._score(challenge, submission)
         except UnwantedError:
             raise
         except DiedError as death:
-            return not self._stop.is_set() and not self._tried_again(challenge, submission.id, death)
+            return not self._stop.is_set() and not self._retry_or_fail(challenge, submission.id, death)
         except Exception as error:
             self.close()
             if self._stop.is_set():
@@ -180,7 +180,7 @@ class _Worker:
             self._services.submissions.fail(submission.id, words)
         return True
 
-    def _tried_again(self, challenge: Challenge, number: int, death: DiedError) -> bool:
+    def _retry_or_fail(self, challenge: Challenge, number: int, death: DiedError) -> bool:
         """Return whether a submission whose process died is tried once more, as EvalAI's queue would do."""
         log = self._process.log().strip() if self._process else ""
         loaded = self._loaded is not None
@@ -204,7 +204,7 @@ class _Worker:
         self._services.submissions.fail(number, _HANGS.format(words))
         return False
 
-    def _scored(self, challenge: Challenge, submission: Submission) -> JsonObject:
+    def _score(self, challenge: Challenge, submission: Submission) -> JsonObject:
         number, phase = submission.id, self._services.submissions.phase_of(submission)
         died_idle = self._process is not None and not self._process.alive
         if died_idle or self._loaded != (challenge.id, challenge.version):
@@ -251,7 +251,7 @@ class _Worker:
         self._loaded = (challenge.id, challenge.version)
 
 
-def _scored_here(challenge: Challenge) -> bool:
+def _is_scored_here(challenge: Challenge) -> bool:
     """Return whether EvalAI's own worker scores it; of code uploads only the second stage of static ones."""
     if challenge.flag("remote_evaluation"):
         return False

@@ -46,7 +46,7 @@ def enrol(data: Path, teams: int) -> list[str]:
         user = services.accounts.create(f"team{number}", f"secret{number}")
         team = services.accounts.new_team(user, PARTICIPANT, f"Team {number}")
         services.submitting.enter(1, team)
-        tokens.append(services.accounts.mint(user, "profile")[0])
+        tokens.append(services.accounts.mint_token(user, "profile")[0])
     return tokens
 
 

@@ -442,7 +442,7 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
 @pytest.mark.long
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
-    schema = services.store.one(Leaderboard, 1).schema
+    schema = services.store.require(Leaderboard, 1).schema
     labels = ["Other" if label == "J-Decay" else label for label in schema["labels"]]
     services.store.change(Leaderboard, 1, schema={**schema, "labels": labels})
     try:

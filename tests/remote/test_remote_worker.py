@@ -263,7 +263,7 @@ def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator)
 
 def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
-    config = services.store.one(ChallengePhase, 1).config
+    config = services.store.require(ChallengePhase, 1).config
     services.store.change(ChallengePhase, 1, config={**config, "disable_logs": True})
     try:
         number = submitted(server)
@@ -284,7 +284,7 @@ def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
     for row in server.get("/api/jobs/challenge/1/submission/", "host").json():
         if row["status"] not in FINAL:  # the first sweep would ask for the phases on their account
             services.submissions.update(row["id"], status="cancelled")
-    config = services.store.one(ChallengePhase, 2).config
+    config = services.store.require(ChallengePhase, 2).config
     process = operator.start(POLL_SECONDS="0.05")
     try:
         lines_until(process, "start ")
@@ -413,7 +413,7 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
             report,
         )
         Services(str(server.data)).submissions.update(number, status="running")
-        Services(str(server.data)).accounts.forget(token)
+        Services(str(server.data)).accounts.forget_token(token)
         _, output = process.communicate(timeout=120)
     finally:
         process.kill()

@@ -82,7 +82,7 @@ def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
     # `evalai set_token TOKEN` takes one that begins with "-" for an option, and says nothing.
     accounts = Accounts(Store(str(tmp_path)))
     user = accounts.create("aurora", "password")
-    assert all(accounts.mint(user, "profile")[0].isalnum() for _ in range(100))
+    assert all(accounts.mint_token(user, "profile")[0].isalnum() for _ in range(100))
 
 
 def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
 from segjudge.server.actions.submitting import PhaseTarget
-from segjudge.server.database import forget
+from segjudge.server.database import drop_tables
 from segjudge.server.models import (
     Challenge,
     ChallengePhase,
@@ -108,7 +108,7 @@ def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: P
 def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
     phase = services.store.phases(1)[0]
     most = phase.config["max_concurrent_submissions_allowed"]
-    user = services.accounts.named("aurora")
+    user = services.accounts.find_user("aurora")
     assert user is not None
     assert most < THREADS
 
@@ -131,7 +131,7 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
     folder = Path(services.store.folder) / "files"
     before, teams = set(folder.iterdir()), services.store.count(Team)
     kept = services.files.keep(b"kept", "kept.txt", "input_file")
-    user = services.accounts.named("aurora")
+    user = services.accounts.find_user("aurora")
     assert user is not None
     with pytest.raises(ZeroDivisionError), services.store.write():
         services.files.keep(b"new", "new.txt", "input_file")
@@ -145,7 +145,7 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
 
 def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: Services) -> None:
     def seen() -> bool:
-        return services.accounts.named("new") is not None
+        return services.accounts.find_user("new") is not None
 
     with services.store.write(), ThreadPoolExecutor(1) as pool:
         services.accounts.create("new", "secret")
@@ -154,12 +154,12 @@ def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: S
 
 
 def test_a_request_reads_anew_what_it_has_changed(services: Services) -> None:
-    with services.store.reading():
-        before = services.store.one(Team, 1)
-        assert services.store.one(Team, 1) is before
+    with services.store.share_reads():
+        before = services.store.require(Team, 1)
+        assert services.store.require(Team, 1) is before
         services.store.change(Team, 1, team_name="Others")
-        assert (before.team_name, services.store.one(Team, 1).team_name) == ("Hosts", "Others")
-    assert services.store.one(Team, 1).team_name == "Others"
+        assert (before.team_name, services.store.require(Team, 1).team_name) == ("Hosts", "Others")
+    assert services.store.require(Team, 1).team_name == "Others"
 
 
 def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
@@ -168,14 +168,14 @@ def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
     message = services.queue.receive("queue\0")
     assert message is not None
     assert message.body == body
-    assert services.accounts.with_password("aurora\0", "x") is None
+    assert services.accounts.authenticate("aurora\0", "x") is None
 
 
 # ── what counts and who sees it ─────────────────────────────────────────────
 
 
 def sent(services: Services, who: str = "aurora") -> int:
-    user, phase = services.accounts.named(who), services.store.phases(1)[0]
+    user, phase = services.accounts.find_user(who), services.store.phases(1)[0]
     assert user is not None
     return services.submitting.send(
         user, PhaseTarget(1, phase.id), {}, services.files.keep(b"x", "x.zip", "input_file")
@@ -203,7 +203,7 @@ def test_a_splits_scores_are_for_those_whom_its_visibility_names(
     (split,) = services.store.splits_of(phase.id)
     services.store.change(ChallengePhaseSplit, split.id, visibility=visibility)
     for name, count in (("host", 1), ("aurora", participant)):
-        user = services.accounts.named(name)
+        user = services.accounts.find_user(name)
         assert len(services.permissions.visible_splits(user, phase)) == count
         assert services.permissions.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
 
@@ -241,7 +241,7 @@ def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle
 def test_the_challenge_of_an_earlier_version_goes_on_under_its_title(
     services: Services, bundle: str, tmp_path: Path, title: str, expected: tuple[int, bool]
 ) -> None:
-    old = services.store.one(Challenge, 1)
+    old = services.store.require(Challenge, 1)
     services.store.change(
         Challenge, 1, repository="rehearsal/bundle", config={**old.config, **({"title": title} if title else {})}
     )
@@ -253,8 +253,8 @@ def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
 ) -> None:
     first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
     with pytest.raises(Refusal, match="Challenge Phase does not exist"):
-        services.submitting.named(PhaseTarget(2, services.store.phases(1)[0].id))
-    assert services.submitting.named(PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
+        services.submitting.resolve(PhaseTarget(2, services.store.phases(1)[0].id))
+    assert services.submitting.resolve(PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
 
 
 # ── versions ────────────────────────────────────────────────────────────────
@@ -299,7 +299,7 @@ def test_a_database_belongs_to_one_folder_until_it_is_reset(tmp_path: Path, post
     Store(str(tmp_path / "one"), url).close()
     with pytest.raises(HostError, match=rf"belongs to the rehearsal in {tmp_path / 'one'}\. Name that folder"):
         Store(str(tmp_path / "two"), url)
-    forget(url)
+    drop_tables(url)
     Store(str(tmp_path / "two"), url).close()
 
 
@@ -311,7 +311,7 @@ def test_a_reset_drops_no_tables_of_others(tmp_path: Path, postgres_server: str)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE users (name TEXT)")
         connection.execute("INSERT INTO users VALUES ('theirs')")
-        forget(url)
+        drop_tables(url)
         with pytest.raises(HostError, match="holds something else than a rehearsal"):
             Store(str(tmp_path / "data"), url)
         assert connection.execute("SELECT name FROM users").fetchall() == [("theirs",)]

@@ -324,7 +324,8 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
     order = ordered(pages, levels())
     found: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(waited(partial(pages.made, order, HOSTS)))) for _ in range(8)
+        threading.Thread(target=lambda: found.append(waited(partial(pages.find_or_order, order, HOSTS))))
+        for _ in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -339,7 +340,7 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
 def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('{}')\nraise ValueError('of the host')\n"))
     with pytest.raises(Refusal, match="could not be made"):
-        waited(partial(pages.made, order, HOSTS))
+        waited(partial(pages.find_or_order, order, HOSTS))
     assert "of the host" in logged(pages)
 
 
@@ -358,7 +359,7 @@ except OSError:
 raise ValueError(f"sees {{seen}}")
 """
         with pytest.raises(Refusal):
-            waited(partial(pages.made, ordered(pages, levels(look)), HOSTS))
+            waited(partial(pages.find_or_order, ordered(pages, levels(look)), HOSTS))
     assert "sees []" in logged(pages)
 
 
@@ -377,41 +378,41 @@ def test_a_script_that_takes_too_much_is_ended(
     monkeypatch.setattr(report_pages, "_LIMITS", replace(report_pages._LIMITS, seconds=3))
     order = ordered(pages, levels(f"\n{code}\n"))
     with pytest.raises(Refusal, match=sentence):
-        waited(partial(pages.made, order, HOSTS))
+        waited(partial(pages.find_or_order, order, HOSTS))
     assert re.search(noted, logged(pages))
-    assert pages._store.noted_folders() == [], "its folder is gone"
+    assert pages._store.worker_folders() == [], "its folder is gone"
 
 
 def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
     many_orders = [ordered(pages, levels(f"\nimport time; time.sleep(1)\n# {k}")) for k in range(4)]
-    assert [pages.made(order, team=7) for order in many_orders] == [None] * 4
-    assert waited(partial(pages.made, ordered(pages, levels()), HOSTS))
-    assert pages.made(many_orders[1], team=7) is None, "not begun before the hosts' order"
-    assert waited(partial(pages.made, many_orders[1], 7))
+    assert [pages.find_or_order(order, team=7) for order in many_orders] == [None] * 4
+    assert waited(partial(pages.find_or_order, ordered(pages, levels()), HOSTS))
+    assert pages.find_or_order(many_orders[1], team=7) is None, "not begun before the hosts' order"
+    assert waited(partial(pages.find_or_order, many_orders[1], 7))
 
 
 def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
     begun = time.monotonic()
-    assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
-    waited(pages._store.noted_folders)
+    assert pages.find_or_order(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
+    waited(pages._store.worker_folders)
     pages.stop()
     assert not pages._threads[0].is_alive()
-    assert pages._store.noted_folders() == []
+    assert pages._store.worker_folders() == []
     assert time.monotonic() - begun < 30
 
 
 def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
-    assert waited(partial(pages.made, order, HOSTS)).startswith('{"sequences-dev"')
+    assert waited(partial(pages.find_or_order, order, HOSTS)).startswith('{"sequences-dev"')
 
 
 def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [ordered(pages, levels(f"\n# {k}\n")) for k in range(3)]
-    sizes = [len(waited(partial(pages.made, order, HOSTS))) for order in orders[:2]]
+    sizes = [len(waited(partial(pages.find_or_order, order, HOSTS))) for order in orders[:2]]
     monkeypatch.setattr(report_pages, "_KEPT_BYTES", sum(sizes))
     time.sleep(0.02)
-    assert pages.made(orders[0], HOSTS) is not None, "read again, and so the second is the oldest"
-    waited(partial(pages.made, orders[2], HOSTS))
+    assert pages.find_or_order(orders[0], HOSTS) is not None, "read again, and so the second is the oldest"
+    waited(partial(pages.find_or_order, orders[2], HOSTS))
     kept = {path.name for path in Path(pages._folder).iterdir()}
     assert kept == {orders[0].key, orders[2].key}
 

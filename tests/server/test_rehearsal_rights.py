@@ -86,7 +86,7 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
         server.stop()
         with server.store() as store:
             accounts = Accounts(store)
-            team = accounts.new_team(accounts.named("aurora"), HOST, "Old")
+            team = accounts.new_team(accounts.find_user("aurora"), HOST, "Old")
             store.change(Challenge, 1, host_team=team)
         server.start()
         path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"

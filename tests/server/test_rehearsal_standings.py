@@ -119,7 +119,7 @@ def compared(
     results = {number: {"J&F-Mean": percent * sum(SUMS[number]) / 20} for number in documents}
     rows = [SimpleNamespace(submission=one, result=value) for one, value in results.items()]
     board: Any = SimpleNamespace(rows=rows, order="J&F-Mean", descending=descending)
-    return Comparisons(store, files).of(board, split)
+    return Comparisons(store, files).compare(board, split)
 
 
 def test_submissions_are_compared_by_the_sums_in_the_files_for_hosts(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What users and workers do in the rehearsal, and who may do it: every rule and every permission."""
+"""What users and workers do on the server, and who may do it: every rule and every permission."""

@@ -27,7 +27,7 @@ class Hosting:
     def __init__(self, store: Store, submissions: Submissions, permissions: Permissions) -> None:
         self._store, self._submissions, self._permissions = store, submissions, permissions
 
-    def hosted(self, user: User, submission: int) -> Submission:
+    def require_hosted(self, user: User, submission: int) -> Submission:
         """Return a submission; refuses who does not host its challenge."""
         row = self._submissions.get(submission)
         if not self._permissions.hosts_submission(user, row):
@@ -36,7 +36,7 @@ class Hosting:
 
     def rerun(self, user: User, submission: int) -> int:
         """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
-        old = self.hosted(user, submission)
+        old = self.require_hosted(user, submission)
         with self._store.write() as session:
             self._submissions.update(submission, status=CANCELLED)
             new = Submission(
@@ -52,7 +52,7 @@ class Hosting:
 
     def resume(self, user: User, submission: int) -> None:
         """Send a failed submission once more, where the challenge is remote and allows it."""
-        row = self.hosted(user, submission)
+        row = self.require_hosted(user, submission)
         challenge = self._submissions.challenge_of(row)
         if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
             raise Refusal(406, "Challenge does not allow resuming submissions")
@@ -64,7 +64,7 @@ class Hosting:
 
     def cancel(self, user: User, submission: int) -> None:
         """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
-        self.hosted(user, submission)
+        self.require_hosted(user, submission)
         with self._store.write():
             self._check_unfinished(submission, 400)
             self._submissions.update(submission, status=CANCELLED)
@@ -76,7 +76,7 @@ class Hosting:
 
     def mark(self, user: User, submission: int, mark: str) -> None:
         """Set a mark of a submission, or remove it: baseline, shown on the leaderboard, flagged."""
-        row = self.hosted(user, submission)
+        row = self.require_hosted(user, submission)
         if mark not in _MARKS:
             raise Refusal(400, "There is no such mark.")
         self._submissions.update(submission, **{mark: not getattr(row, mark)})
@@ -100,13 +100,13 @@ class Hosting:
             self._submissions.update(submission, **values)
         return host
 
-    def edit_scores(self, user: User, number: int, sent: object) -> JsonObject:
+    def edit_scores(self, user: User, number: int, scores: object) -> JsonObject:
         """Replace the scores of a leaderboard's row and return them: a number for each label."""
-        data = self._store.one(LeaderboardData, number, Refusal(404, "Leaderboard data does not exist"))
-        self.hosted(user, data.submission_id)
-        labels = self._store.one(ChallengePhaseSplit, data.phase_split_id).labels
+        data = self._store.require(LeaderboardData, number, Refusal(404, "Leaderboard data does not exist"))
+        self.require_hosted(user, data.submission_id)
+        labels = self._store.require(ChallengePhaseSplit, data.phase_split_id).labels
         try:
-            values = json.loads(sent) if isinstance(sent, str) else sent
+            values = json.loads(scores) if isinstance(scores, str) else scores
         except ValueError:
             values = None
         if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):

@@ -34,7 +34,7 @@ class Permissions:
         """Return the team with which a user takes part in a challenge; None when with none."""
         if user is None:
             return None
-        return self._store.first(
+        return self._store.find_first(
             Team,
             Team.id == Participation.team_id,
             Participation.challenge_id == challenge,
@@ -84,7 +84,7 @@ class Permissions:
 
     def hosts_submission(self, user: User | None, submission: Submission) -> bool:
         """Return whether a user hosts the challenge of a submission."""
-        return self.is_host(user, self._store.one(ChallengePhase, submission.phase_id).challenge_id)
+        return self.is_host(user, self._store.require(ChallengePhase, submission.phase_id).challenge_id)
 
     def check_host(self, user: User | None, challenge: int, refusal: Refusal | None = None) -> None:
         """Refuse who does not host a challenge."""
@@ -92,7 +92,7 @@ class Permissions:
             raise refusal or Refusal(403, NOT_AUTHORIZED)
 
     def check_may_push(self, user: User) -> None:
-        """Refuse who may not push: what hosts push is run here, for those only whom the rehearsal was started for."""
+        """Refuse who may not push: what hosts push is run here, for those only whom the server was started for."""
         if not self._accounts.may_push(user):
             name = user.username
             raise Refusal(403, f"{name} is not a host of this rehearsal; start it with --hosts {name} to change that.")

@@ -150,15 +150,17 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
         raise Refusal(404, f"There is no report: {reason}")
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     if services.permissions.is_host(user, challenge.id):
-        return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
+        return services.report_pages.find_or_order(_full_order(services, challenge, phase, row), HOSTS)
     splits = services.store.splits_of(phase.id)
     if len(services.permissions.visible_splits(user, phase)) == len(splits):
-        levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id)
+        levels = services.report_pages.find_or_order(
+            PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id
+        )
         if levels is None:
             return None
         if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
-            return services.report_pages.made(_full_order(services, challenge, phase, row), row.team_id)
-    return services.report_pages.made(_stored_order(services, challenge, row), row.team_id)
+            return services.report_pages.find_or_order(_full_order(services, challenge, phase, row), row.team_id)
+    return services.report_pages.find_or_order(_stored_order(services, challenge, row), row.team_id)
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
@@ -186,5 +188,5 @@ def _stored_order(services: Services, challenge: Challenge, row: Submission) -> 
 
 
 def _title(services: Services, row: Submission) -> str:
-    team = services.store.one(Team, row.team_id).team_name
+    team = services.store.require(Team, row.team_id).team_name
     return f"Submission {row.id} of {team}" + (f": {row.method_name}" if row.method_name else "")

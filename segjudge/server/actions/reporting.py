@@ -28,29 +28,29 @@ class WorkerReports:
 
     def check_worker(self, user: User, challenge: int, fields: JsonObject) -> Challenge:
         """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
-        row = self._store.one(Challenge, challenge)
+        row = self._store.require(Challenge, challenge)
         self._permissions.check_host(user, challenge, Refusal(400, NOT_AUTHORIZED))
         if "submission" in fields:
             # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
-            submission = self._named(fields)
+            submission = self._submission_of(fields)
             phase = self._store.get(ChallengePhase, _number_of(fields.get("challenge_phase", submission.phase_id)))
             ours = self._submissions.phase_of(submission).challenge_id == challenge
             if not ours or phase is None or phase.challenge_id != challenge:
                 raise Refusal(400, NOT_AUTHORIZED)
         return row
 
-    def _named(self, fields: JsonObject) -> Submission:
+    def _submission_of(self, fields: JsonObject) -> Submission:
         return self._submissions.get(_number_of(fields.get("submission")))
 
     def start(self, fields: JsonObject) -> int:
         """Note that a worker has begun, or has put the submission into a queue of its own; return its number."""
-        status, row, name = _status(fields, "queued", RUNNING), self._named(fields), fields.get("job_name")
+        status, row, name = _status(fields, "queued", RUNNING), self._submission_of(fields), fields.get("job_name")
         if row.status != CANCELLED:
             names = [*row.job_name, *([str(name)[:200]] if name else [])]
             self._submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
         return row.id
 
-    def pod_started(self, user: User, submission: int) -> None:
+    def note_pod_start(self, user: User, submission: int) -> None:
         """Note when the pod of a code upload began."""
         if not self._permissions.may_see_submission(user, self._submissions.get(submission)):
             raise Refusal(403, NOT_AUTHORIZED)
@@ -58,20 +58,20 @@ class WorkerReports:
 
     def take_product(self, fields: JsonObject, file: IO[bytes], name: str) -> int:
         """Keep what a static code upload wrote, which EvalAI's own worker then scores; return its number."""
-        row, submissions = self._named(fields), self._submissions
-        kept = self._files.keep(file, name, "submission_input_file")
+        row, submissions = self._submission_of(fields), self._submissions
+        file_id = self._files.keep(file, name, "submission_input_file")
         with self._store.write():
             if submissions.is_cancelled(row.id):
-                self._files.drop(kept)
+                self._files.drop(file_id)
             else:
-                submissions.update(row.id, submission_input_file=kept, status=SUBMITTED)
+                submissions.update(row.id, submission_input_file=file_id, status=SUBMITTED)
                 submissions.enqueue(row.id)
         return row.id
 
     def finish(self, fields: JsonObject, *, partial: bool) -> None:
         """Store a result, or a first part of one.  After a refusal nothing is changed."""
         status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
-        number, submissions = self._named(fields).id, self._submissions
+        number, submissions = self._submission_of(fields).id, self._submissions
         phase = _number_of(fields.get("challenge_phase"))
         texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
         if not all(isinstance(text, str) for text in texts.values()):
@@ -90,7 +90,7 @@ class WorkerReports:
         status = _status(fields, RUNNING, _PARTIAL, FINISHED)
         if status == RUNNING:
             return self.start(fields)
-        number, submissions = self._named(fields).id, self._submissions
+        number, submissions = self._submission_of(fields).id, self._submissions
         phase = _number_of(fields.get("challenge_phase"))
         new = {row.phase_split: row.values for row in self._read(phase, fields.get("result"), partial=True)[0]}
         streams = {f"{key}_file": fields.get(key) for key in ("stdout", "stderr")}

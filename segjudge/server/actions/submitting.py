@@ -24,7 +24,7 @@ from segjudge.server.models import (
 from segjudge.server.store import Store
 from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import OPEN, SUBMITTED, MessageQueues, Submissions
-from segjudge.server.wire import JsonObject, Refusal, since
+from segjudge.server.wire import JsonObject, Refusal, period_start
 
 from .permissions import Permissions
 
@@ -63,9 +63,9 @@ class Submitting:
 
     # ── rules ───────────────────────────────────────────────────────────────
 
-    def named(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+    def resolve(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
         """Return the challenge and the phase; refuses a phase of another challenge."""
-        challenge = self._store.one(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
+        challenge = self._store.require(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
         phase = self._store.get(ChallengePhase, target.phase)
         if phase is None or phase.challenge_id != challenge.id:
             raise Refusal(400, "Challenge Phase does not exist")
@@ -73,7 +73,7 @@ class Submitting:
 
     def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
         """Return the challenge and the phase; refuses when either is not open now."""
-        challenge, phase = self.named(target)
+        challenge, phase = self.resolve(target)
         now = self._now()
         if not challenge.is_open(now):
             raise Refusal(406, "Challenge is not active")
@@ -127,7 +127,7 @@ class Submitting:
         now, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
         return {
             limit: int(float(phase.config[limit]))
-            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= since(period, now))
+            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= period_start(period, now))
             for limit, (period, _) in _LIMITS.items()
         }
 
@@ -207,11 +207,13 @@ def clean(value: object) -> str:
 
 def _attributes(fields: JsonObject) -> object:
     """Return the answers to a phase's questions; a client sends them as a JSON text."""
-    sent = fields.get("submission_metadata")
-    if sent in (None, "", "null"):
+    answers_or_json = fields.get("submission_metadata")
+    if answers_or_json in (None, "", "null"):
         return None
     try:
-        text = json.dumps(json.loads(sent) if isinstance(sent, str) else sent, allow_nan=False)
+        text = json.dumps(
+            json.loads(answers_or_json) if isinstance(answers_or_json, str) else answers_or_json, allow_nan=False
+        )
         answers = json.loads(text)
         json.dumps(answers, ensure_ascii=False).encode("utf-8")  # half a character cannot be shown again
     except (ValueError, RecursionError):
@@ -252,7 +254,7 @@ class Uploading:
     def finish(self, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
         """Join the parts, in the place of the placeholder."""
         self._submitting.check_open(self._target(user, phase))
-        with self._joined(user, phase, submission, upload, parts) as file:
+        with self._join_parts(user, phase, submission, upload, parts) as file:
             self._files.drop(self._submissions.get(submission).input_file)
             self._submissions.update(submission, input_file=file)
 
@@ -264,7 +266,7 @@ class Uploading:
         challenge, _ = self._submitting.check_open(self._target(user, phase))
         with self._store.write():
             # EvalAI takes it again and again, and would score it as often.
-            waiting = self._queue.waiting(challenge.queue)
+            waiting = self._queue.messages(challenge.queue)
             queued = any(message.get("submission_pk") == submission for message in waiting)
             if queued or self._submissions.get(submission).status != SUBMITTED:
                 raise Refusal(400, "This submission was sent already.")
@@ -279,13 +281,13 @@ class Uploading:
     def finish_annotation(self, user: User, phase: int, upload: str, parts: object) -> None:
         """Replace the truth of a phase; a push does not change it any more."""
         row = self._host_phase(user, phase)
-        with self._joined(user, phase, None, upload, parts) as file:
+        with self._join_parts(user, phase, None, upload, parts) as file:
             self._store.change(ChallengePhase, row.id, annotation=file, by_client=True)
-            self._store.one(Challenge, row.challenge_id).version += 1
+            self._store.require(Challenge, row.challenge_id).version += 1
 
     # ── both ────────────────────────────────────────────────────────────────
 
-    def arrived(self, key: tuple[str, int], file: str, tag: str) -> None:
+    def keep_part(self, key: tuple[str, int], file: str, tag: str) -> None:
         """Keep a part that has arrived, in the place of an earlier one."""
         with self._store.write():
             part = self._store.get(UploadPart, key)
@@ -323,16 +325,18 @@ class Uploading:
         return upload.id
 
     @contextmanager
-    def _joined(self, user: User, phase: int, submission: int | None, number: str, sent: object) -> Iterator[str]:
+    def _join_parts(
+        self, user: User, phase: int, submission: int | None, number: str, parts_or_json: object
+    ) -> Iterator[str]:
         """Give the file that the parts of an upload make, in the transaction with which the upload is over."""
         upload = self._store.get(MultipartUpload, number)
         if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
             raise Refusal(403, "Sorry, this upload is not yours")
-        parts, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(sent)
+        parts, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(parts_or_json)
         files = [part.file for part in parts if part.file is not None and tags.get(part.number) == part.etag]
         if len(files) < len(parts):
             raise Refusal(400, "One or more of the specified parts could not be found")
-        file = self._files.joined(files, upload.name)
+        file = self._files.join(files, upload.name)
         try:
             with self._store.write():
                 for part in files:
@@ -345,10 +349,10 @@ class Uploading:
             raise
 
 
-def _tags(sent: object) -> dict[int, str]:
+def _tags(parts_or_json: object) -> dict[int, str]:
     """Return the tag of each part by its number, from a list or its JSON as a client sends it."""
     try:
-        parts = json.loads(sent) if isinstance(sent, str) else sent
+        parts = json.loads(parts_or_json) if isinstance(parts_or_json, str) else parts_or_json
         if not isinstance(parts, list):
             raise TypeError
         return {int(part["PartNumber"]): str(part["ETag"]).strip('"') for part in parts}

@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from segjudge.server.middleware import announced_length, check_text, too_large, within
+from segjudge.server.middleware import announced_length, check_text, limit_body, too_large
 from segjudge.server.models import User
 from segjudge.server.services import Services, services_of
 from segjudge.server.wire import JsonObject, Refusal
@@ -42,7 +42,7 @@ class Call:
     data: JsonObject = field(default_factory=dict)
     files: dict[str, UploadFile] = field(default_factory=dict)
 
-    def known(self) -> User:
+    def require_user(self) -> User:
         """Return the user; refuses where there is none."""
         if self.user is None:
             raise Refusal(401, {"detail": "Authentication credentials were not provided."})
@@ -65,7 +65,7 @@ class CallLimits:
     text: int = 256 << 10
     files: int = 0
     #: Refuses, by the token and the path alone, who may not send it.
-    first: Callable[[Call], object] = Call.known
+    first: Callable[[Call], object] = Call.require_user
 
 
 #: Path, without its last slash → method → who answers, and what the call takes.
@@ -133,7 +133,7 @@ async def respond(request: Request, calls: dict[str, tuple[Handler, CallLimits]]
 def _answered(handler: Handler, call: Call) -> Response:
     """Return the answer, in JSON; a value that cannot be computed with or shown is the caller's fault."""
     try:
-        with call.services.store.reading():
+        with call.services.store.share_reads():
             body = handler(call)
         return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
     except (OverflowError, RecursionError, UnicodeError) as error:
@@ -160,7 +160,7 @@ def _user(services: Services, header: str) -> User | None:
     kind, _, token = header.partition(" ")
     if not header:
         return None
-    user = services.accounts.of_token(token.strip())
+    user = services.accounts.user_of_token(token.strip())
     if user is None:
         raise Refusal(401, {"detail": "Invalid token"} if kind.lower() == "token" else dict(_NOT_VALID))
     return user
@@ -170,7 +170,7 @@ async def _read(request: Request, call: Call, limits: CallLimits) -> None:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if announced_length(request.scope) > limits.bytes:
         raise too_large(limits.bytes)
-    bounded = Request(request.scope, within(request.receive, limits.bytes))
+    bounded = Request(request.scope, limit_body(request.receive, limits.bytes))
     try:
         if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
             form = await bounded.form(max_files=limits.files, max_fields=30, max_part_size=limits.text)

@@ -24,7 +24,7 @@ from segjudge.server.models import (
     Team,
 )
 from segjudge.server.stored_files import PUSH_PREFIX
-from segjudge.server.wire import JsonObject, Refusal, seconds, written
+from segjudge.server.wire import JsonObject, Refusal, format_moment, parse_moment
 
 from .call import Answer, Call, answers
 
@@ -32,25 +32,25 @@ _PERIODS = ("all", "past", "present", "future")
 
 
 @answers("GET", routes.CHALLENGES)
-def all_challenges(call: Call) -> JsonObject:
+def challenges(call: Call) -> JsonObject:
     """Return the challenges of a time: all, past, present or future."""
     period, now = call.path["time"].lower(), call.services.now()
     if period not in _PERIODS:
         raise Refusal(406, "Wrong url pattern!")
-    shown = [challenge_json(call, challenge) for challenge in call.services.store.find(Challenge)]
-    return listed([challenge for challenge in shown if period in ("all", _period(challenge, now))])
+    rows = [challenge_json(call, challenge) for challenge in call.services.store.find(Challenge)]
+    return list_json([challenge for challenge in rows if period in ("all", _period(challenge, now))])
 
 
 def _period(challenge: JsonObject, now: float) -> str:
-    if seconds(challenge["end_date"]) < now:
+    if parse_moment(challenge["end_date"]) < now:
         return "past"
-    return "future" if seconds(challenge["start_date"]) > now else "present"
+    return "future" if parse_moment(challenge["start_date"]) > now else "present"
 
 
 @answers("GET", routes.CHALLENGE)
-def one_challenge(call: Call) -> JsonObject:
+def challenge(call: Call) -> JsonObject:
     """Return a challenge."""
-    return challenge_json(call, named_challenge(call))
+    return challenge_json(call, find_challenge(call))
 
 
 def challenge_json(call: Call, challenge: Challenge) -> JsonObject:
@@ -59,48 +59,48 @@ def challenge_json(call: Call, challenge: Challenge) -> JsonObject:
     return call.services.json.challenge(challenge, call.base, host=host)
 
 
-def listed(rows: Sequence[JsonObject]) -> JsonObject:
+def list_json(rows: Sequence[JsonObject]) -> JsonObject:
     """Return the envelope of a list."""
     return {"count": len(rows), "next": None, "previous": None, "results": rows}
 
 
-def named_challenge(call: Call) -> Challenge:
+def find_challenge(call: Call) -> Challenge:
     """Return the challenge of the address; refuses where there is none."""
-    return call.services.store.one(Challenge, call.path["challenge"])
+    return call.services.store.require(Challenge, call.path["challenge"])
 
 
-def hosted_challenge(call: Call, refusal: Refusal) -> Challenge:
+def require_hosted(call: Call, refusal: Refusal) -> Challenge:
     """Return the challenge of the address; refuses a caller who does not host it."""
-    challenge = named_challenge(call)
-    call.services.permissions.check_host(call.known(), challenge.id, refusal)
+    challenge = find_challenge(call)
+    call.services.permissions.check_host(call.require_user(), challenge.id, refusal)
     return challenge
 
 
 @answers("GET", routes.CHALLENGES_OF_HOST)
-def hosted_by(call: Call) -> JsonObject:
+def challenges_of_host(call: Call) -> JsonObject:
     """Return the challenges of a host team of the caller's."""
     team = int(call.path["team"])
-    call.services.permissions.check_team(call.known(), team)
+    call.services.permissions.check_team(call.require_user(), team)
     rows = call.services.store.find(Challenge, Challenge.host_team == team)
-    return listed([challenge_json(call, row) for row in rows])
+    return list_json([challenge_json(call, row) for row in rows])
 
 
 @answers("GET", routes.CHALLENGES_OF_PARTICIPANT)
-def joined_by(call: Call) -> JsonObject:
+def challenges_of_participant(call: Call) -> JsonObject:
     """Return the challenges that a team of the caller's takes part in."""
     team = int(call.path["team"])
-    if not call.services.accounts.is_member(call.known(), team):
+    if not call.services.accounts.is_member(call.require_user(), team):
         raise Refusal(403, "Sorry, you are not a member of this team")
     rows = call.services.store.find(
         Challenge, Challenge.id == Participation.challenge_id, Participation.team_id == team
     )
-    return listed([challenge_json(call, row) for row in rows])
+    return list_json([challenge_json(call, row) for row in rows])
 
 
 @answers("POST", routes.PARTICIPATE)
 def participate(call: Call) -> Answer:
     """Enter a challenge with a team."""
-    user, challenge = call.known(), named_challenge(call)
+    user, challenge = call.require_user(), find_challenge(call)
     call.services.submitting.participate(user, challenge.id, int(call.path["team"]))
     return Answer(201, {})
 
@@ -111,17 +111,17 @@ def participate(call: Call) -> Answer:
 @answers("GET", routes.PHASES)
 def phases(call: Call) -> JsonObject:
     """Return the phases that the caller may see."""
-    challenge = named_challenge(call)
+    challenge = find_challenge(call)
     host = call.services.permissions.is_host(call.user, challenge.id)
     rows = call.services.permissions.visible_phases(call.user, challenge.id)
-    return listed([call.services.json.phase(row, call.base, host=host) for row in rows])
+    return list_json([call.services.json.phase(row, call.base, host=host) for row in rows])
 
 
 @answers("GET", routes.PHASE)
-def one_phase(call: Call) -> JsonObject:
+def phase(call: Call) -> JsonObject:
     """Return a phase of a challenge."""
     challenge, number = call.path["challenge"], call.path["phase"]
-    call.services.store.one(Challenge, challenge, Refusal(406, "Challenge does not exist"))
+    call.services.store.require(Challenge, challenge, Refusal(406, "Challenge does not exist"))
     phase = call.services.permissions.visible_phase(call.user, number)
     if phase is None or phase.challenge_id != challenge:
         raise Refusal(406, f"Challenge phase {number} does not exist for challenge {challenge}")
@@ -134,7 +134,7 @@ def one_phase(call: Call) -> JsonObject:
 def phase_alone(call: Call) -> JsonObject:
     """Return a phase by its number, or by its slug."""
     if "slug" in call.path:
-        phase = call.services.store.first(ChallengePhase, ChallengePhase.slug == call.path["slug"])
+        phase = call.services.store.find_first(ChallengePhase, ChallengePhase.slug == call.path["slug"])
     else:
         phase = call.services.store.get(ChallengePhase, call.path["phase"])
     if phase is None or not call.services.permissions.may_see_phase(call.user, phase):
@@ -146,14 +146,14 @@ def phase_alone(call: Call) -> JsonObject:
 @answers("GET", routes.PHASES_OF_HOST)
 def phases_of_host(call: Call) -> list[JsonObject]:
     """Return all phases with the addresses of their truth, to a host."""
-    challenge = hosted_challenge(call, Refusal(401, "Sorry, you are not authorized to access this challenge."))
+    challenge = require_hosted(call, Refusal(401, "Sorry, you are not authorized to access this challenge."))
     return [call.services.json.phase(row, call.base, host=True) for row in call.services.store.phases(challenge.id)]
 
 
 @answers("GET", routes.PHASE_SPLITS)
 def phase_splits(call: Call) -> list[JsonObject]:
     """Return the splits that the caller may see."""
-    permissions, challenge = call.services.permissions, named_challenge(call)
+    permissions, challenge = call.services.permissions, find_challenge(call)
     return [
         phase_split_json(split, phase)
         for phase in permissions.visible_phases(call.user, challenge.id)
@@ -179,7 +179,7 @@ def row_for_hosts(call: Call, route: str) -> JsonObject:
     """Return a phase split, a leaderboard or a dataset split with their numbers, to a host."""
     model, number, columns = _FOR_HOSTS[route]
     row = call.services.store.get(model, call.path[number])
-    if row is None or not call.services.permissions.is_host(call.known(), row.challenge_id):
+    if row is None or not call.services.permissions.is_host(call.require_user(), row.challenge_id):
         raise Refusal(404, "Not found.")
     return {key: getattr(row, column) for key, column in columns.items()}
 
@@ -194,28 +194,28 @@ for _route in _FOR_HOSTS:
 @answers("POST", routes.LOGIN, bytes=16 << 10, text=4 << 10, first=lambda _call: None)
 def login(call: Call) -> JsonObject:
     """Return a token that expires, for a name and a password."""
-    user = call.services.accounts.with_password(str(call.data.get("username", "")), str(call.data.get("password", "")))
+    user = call.services.accounts.authenticate(str(call.data.get("username", "")), str(call.data.get("password", "")))
     if user is None:
         raise Refusal(400, {"non_field_errors": ["Unable to log in with provided credentials."]})
-    return {"token": call.services.accounts.mint(user, "login")[0]}
+    return {"token": call.services.accounts.mint_token(user, "login")[0]}
 
 
 @answers("GET", routes.AUTH_TOKEN)
 def auth_token(call: Call) -> JsonObject:
     """Return the token of the profile page: a new one, since tokens are kept as hashes."""
-    token, expires = call.services.accounts.mint(call.known(), "profile")
-    return {"token": token, "expires_at": written(expires)}
+    token, expires = call.services.accounts.mint_token(call.require_user(), "profile")
+    return {"token": token, "expires_at": format_moment(expires)}
 
 
 def teams(call: Call, kind: str) -> JsonObject:
     """Return the caller's teams of a kind."""
     accounts = call.services.accounts
-    return listed([accounts.team_json(team) for team in accounts.teams(call.known(), kind)])
+    return list_json([accounts.team_json(team) for team in accounts.teams(call.require_user(), kind)])
 
 
 def check_may_push(call: Call) -> None:
     """Refuse who may not push."""
-    call.services.permissions.check_may_push(call.known())
+    call.services.permissions.check_may_push(call.require_user())
 
 
 def new_team(call: Call, kind: str) -> Answer:
@@ -229,10 +229,10 @@ def new_team(call: Call, kind: str) -> Answer:
         raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
     accounts = call.services.accounts
     try:
-        number = accounts.new_team(call.known(), kind, name, clean(call.data.get("team_url")))
+        number = accounts.new_team(call.require_user(), kind, name, clean(call.data.get("team_url")))
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
-    return Answer(201, accounts.team_json(call.services.store.one(Team, number)))
+    return Answer(201, accounts.team_json(call.services.store.require(Team, number)))
 
 
 answers("GET", routes.PARTICIPANT_TEAMS)(partial(teams, kind=PARTICIPANT))
@@ -243,14 +243,14 @@ answers("POST", routes.CREATE_HOST_TEAM, first=check_may_push)(partial(new_team,
 
 def _check_may_push(call: Call) -> None:
     """Refuse, before a bundle is uploaded, who may not push it."""
-    call.services.permissions.check_team(call.known(), int(call.path["team"]))
+    call.services.permissions.check_team(call.require_user(), int(call.path["team"]))
     check_may_push(call)
 
 
 @answers("POST", routes.VALIDATE, bytes=UPLOAD_BYTES, files=3, first=_check_may_push)
 def validate(call: Call) -> JsonObject:
     """Refuse a bundle with what is wrong with it."""
-    with _uploaded(call) as (bundle, repository):
+    with _receive_bundle(call) as (bundle, repository):
         _check_bundle(call, bundle, repository, saving=False)
     return {"Success": "The challenge config has been validated successfully"}
 
@@ -259,17 +259,17 @@ def validate(call: Call) -> JsonObject:
 def create_or_update(call: Call) -> Answer:
     """Create a challenge, or a new version of the one that the repository has."""
     team = int(call.path["team"])
-    with _uploaded(call) as (bundle, repository):
+    with _receive_bundle(call) as (bundle, repository):
         old = call.services.bundles.of_repository(repository)
         if old is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            call.services.permissions.check_host(call.known(), old.id, Refusal(403, words))
+            call.services.permissions.check_host(call.require_user(), old.id, Refusal(403, words))
         _check_bundle(call, bundle, repository)
         try:
             number, new = call.services.bundles.create_or_update(bundle, repository, team)
         except ValueError as error:
             raise Refusal(400, {"error": str(error), "error_message": ""}) from None
-    title = call.services.store.one(Challenge, number).config.get("title")
+    title = call.services.store.require(Challenge, number).config.get("title")
     if new:
         words = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
         return Answer(201, {"Success": words})
@@ -283,7 +283,7 @@ def _check_bundle(call: Call, bundle: str, repository: str, *, saving: bool = Tr
 
 
 @contextmanager
-def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
+def _receive_bundle(call: Call) -> Iterator[tuple[str, str]]:
     """Give the bundle as a file of its own, and the repository it comes from."""
     upload, repository = call.files.get("zip_configuration"), str(call.data.get("GITHUB_REPOSITORY", "")).strip()
     if upload is None:
@@ -302,7 +302,7 @@ def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
 @answers("GET", routes.REQUEST_APPROVAL)
 def request_approval(call: Call) -> JsonObject:
     """Refuse unless each phase has a finished submission."""
-    challenge = hosted_challenge(call, Refusal(403, "Sorry, you are not authorized to access this challenge."))
+    challenge = require_hosted(call, Refusal(403, "Sorry, you are not authorized to access this challenge."))
     idle = [
         phase.name
         for phase in call.services.store.phases(challenge.id)
@@ -317,7 +317,7 @@ def request_approval(call: Call) -> JsonObject:
 def worker_logs(call: Call) -> JsonObject:
     """Return the hosted worker's log."""
     words = "Sorry, you are not authorized for access worker operations."
-    return {"logs": call.services.store.log_lines(hosted_challenge(call, Refusal(400, words)).id)}
+    return {"logs": call.services.store.log_lines(require_hosted(call, Refusal(400, words)).id)}
 
 
 @answers("GET", routes.AWS_CREDENTIALS)

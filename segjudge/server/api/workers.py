@@ -33,11 +33,11 @@ def delete(call: Call) -> JsonObject:
 
 def _challenge_of_queue(call: Call, verb: str) -> Challenge:
     queue = call.path["queue"]
-    challenge = call.services.store.first(Challenge, Challenge.queue == queue)
+    challenge = call.services.store.find_first(Challenge, Challenge.queue == queue)
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
     words = "Sorry, you are not authorized to access this resource"
-    call.services.permissions.check_host(call.known(), challenge.id, Refusal(401, words))
+    call.services.permissions.check_host(call.require_user(), challenge.id, Refusal(401, words))
     return challenge
 
 
@@ -48,7 +48,7 @@ def challenge_of_queue(call: Call) -> JsonObject:
 
 
 def _check_worker(call: Call) -> Challenge:
-    return call.services.reports.check_worker(call.known(), call.path["challenge"], call.data)
+    return call.services.reports.check_worker(call.require_user(), call.path["challenge"], call.data)
 
 
 @answers("PATCH", routes.UPDATE_SUBMISSION, bytes=UPLOAD_BYTES, text=_TEXT, files=3, first=_check_worker)
@@ -82,16 +82,16 @@ def merge(call: Call) -> JsonObject:
 
 
 @answers("PATCH", routes.SUBMISSION_STARTED)
-def pod_started(call: Call) -> JsonObject:
+def note_pod_start(call: Call) -> JsonObject:
     """Note when the pod of a code upload began."""
     number = call.path["submission"]
-    call.services.reports.pod_started(call.known(), number)
+    call.services.reports.note_pod_start(call.require_user(), number)
     return call.submission(number)
 
 
 @answers("PUT", routes.MANAGE_WORKER)
 def manage(call: Call) -> JsonObject:
-    """Refuse to start or stop workers: they come and go with the rehearsal."""
+    """Refuse to start or stop workers: they come and go with the server."""
     _check_worker(call)
     return {"action": "Failure", "error": "The rehearsal's workers run as long as it runs."}
 

@@ -39,32 +39,32 @@ class BoardHistory:
 
 def history_of(board: RankedBoard) -> BoardHistory | None:
     """Return how the scores of the first teams came about; None where there are no two to draw."""
-    wanted = {row.team_id: row for row in board.rows[:TEAMS]}
-    points: dict[int, list[tuple[float, float]]] = {team: [] for team in wanted}
+    rows = {row.team_id: row for row in board.rows[:TEAMS]}
+    points: dict[int, list[tuple[float, float]]] = {team: [] for team in rows}
     for entry in board.history:
         value = entry.result.get(board.order)
         if entry.team_id in points and isinstance(value, (int, float)) and math.isfinite(value):
             points[entry.team_id].append((entry.submitted_at, float(value)))
-    every = [point for found in points.values() for point in found]
-    if len(every) < 2:
+    all_points = [point for points_of_team in points.values() for point in points_of_team]
+    if len(all_points) < 2:
         return None
-    (first, last), (low, high) = ((min(side), max(side)) for side in zip(*every, strict=True))
+    (first, last), (low, high) = ((min(side), max(side)) for side in zip(*all_points, strict=True))
 
-    def placed(at: float, value: float) -> tuple[float, float]:
+    def locate(at: float, value: float) -> tuple[float, float]:
         across = (at - first) / (last - first or 1)
         up = (value - low) / (high - low or 1)
         return round(LEFT + across * (WIDTH - LEFT - 12), 1), round(HEIGHT - BELOW - up * (HEIGHT - BELOW - 12), 1)
 
     teams = []
-    for team, entry in wanted.items():
-        dots = [placed(*point) for point in points[team]]
+    for team, entry in rows.items():
+        dots = [locate(*point) for point in points[team]]
         line = _best_so_far(dots, board)
         if entry.is_baseline and dots:  # a level to compare with, whenever it was submitted
             line = (
                 f"M{LEFT} {min(down for _, down in dots) if board.descending else max(down for _, down in dots)}{RIGHT}"
             )
         teams.append(TeamHistory(entry.team_name, entry.is_baseline, dots, line))
-    marks = [(value, placed(first, value)[1]) for value in sorted({low, high})]
+    marks = [(value, locate(first, value)[1]) for value in sorted({low, high})]
     return BoardHistory(teams, marks, first, last)
 
 

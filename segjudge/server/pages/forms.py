@@ -9,59 +9,59 @@ from segjudge.server.actions.submitting import PhaseTarget
 from segjudge.server.models import Submission, User
 from segjudge.server.wire import JsonObject, Refusal
 
-from .frame import COOKIE, PageRequest, by_anybody, page, sent_to
-from .views import local_path, named_challenge
+from .frame import COOKIE, PageRequest, allow_anybody, receive_at, render_page
+from .views import find_challenge, local_path
 
 
 def _check_participates(request: PageRequest) -> None:
     """Refuse, before a file is uploaded, who does not take part."""
-    request.services.submitting.check_participates(request.known(), request.path["challenge"])
+    request.services.submitting.check_participates(request.require_user(), request.path["challenge"])
 
 
-def _hosted(request: PageRequest) -> Submission:
+def _require_hosted(request: PageRequest) -> Submission:
     """Return the submission of the address; refuses who does not host it."""
     submission = request.services.submissions.get(request.path["submission"])
-    if not request.services.permissions.hosts_submission(request.known(), submission):
+    if not request.services.permissions.hosts_submission(request.require_user(), submission):
         raise Refusal(403, "This is for the hosts of the challenge.")
     return submission
 
 
-@sent_to("/login", by_anybody)
+@receive_at("/login", allow_anybody)
 def login(request: PageRequest, form: JsonObject) -> Response:
     """Begin a session, for a name and a password."""
     after = local_path(str(form.get("next", "/")))
     accounts = request.services.accounts
-    user = accounts.with_password(str(form.get("username", "")), str(form.get("password", "")))
+    user = accounts.authenticate(str(form.get("username", "")), str(form.get("password", "")))
     if user is None:
-        answer = page(request, "login.html", next=after, wrong=True)
+        answer = render_page(request, "login.html", next=after, wrong=True)
         answer.status_code = 403
         return answer
-    token, _ = accounts.mint(user, "browser")
+    token, _ = accounts.mint_token(user, "browser")
     redirect = RedirectResponse(after, 303)
     redirect.set_cookie(COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
     return redirect
 
 
-@sent_to("/logout", PageRequest.known)
+@receive_at("/logout", PageRequest.require_user)
 def logout(request: PageRequest, _form: JsonObject) -> Response:
     """End the session here and on the server."""
-    request.services.accounts.forget(request.session)
+    request.services.accounts.forget_token(request.session)
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(COOKIE)
     return answer
 
 
-@sent_to("/challenges/{challenge:int}/join", PageRequest.known)
+@receive_at("/challenges/{challenge:int}/join", PageRequest.require_user)
 def join(request: PageRequest, form: JsonObject) -> Response:
     """Take part, with a team of the user's or a new one."""
-    user, challenge = request.known(), request.path["challenge"]
-    named_challenge(request, challenge)
+    user, challenge = request.require_user(), request.path["challenge"]
+    find_challenge(request, challenge)
     if request.services.permissions.team_of(user, challenge) is None:
-        request.services.submitting.participate(user, challenge, _chosen_team(request, user, form))
+        request.services.submitting.participate(user, challenge, _choose_team(request, user, form))
     return RedirectResponse(f"/challenges/{challenge}/submit", 303)
 
 
-def _chosen_team(request: PageRequest, user: User, form: JsonObject) -> int:
+def _choose_team(request: PageRequest, user: User, form: JsonObject) -> int:
     chosen, name = str(form.get("team", "")), str(form.get("team_name", "")).strip()[:100]
     accounts = request.services.accounts
     if chosen.isdecimal() and len(chosen) < 19 and accounts.is_member(user, int(chosen), PARTICIPANT):
@@ -74,7 +74,7 @@ def _chosen_team(request: PageRequest, user: User, form: JsonObject) -> int:
         raise Refusal(400, f"There is a team named {name} already.") from None
 
 
-@sent_to("/challenges/{challenge:int}/submit", _check_participates, files=1)
+@receive_at("/challenges/{challenge:int}/submit", _check_participates, files=1)
 def submit(request: PageRequest, form: JsonObject) -> Response:
     """Submit a file to a phase."""
     upload, phase = form.get("input_file"), str(form.get("phase", ""))
@@ -85,9 +85,9 @@ def submit(request: PageRequest, form: JsonObject) -> Response:
     if not upload.size:
         raise Refusal(400, f"{upload.filename} is empty.")
     submitting, target = request.services.submitting, PhaseTarget(request.path["challenge"], int(phase))
-    admitted, _ = submitting.admit(request.known(), target)
-    form["submission_metadata"] = _answers(admitted.config.get("submission_meta_attributes") or [], phase, form)
-    number = submitting.submit(request.known(), target, form, upload.file, upload.filename)
+    phase_row, _ = submitting.admit(request.require_user(), target)
+    form["submission_metadata"] = _answers(phase_row.config.get("submission_meta_attributes") or [], phase, form)
+    number = submitting.submit(request.require_user(), target, form, upload.file, upload.filename)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
@@ -95,39 +95,39 @@ def _answers(questions: list[JsonObject], phase: str, form: JsonObject) -> list[
     """Return what the form holds for a phase's questions, in the shape of EvalAI's API."""
     answers = []
     for index, question in enumerate(questions):
-        given = form.get(f"attribute-{phase}-{index}", [])
-        if question.get("required") in TRUE and not any(given):
+        values = form.get(f"attribute-{phase}-{index}", [])
+        if question.get("required") in TRUE and not any(values):
             raise Refusal(400, f"{question['name']} must be answered.")
         answer = {key: question.get(key) for key in ("name", "type", "description", "required")}
         if question["type"] == "checkbox":
-            answer |= {"options": question.get("options"), "values": given}
+            answer |= {"options": question.get("options"), "values": values}
         elif question["type"] == "radio":
-            answer |= {"options": question.get("options"), "value": given[0] if given else None}
+            answer |= {"options": question.get("options"), "value": values[0] if values else None}
         else:
-            answer["value"] = bool(given) if question["type"] == "boolean" else (given[0] if given else "")
+            answer["value"] = bool(values) if question["type"] == "boolean" else (values[0] if values else "")
         answers.append(answer)
     return answers or None
 
 
-@sent_to("/submissions/{submission:int}/mark", _hosted)
+@receive_at("/submissions/{submission:int}/mark", _require_hosted)
 def mark(request: PageRequest, form: JsonObject) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
     number = request.path["submission"]
-    request.services.hosting.mark(request.known(), number, str(form.get("what", "")))
+    request.services.hosting.mark(request.require_user(), number, str(form.get("what", "")))
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
-@sent_to("/submissions/{submission:int}/rerun", _hosted)
+@receive_at("/submissions/{submission:int}/rerun", _require_hosted)
 def rerun(request: PageRequest, _form: JsonObject) -> Response:
     """Send the same file once more, as a new submission."""
-    number = request.services.hosting.rerun(request.known(), request.path["submission"])
+    number = request.services.hosting.rerun(request.require_user(), request.path["submission"])
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
-@sent_to("/submissions/{submission:int}/cancel", _hosted)
+@receive_at("/submissions/{submission:int}/cancel", _require_hosted)
 def cancel(request: PageRequest, _form: JsonObject) -> Response:
     """Cancel a submission."""
-    submission = _hosted(request)
-    request.services.hosting.cancel(request.known(), submission.id)
+    submission = _require_hosted(request)
+    request.services.hosting.cancel(request.require_user(), submission.id)
     challenge = request.services.submissions.phase_of(submission).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)

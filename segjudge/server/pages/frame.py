@@ -20,11 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from segjudge.server.middleware import check_text, within
+from segjudge.server.middleware import check_text, limit_body
 from segjudge.server.models import User
 from segjudge.server.services import Services, services_of
 from segjudge.server.submissions import OPEN
-from segjudge.server.wire import JsonObject, Refusal, written
+from segjudge.server.wire import JsonObject, Refusal, format_moment
 
 _HERE = os.path.dirname(__file__)
 STATIC = os.path.join(_HERE, "static")
@@ -47,7 +47,7 @@ def safe_html(text: str | None) -> Markup:
 
 
 def _moment(seconds: float | None) -> str:
-    return (written(seconds) or "")[:19].replace("T", " ")
+    return (format_moment(seconds) or "")[:19].replace("T", " ")
 
 
 _TEMPLATES = Environment(
@@ -84,7 +84,7 @@ class PageRequest:
         """Return a field of the address; nothing where there is none."""
         return self.http.query_params.get(key, "")
 
-    def known(self) -> User:
+    def require_user(self) -> User:
         """Return the user; a page that needs one redirects others to the login."""
         if self.user is None:
             raise Refusal(401, "log in")
@@ -102,7 +102,7 @@ Check = Callable[[PageRequest], object]
 ROUTES: list[Route] = []
 
 
-def shown_at(path: str) -> Callable[[View], View]:
+def show_at(path: str) -> Callable[[View], View]:
     """Register a function as the view of an address."""
 
     def routed(view: View) -> View:
@@ -115,13 +115,13 @@ def shown_at(path: str) -> Callable[[View], View]:
     return routed
 
 
-def sent_to(path: str, first: Check, files: int = 0) -> Callable[[Action], Action]:
+def receive_at(path: str, first: Check, files: int = 0) -> Callable[[Action], Action]:
     """Register a function as the handler of a form; `first` is called before the form is read."""
 
     def routed(act: Action) -> Action:
         async def served(http: Request) -> Response:
             if not _same_origin(http):
-                return alone(http, "message.html", 403, title="Refused", text="Another site sent this form.")
+                return render(http, "message.html", 403, title="Refused", text="Another site sent this form.")
             refused = await run_in_threadpool(_answered, http, first)
             if isinstance(refused, Response):
                 return refused
@@ -129,10 +129,10 @@ def sent_to(path: str, first: Check, files: int = 0) -> Callable[[Action], Actio
                 read = await _form(http, files)
             except (ClientDisconnect, HTTPException, MultiPartException, LookupError, UnicodeError) as error:
                 text = f"The form could not be read ({getattr(error, 'detail', error)})."
-                return alone(http, "message.html", 400, title="Not done", text=text)
+                return render(http, "message.html", 400, title="Not done", text=text)
             except Refusal as refusal:
                 text = str(refusal.body.get("detail", refusal.body))
-                return alone(http, "message.html", refusal.status, title="Not done", text=text)
+                return render(http, "message.html", refusal.status, title="Not done", text=text)
             form: JsonObject = dict(read)
             # Answers to a phase's questions may be several.
             form |= {key: read.getlist(key) for key in read if key.startswith("attribute-")}
@@ -147,8 +147,8 @@ def sent_to(path: str, first: Check, files: int = 0) -> Callable[[Action], Actio
 def _answered(http: Request, answer: Callable[[PageRequest], T]) -> T | Response:
     """Return an answer to the request's user, or the page that says why there is none."""
     services, session = services_of(http), http.cookies.get(COOKIE, "")
-    with services.store.reading():
-        user = services.accounts.of_token(session) if session else None
+    with services.store.share_reads():
+        user = services.accounts.user_of_token(session) if session else None
         try:
             return answer(PageRequest(services, http, user, session))
         except Refusal as refusal:
@@ -156,22 +156,22 @@ def _answered(http: Request, answer: Callable[[PageRequest], T]) -> T | Response
                 return RedirectResponse(f"/login?next={http.url.path}", 303)
             words = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
             status = refusal.status if refusal.status in (403, 404) else 400
-            return alone(http, "message.html", status, title="Not done", text=str(words), user=user)
+            return render(http, "message.html", status, title="Not done", text=str(words), user=user)
 
 
-def alone(request: Request, template: str, code: int = 200, **values: object) -> Response:
+def render(request: Request, template: str, code: int = 200, **values: object) -> Response:
     """Return a page that has no challenge's head."""
     values.setdefault("user", None)
     values.setdefault("form_token", "")
     return HTMLResponse(_TEMPLATES.get_template(template).render(path=request.url.path, **values), code, HEADERS)
 
 
-def page(request: PageRequest, template: str, **values: object) -> Response:
+def render_page(request: PageRequest, template: str, **values: object) -> Response:
     """Return a page as its user sees it."""
-    return alone(request.http, template, 200, user=request.user, form_token=request.form_token(), **values)
+    return render(request.http, template, 200, user=request.user, form_token=request.form_token(), **values)
 
 
-def by_anybody(_request: PageRequest) -> None:
+def allow_anybody(_request: PageRequest) -> None:
     """Refuse nobody, as the form of the login needs."""
 
 
@@ -183,13 +183,13 @@ async def _form(request: Request, files: int) -> FormData:
     """Return the fields of a form; without files it is small."""
     if files:
         return await request.form(max_files=files, max_fields=60)
-    return await Request(request.scope, within(request.receive, _FORM)).form(max_files=0, max_fields=60)
+    return await Request(request.scope, limit_body(request.receive, _FORM)).form(max_files=0, max_fields=60)
 
 
 def _guarded(request: PageRequest, form: JsonObject, act: Action, first: Check) -> Response:
     check_text(list(form) + [value for value in form.values() if isinstance(value, (str, list))])
-    if first is not by_anybody:
-        request.known()
+    if first is not allow_anybody:
+        request.require_user()
         if not hmac.compare_digest(str(form.get("form_token", "")).encode(), request.form_token().encode()):
             raise Refusal(403, "This form is from another session: load the page again.")
     return act(request, form)

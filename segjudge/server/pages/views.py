@@ -15,23 +15,23 @@ from segjudge.server.stored_files import EXCERPT
 from segjudge.server.wire import JsonObject, Refusal
 
 from .board_history import history_of
-from .frame import HEADERS, PageRequest, page, shown_at
+from .frame import HEADERS, PageRequest, render_page, show_at
 
 
-@shown_at("/")
+@show_at("/")
 def home(request: PageRequest) -> Response:
     """Return all challenges; the only one at once."""
     rows = request.services.store.find(Challenge)
     if len(rows) == 1:
         return RedirectResponse(f"/challenges/{rows[0].id}", 303)
     shown = [request.services.json.challenge(row, request.base) for row in rows]
-    return page(request, "home.html", challenges=shown)
+    return render_page(request, "home.html", challenges=shown)
 
 
-@shown_at("/login")
+@show_at("/login")
 def login(request: PageRequest) -> Response:
     """Return the login's form; the address to go to afterwards stays on this server."""
-    return page(request, "login.html", next=local_path(request.query("next") or "/"), wrong=False)
+    return render_page(request, "login.html", next=local_path(request.query("next") or "/"), wrong=False)
 
 
 def local_path(path: str) -> str:
@@ -42,50 +42,50 @@ def local_path(path: str) -> str:
 def challenge_page(request: PageRequest, challenge: int, template: str, **values: object) -> Response:
     """Return a page with the challenge's head and tabs."""
     permissions = request.services.permissions
-    return page(
+    return render_page(
         request,
         template,
-        challenge=request.services.json.challenge(named_challenge(request, challenge), request.base),
+        challenge=request.services.json.challenge(find_challenge(request, challenge), request.base),
         host=permissions.is_host(request.user, challenge),
         team=permissions.team_of(request.user, challenge),
         **values,
     )
 
 
-def named_challenge(request: PageRequest, number: int) -> Challenge:
+def find_challenge(request: PageRequest, number: int) -> Challenge:
     """Return a challenge; refuses where there is none."""
-    return request.services.store.one(Challenge, number, Refusal(404, "There is no such challenge."))
+    return request.services.store.require(Challenge, number, Refusal(404, "There is no such challenge."))
 
 
 #: EvalAI's names of pages that have others here.
 _NAMES = {"overview": "", "submission": "/submit", "my-submission": "/submissions", "manage": "/host"}
 
 
-@shown_at("/web/challenges/challenge-page/{challenge:int}/{page:path}")
-def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
+@show_at("/web/challenges/challenge-page/{challenge:int}/{page:path}")
+def redirect_from_evalai(request: PageRequest, challenge: int, page: str) -> Response:
     """Redirect from the addresses that EvalAI's client prints."""
-    named_challenge(request, challenge)
+    find_challenge(request, challenge)
     name = page.split("/", maxsplit=1)[0]
     same = f"/{name}" if name in ("evaluation", "phases", "leaderboard") else ""
     return RedirectResponse(f"/challenges/{challenge}{_NAMES.get(name, same)}", 303)
 
 
-def with_phases(request: PageRequest, challenge: int, template: str) -> Response:
+def phases_page(request: PageRequest, challenge: int, template: str) -> Response:
     """Return a page with the challenge's phases."""
     rows = request.services.permissions.visible_phases(request.user, challenge)
     shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
     return challenge_page(request, challenge, template, phases=shown)
 
 
-shown_at("/challenges/{challenge:int}")(partial(with_phases, template="overview.html"))
-shown_at("/challenges/{challenge:int}/phases")(partial(with_phases, template="phases.html"))
-shown_at("/challenges/{challenge:int}/evaluation")(partial(challenge_page, template="evaluation.html"))
+show_at("/challenges/{challenge:int}")(partial(phases_page, template="overview.html"))
+show_at("/challenges/{challenge:int}/phases")(partial(phases_page, template="phases.html"))
+show_at("/challenges/{challenge:int}/evaluation")(partial(challenge_page, template="evaluation.html"))
 
 
-@shown_at("/challenges/{challenge:int}/submit")
+@show_at("/challenges/{challenge:int}/submit")
 def submit(request: PageRequest, challenge: int) -> Response:
     """Return the form, with what is left of each limit."""
-    services, user = request.services, request.known()
+    services, user = request.services, request.require_user()
     team = services.permissions.team_of(user, challenge)
     shown = [
         {
@@ -109,10 +109,10 @@ _REPORT_POLICY = (
 )
 
 
-@shown_at("/challenges/{challenge:int}/submissions")
+@show_at("/challenges/{challenge:int}/submissions")
 def submissions(request: PageRequest, challenge: int) -> Response:
     """Return what the user's team has submitted."""
-    services, user = request.services, request.known()
+    services, user = request.services, request.require_user()
     team = services.permissions.team_of(user, challenge)
     phases = services.permissions.visible_phases(user, challenge) if team else []
     rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
@@ -168,10 +168,10 @@ _FILES = {
 }
 
 
-@shown_at("/submissions/{submission:int}")
+@show_at("/submissions/{submission:int}")
 def submission(request: PageRequest, submission: int) -> Response:
     """Return a submission: its status, its scores, what was written about it."""
-    services, user = request.services, request.known()
+    services, user = request.services, request.require_user()
     row = services.submissions.get(submission)
     services.permissions.check_may_see_submission(user, row)
     phase = services.submissions.phase_of(row)
@@ -213,20 +213,20 @@ def _number(value: object, decimals: int) -> str:
     return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
 
 
-@shown_at("/submissions/{submission:int}/report")
+@show_at("/submissions/{submission:int}/report")
 def report(request: PageRequest, submission: int) -> Response:
     """Return the report of a submission, or until it is made a page that looks again."""
-    text = report_page(request.services, request.known(), submission)
+    text = report_page(request.services, request.require_user(), submission)
     if text is not None:
         return HTMLResponse(text, headers={**HEADERS, "Content-Security-Policy": _REPORT_POLICY})
     words = "It is shown here as soon as it is there."
-    waiting = page(request, "message.html", title="The report is being made", text=words)
+    waiting = render_page(request, "message.html", title="The report is being made", text=words)
     waiting.headers["Refresh"] = "1"
     return waiting
 
 
-@shown_at("/challenges/{challenge:int}/leaderboard")
-@shown_at("/challenges/{challenge:int}/leaderboard/{split:int}")
+@show_at("/challenges/{challenge:int}/leaderboard")
+@show_at("/challenges/{challenge:int}/leaderboard/{split:int}")
 def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Response:
     """Return the leaderboard of a phase split; without a number the first one that the user may see."""
     services = request.services
@@ -247,12 +247,14 @@ def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Respons
         return challenge_page(request, challenge, "leaderboard.html", boards=boards, current=None, columns=[], rows=[])
     phase, phase_split = visible[index]
     board = board_of(services.store, phase, phase_split, request.query("order"))
-    described = phase_split.leaderboard.schema.get("metadata") or {}
-    columns = [{"label": label, "about": (described.get(label) or {}).get("description", "")} for label in board.labels]
+    descriptions = phase_split.leaderboard.schema.get("metadata") or {}
+    columns = [
+        {"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels
+    ]
     current = {**boards[index], "order": board.order, "descending": board.descending}
     team = services.permissions.team_of(request.user, challenge)
-    standings = services.comparisons.of(board, phase_split.dataset_split.codename)
-    rows = [_ranked(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
+    standings = services.comparisons.compare(board, phase_split.dataset_split.codename)
+    rows = [_board_row(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
     return challenge_page(
         request,
         challenge,
@@ -266,7 +268,7 @@ def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Respons
     )
 
 
-def _ranked(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None) -> JsonObject:
+def _board_row(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None) -> JsonObject:
     decimals = board.decimals
     cells = "".join(
         f'<td class="number">{_number(row.result.get(label), decimals)}'
@@ -282,26 +284,26 @@ def _ranked(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None) -
     }
 
 
-@shown_at("/challenges/{challenge:int}/host")
+@show_at("/challenges/{challenge:int}/host")
 def host(request: PageRequest, challenge: int) -> Response:
     """Return the queue, the workers, the submissions and what went wrong, to a host."""
-    services, user = request.services, request.known()
-    row = named_challenge(request, challenge)
+    services, user = request.services, request.require_user()
+    row = find_challenge(request, challenge)
     services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
     status = request.query("status")
     counted = services.submissions.count_statuses(challenge)
-    listed = services.submissions.of_challenge(challenge, status, limit=_LISTED)
+    submissions_shown = services.submissions.of_challenge(challenge, status, limit=_LISTED)
     return challenge_page(
         request,
         challenge,
         "host.html",
         queue=row.queue,
-        messages=services.queue.waiting(row.queue),
+        messages=services.queue.messages(row.queue),
         workers=sorted(services.workers.items()),
-        turns=[turn for part in services.background for turn in part.loops],
-        rows=_summaries(request, listed),
+        turns=[turn for group in services.background for turn in group.loops],
+        rows=_summaries(request, submissions_shown),
         counted=counted,
         status=status,
-        more=(counted.get(status, 0) if status else sum(counted.values())) - len(listed),
+        more=(counted.get(status, 0) if status else sum(counted.values())) - len(submissions_shown),
         log=services.store.log_lines(challenge)[-_LOG_LINES:],
     )
