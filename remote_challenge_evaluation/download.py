@@ -1,7 +1,11 @@
-"""The download of a submission's file: bounded in size and time, continued where it broke off, and verified."""
+"""The download of a submission's file: bounded in size and time, and continued where it broke off.
+
+A file is complete when it has the length that its server says, and the MD5 where S3 gives one as the ETag.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -11,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from segjudge.platforms.evalai.client import Watch, WireError, exchange, read_blocks, with_deadline
+from segjudge.platforms.evalai.client import Watch, WireError, call_watched, exchange, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.
@@ -23,14 +27,12 @@ _BELIEVED = 3
 _SECONDS, _BYTES_PER_SECOND = 120.0, 64 << 10
 #: Seconds for the first bytes alone.
 _START_SECONDS = 30.0
-#: So many bytes are fetched twice: the page of a network in between is not a submission.
-_START_BYTES = 1 << 18
-#: So many answers have to agree with what came; and so many if it is empty or its size is not known, since an answer
-#: that broke off in its head looks the same.
-_AGREEING, _AGREEING_IN_DOUBT = 1, 4
 #: Statuses of refusals that may pass.
 _PASSING = (408, 425, 429)
-_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18})")
+_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
+#: ETags that are an MD5 in S3, unless a key of the host's encrypts the file.
+_MD5 = re.compile(r'"([0-9a-f]{32})"')
+_S3, _ENCRYPTION = "x-amz-request-id", "x-amz-server-side-encryption"
 
 
 class TooLargeError(Exception):
@@ -57,6 +59,10 @@ class _NoAddressError(_RefusedError):
     """Raised when what the API gives as the file's address is not one."""
 
 
+class _OversizedError(WireError):
+    """Raised when an answer is larger than the limit."""
+
+
 def download(
     address: Callable[[], str], path: str, limit: int, sleep: Callable[[float], object], watch: Watch = lambda: None
 ) -> None:
@@ -64,130 +70,118 @@ def download(
 
     The token is for the API alone: files are fetched without it.
     """
-    file, reason, refusals, is_refused = _File(path, limit), "it broke off", 0, False
+    transfer, errors = _Transfer(path, limit, watch), list[WireError]()
     for attempt in range(_TRIES):
         if attempt:
             sleep(min(30.0, 0.5 * 2**attempt))
         watch()
-        url = address()
         try:
-            if file.fetch(url, watch):
-                return
+            transfer.fetch(address())
         except WireError as error:
-            reason, refusals = str(error), refusals + isinstance(error, _RefusedError)
-            is_refused = isinstance(error, _RefusedError) and refusals >= _BELIEVED
-            if file.is_late() or (isinstance(error, _NoAddressError) and is_refused):
-                break
-    raise GoneError(reason, lasting=is_refused)
+            errors.append(error)
+        else:
+            return
+        kinds = {type(error) for error in errors[-_BELIEVED:]} if len(errors) >= _BELIEVED else set()
+        if kinds == {_OversizedError}:
+            raise TooLargeError
+        if kinds == {_NoAddressError} or transfer.is_late():
+            break
+    refusals = [error for error in errors if isinstance(error, _RefusedError)]
+    raise GoneError(str(errors[-1]), lasting=errors[-1] in refusals and len(refusals) >= _BELIEVED)
 
 
 def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
     """Return the first bytes of a file; raise WireError if it cannot be fetched."""
 
     def work(session: requests.Session) -> bytes:
-        with _opened(session, url, {"Range": f"bytes=0-{size - 1}"}, 200, 206) as response:
-            return _first_bytes(response, size)
+        data = b""
+        with _open_url(session, url, {"Range": f"bytes=0-{size - 1}"}, 200, 206) as response:
+            for block in read_blocks(response, size, decode=False):
+                data += block
+                if len(data) >= size:
+                    break
+        return data[:size]
 
     return exchange(work, with_deadline(_START_SECONDS, watch))
 
 
-class _File:
-    """A file being downloaded: the bytes so far, and what the servers said of the complete file."""
+class _Transfer:
+    """A file being downloaded: the bytes so far, and the headers of the answer that they began with."""
 
-    def __init__(self, path: str, limit: int) -> None:
-        self._path, self._limit = path, limit
+    def __init__(self, path: str, limit: int, watch: Watch) -> None:
+        self._path, self._limit, self._watch = path, limit, watch
         self._began = time.monotonic()
-        self._oversized = 0
-        self._forget()
+        self._restart({})
 
-    def _forget(self) -> None:
-        self._received, self._is_complete, self._agreed = 0, False, 0
-        #: The size and the tag that the first answer gave; another answer continues it only if it agrees.
-        self._size: int | None = None
-        self._tag = ""
+    def _restart(self, headers: dict[str, str]) -> None:
+        self._received, self._headers = 0, headers
+        self._size = _number(headers.get("content-length", ""))
 
     def is_late(self) -> bool:
         """Return whether the file comes too slowly, so that a slow server does not keep a worker."""
         return time.monotonic() - self._began > _SECONDS + self._received / _BYTES_PER_SECOND
 
-    def fetch(self, url: str, watch: Watch) -> bool:
-        """Return whether the complete file is there; other answers have to agree about its size and its beginning."""
+    def _check_time(self) -> None:
+        self._watch()
+        if self.is_late():
+            seconds = time.monotonic() - self._began
+            raise WireError(f"it comes too slowly: {self._received:,} bytes in {seconds:.0f} s")
 
-        def check() -> None:
-            watch()
-            if self.is_late():
-                seconds = time.monotonic() - self._began
-                raise WireError(f"it comes too slowly: {self._received:,} bytes in {seconds:.0f} s")
-
-        if not self._is_complete:
-            exchange(lambda session: self._continue(session, url), check)
-        if not self._is_complete:
-            raise WireError(f"it broke off after {self._received:,} bytes")
-        size, start = exchange(lambda session: _size_and_start(session, url), with_deadline(_START_SECONDS, check))
-        received, own_start = self._received, self._start()
-        if size not in (None, received) or not own_start.startswith(start):
-            self._forget()
-            raise WireError(f"two answers differ: {received:,} bytes came, and then it had {size} or began differently")
-        if len(start) < len(own_start):
-            raise WireError("its beginning broke off when it was fetched again")
-        self._agreed += 1
-        if self._agreed < (_AGREEING if received and size is not None else _AGREEING_IN_DOUBT):
-            raise WireError("it is empty, or its size is not known")
-        return True
-
-    def _start(self) -> bytes:
-        with _disk_errors(self._path), open(self._path, "rb") as file:
-            return file.read(_START_BYTES)
+    def fetch(self, url: str) -> None:
+        """Write what is missing; raise WireError if the file is not complete then."""
+        exchange(lambda session: self._continue(session, url), self._check_time)
+        call_watched(self._check_complete, self._check_time)  # a checksum takes seconds
 
     def _continue(self, session: requests.Session, url: str) -> None:
-        resumes = self._received and self._size is not None
-        headers = {"Range": f"bytes={self._received}-"} if resumes else {}
-        with _opened(session, url, headers, 200, 206, 416) as response:
-            if response.status_code == 416:
-                self._forget()
-                raise WireError("the file has changed on its server")
-            self._check_continuation(response)
+        tag = self._headers.get("etag", "")
+        validator = tag if tag.startswith('"') else self._headers.get("last-modified", "")
+        # Without a validator nobody can tell whether a second answer is of the same file.
+        resumes = self._received and self._size is not None and validator
+        headers = {"Range": f"bytes={self._received}-", "If-Range": validator} if resumes else {}
+        with _open_url(session, url, headers, 200, 206, 416) as response:
+            answer = {name.lower(): value for name, value in response.headers.items()}
+            if response.status_code == 200:
+                self._restart(answer)
+            elif not (resumes and response.status_code == 206 and self._is_continued_by(answer)):
+                self._restart({})
+                raise WireError("the server continued another file")
+            self._check_size(self._size or 0)
             self._write(response)
 
-    def _check_continuation(self, response: requests.Response) -> None:
-        """Find out where this answer's bytes belong, and how many there will be."""
-        length, tag = _number(response.headers.get("Content-Length", "")), response.headers.get("ETag", "")
-        if response.status_code == 200:
-            self._forget()
-            self._size, self._tag = length, tag
-        else:
-            part = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-            start, size = (
-                (int(part[1] or -1), int(part[2])) if part else (self._received, self._received + (length or 0))
-            )
-            is_other = start != self._received or size != self._size or (tag and self._tag and tag != self._tag)
-            if not self._received or is_other:
-                self._forget()
-                raise WireError("the server continued another file")
-        if self._size is not None and self._size > self._limit:
-            self._refuse_size()
-        self._oversized = 0
+    def _is_continued_by(self, answer: dict[str, str]) -> bool:
+        part = _RANGE.fullmatch(answer.get("content-range", ""))
+        is_same_tag = answer.get("etag", self._headers.get("etag")) == self._headers.get("etag")
+        return part is not None and (int(part[1]), int(part[2])) == (self._received, self._size) and is_same_tag
 
-    def _refuse_size(self) -> None:
-        self._oversized += 1
-        self._forget()
-        if self._oversized >= _BELIEVED:
-            raise TooLargeError
-        raise WireError("it is larger than this challenge takes")
+    def _check_size(self, size: int) -> None:
+        if size > self._limit:
+            self._restart({})
+            raise _OversizedError("it is larger than this challenge takes")
 
     def _write(self, response: requests.Response) -> None:
-        # Else what came before it broke off would be thrown away; whether all came is checked below.
+        # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
         response.raw.enforce_content_length = False
         with _writing(self._path, self._received) as write:
             for block in read_blocks(response, _BLOCK, decode=False):
                 write(block)
                 self._received += len(block)
-                if self._received > self._limit:
-                    self._refuse_size()
-        if self._size is not None and self._received > self._size:
-            self._forget()
-            raise WireError("more came than was announced")
-        self._is_complete = self._size is None or self._received == self._size
+                self._check_size(self._received)
+
+    def _check_complete(self) -> None:
+        headers = self._headers
+        if self._size is None and headers.get("transfer-encoding", "").lower() != "chunked":
+            raise WireError("the server does not say how long it is")
+        if self._size is not None and self._received < self._size:
+            raise WireError(f"it broke off after {self._received:,} bytes")
+        tag = _MD5.fullmatch(headers.get("etag", ""))
+        is_encrypted = any(name.startswith(_ENCRYPTION) and value != "AES256" for name, value in headers.items())
+        is_other = self._size is not None and self._received > self._size
+        if tag and _S3 in headers and not is_encrypted:
+            with _disk_errors(self._path), open(self._path, "rb") as file:
+                is_other |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
+        if is_other:
+            self._restart({})
+            raise WireError("its bytes are not those that the server announced")
 
 
 @contextmanager
@@ -197,10 +191,10 @@ def _writing(path: str, start: int) -> Iterator[Callable[[bytes], None]]:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def write(block: bytes) -> None:
-        left = memoryview(block)
+        rest = memoryview(block)
         with _disk_errors(path):
-            while left:
-                left = left[os.write(descriptor, left) :]
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
 
     try:
         with _disk_errors(path):
@@ -220,39 +214,17 @@ def _disk_errors(path: str) -> Iterator[None]:
         raise DiskError(f"{path}: {error.strerror}") from None
 
 
-def _size_and_start(session: requests.Session, url: str) -> tuple[int | None, bytes]:
-    """Return a file's size, None if its server does not say it, and its first bytes."""
-    with _opened(session, url, {"Range": f"bytes=0-{_START_BYTES - 1}"}, 200, 206, 416) as response:
-        part = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        size = int(part[2]) if part else None
-        if response.status_code == 416:
-            return size, b""
-        if response.status_code == 200:
-            size = _number(response.headers.get("Content-Length", ""))
-        response.raw.enforce_content_length = False
-        return size, _first_bytes(response, _START_BYTES)
-
-
-def _first_bytes(response: requests.Response, size: int) -> bytes:
-    data = b""
-    for block in read_blocks(response, size, decode=False):
-        data += block
-        if len(data) >= size:
-            break
-    return data[:size]
-
-
 @contextmanager
-def _opened(
+def _open_url(
     session: requests.Session, url: str, headers: dict[str, str], *statuses: int
 ) -> Iterator[requests.Response]:
     """Yield the response if it has one of the statuses, after the redirects of storage, whose bodies are not read."""
     if not _is_http(url):
         raise _NoAddressError("the server gives no address for it")
+    headers = {"Accept-Encoding": "identity", **headers}
     for _ in range(_REDIRECTS):
         if not _is_http(url):
             raise WireError("its address leads to something that is not http")
-        headers = {"Accept-Encoding": "identity", **headers}
         with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT, allow_redirects=False) as response:
             status = response.status_code
             if status in statuses:
@@ -261,16 +233,11 @@ def _opened(
             if status not in (301, 302, 303, 307, 308):
                 is_lasting = status in range(400, 500) and status not in _PASSING
                 raise (_RefusedError if is_lasting else WireError)(f"the server answers {status}")
-            url = _joined(url, response.headers.get("Location", ""))
+            try:
+                url = urljoin(url, response.headers.get("Location", ""))
+            except ValueError:
+                url = ""
     raise WireError("its address redirects without end")
-
-
-def _joined(url: str, location: str) -> str:
-    """Return where a redirect leads; "" if that is no address."""
-    try:
-        return urljoin(url, location)
-    except ValueError:
-        return ""
 
 
 def _is_http(url: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.server
 import os
 import socket
@@ -23,6 +24,7 @@ from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeErr
 from tests.builders import ROOT
 
 DATA = bytes(range(256)) * 4096
+TAG = f'"{hashlib.md5(DATA).hexdigest()}"'
 
 
 class Line:
@@ -31,6 +33,7 @@ class Line:
     def __init__(self) -> None:
         self.lengths: list[int] = []
         self.ranges = True
+        self.headers = {"ETag": TAG}
         self.statuses: list[int] = []
         self.asked: list[dict[str, str]] = []
         line = self
@@ -43,10 +46,14 @@ class Line:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                wanted = self.headers.get("Range", "")
+                wanted = self.headers.get("Range", "") if self.headers.get("If-Range", TAG) == TAG else ""
                 start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted and line.ranges else 0
                 body = DATA[start:]
                 self.send_response(206 if start else 200)
+                for name, value in line.headers.items():
+                    self.send_header(name, value)
+                if start:
+                    self.send_header("Content-Range", f"bytes {start}-{len(DATA) - 1}/{len(DATA)}")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 most = line.lengths.pop(0) if line.lengths else len(body)
@@ -81,8 +88,47 @@ def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) ->
 def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
     line.lengths = [1000, 5000]
     assert fetched(line, tmp_path / "x") == DATA
-    start = f"bytes=0-{downloads._START_BYTES - 1}"
-    assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-", start]
+    assert [asked.get("Range") for asked in line.asked] == [None, "bytes=1000-", "bytes=6000-"]
+    assert [asked.get("If-Range") for asked in line.asked] == [None, TAG, TAG]
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"ETag": 'W/"1"'}, {"ETag": '"1"'}], ids=["no-tag", "weak-tag", "tag-of-another-file"]
+)
+def test_what_broke_off_begins_anew_where_nothing_says_that_the_file_is_the_same(
+    line: Line, tmp_path: Path, headers: dict[str, str]
+) -> None:
+    line.lengths, line.headers = [1000], headers
+    assert fetched(line, tmp_path / "x") == DATA
+    assert len(line.asked) == 2
+
+
+def test_a_date_says_that_the_file_is_the_same(serve: Serve, tmp_path: Path) -> None:
+    date = "Last-Modified: Sun, 01 Nov 2026 10:00:00 GMT"
+    raw = serve(sends(answered(DATA[:1000], "200 OK", date, length=len(DATA))), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert b"Range: bytes=1000-" in raw.requests[1]
+
+
+def test_bytes_that_do_not_have_the_md5_of_their_storage_come_again(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(sends(answered(FLIPPED, "200 OK", f"ETag: {TAG}", "x-amz-request-id: 1")), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 2
+
+
+@pytest.mark.parametrize("headers", [(), ("x-amz-request-id: 1", "x-amz-server-side-encryption: aws:kms")])
+def test_a_tag_that_is_no_md5_is_not_taken_for_one(serve: Serve, headers: tuple[str, ...], tmp_path: Path) -> None:
+    tag = f'ETag: "{"0" * 32}"'
+    raw = serve(sends(answered(DATA, "200 OK", tag, *headers)))
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 1
+
+
+def test_a_continuation_of_another_file_is_not_joined(serve: Serve, tmp_path: Path) -> None:
+    cut = sends(answered(DATA[:1000], "200 OK", 'ETag: "1"', length=len(DATA)))
+    content_range = f"Content-Range: bytes 1000-{len(DATA) - 1}/{len(DATA)}"
+    raw = serve(cut, sends(answered(FLIPPED[1000:], "206 X", content_range, 'ETag: "2"')), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
 
 
 def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
@@ -131,6 +177,7 @@ class Raw:
 
     def __init__(self, *scripts: Callable[[socket.socket], None]) -> None:
         self.scripts, self.asked = list(scripts), 0
+        self.requests: list[bytes] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/x"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -148,15 +195,10 @@ class Raw:
             self.asked += 1
             threading.Thread(target=self._answer, args=(client, script), daemon=True).start()
 
-    @staticmethod
-    def _answer(client: socket.socket, script: Callable[[socket.socket], None]) -> None:
+    def _answer(self, client: socket.socket, script: Callable[[socket.socket], None]) -> None:
         with contextlib.suppress(OSError), client:
             request = client.recv(1 << 16)
-            last = downloads._START_BYTES - 1
-            if script is honest and b"Range: bytes=0-%d" % last in request:
-                content_range = f"Content-Range: bytes 0-{last}/{len(DATA)}"
-                client.sendall(answered(DATA[: last + 1], "206 X", content_range))
-                return
+            self.requests.append(request)
             start = int(request.split(b"bytes=")[1].split(b"-")[0]) if b"Range:" in request else 0
             client.settimeout(20)
             script(client) if script is not honest else honest(client, start)  # type: ignore[call-arg]
@@ -206,10 +248,6 @@ def resets(client: socket.socket) -> None:
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def breaks_off_in_a_second_look(client: socket.socket) -> None:
-    client.sendall(answered(DATA[:100], length=len(DATA)))
-
-
 FLIPPED = DATA[:99_999] + bytes([DATA[99_999] ^ 1]) + DATA[100_000:]
 
 LIES = {
@@ -241,12 +279,18 @@ LIES = {
 }
 
 
-#: What is said again and again without contradiction is believed.
-CONSISTENT = ("flipped", "html", "shorter", "no-length", "huge-length")
+#: Complete answers, which nothing tells from the file; and a size that is believed when it comes again and again.
+COMPLETE, BELIEVED = ("empty", "flipped", "html", "shorter"), ("huge-length",)
 
 
 @pytest.mark.parametrize(
-    ("name", "times"), [(name, times) for name in LIES for times in (1, 3) if times == 1 or name not in CONSISTENT]
+    ("name", "times"),
+    [
+        (name, times)
+        for name in LIES
+        for times in (1, 3)
+        if name not in (COMPLETE if times == 1 else COMPLETE + BELIEVED)
+    ],
 )
 def test_a_line_that_lies_costs_tries_and_no_byte(serve: Serve, name: str, times: int, tmp_path: Path) -> None:
     raw = serve(*[LIES[name]] * times, honest)
@@ -261,17 +305,21 @@ def test_a_line_that_lies_for_ever_is_left_with_one_error(serve: Serve, name: st
     assert raw.asked < 60
 
 
-def test_a_second_look_that_breaks_off_agrees_with_nothing(serve: Serve, tmp_path: Path) -> None:
-    page = sends(answered(DATA[:100] + b"page" * 1000, length=len(DATA)))
-    whole = sends(answered(DATA[:100] + b"x" * (len(DATA) - 100)))
-    raw = serve(whole, breaks_off_in_a_second_look, page, honest)
-    assert fetched(raw, tmp_path / "x") == DATA
-
-
-def test_a_file_that_is_empty_is_believed_when_it_always_is(serve: Serve, tmp_path: Path) -> None:
+def test_a_file_that_is_empty_is_fetched_once(serve: Serve, tmp_path: Path) -> None:
     raw = serve(sends(answered(b"")))
     assert fetched(raw, tmp_path / "x") == b""
-    assert raw.asked == 5
+    assert raw.asked == 1
+
+
+def test_a_file_whose_end_is_not_announced_is_refused_with_a_sentence(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(LIES["no-length"])
+    with pytest.raises(GoneError, match="does not say how long it is"):
+        fetched(raw, tmp_path / "x")
+
+
+def test_a_file_in_chunks_is_complete_with_the_last_of_them(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"))
+    assert fetched(raw, tmp_path / "x") == b"abc"
 
 
 def test_a_size_beyond_the_limit_that_is_contradicted_is_not_believed(serve: Serve, tmp_path: Path) -> None:
