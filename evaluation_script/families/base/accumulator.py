@@ -60,8 +60,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     def merge(self, other: Accumulator[Rules, Counts]) -> None:
         """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
-        mine, theirs = [(one.protocol, one.strict, one.describe()) for one in (self, other)]
-        if mine != theirs:
+        if (self.protocol, self.strict, self.describe()) != (other.protocol, other.strict, other.describe()):
             raise ValueError("they are of different splits, protocols or submissions")
         for counts in other.all_counts():
             self.update(counts)
@@ -108,7 +107,7 @@ class NamedCounts(abc.ABC):
 
     def encode(self) -> bytes:
         """Return the bytes that `decode_with` reads: the length of a JSON header, the header, and the numbers."""
-        problems = [[one.where, one.found, one.remedy] for one in self.problems]
+        problems = [[problem.where, problem.found, problem.remedy] for problem in self.problems]
         header = {"name": self.name, **self.describe(), "problems": problems, "problem_count": self.problem_count}
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())

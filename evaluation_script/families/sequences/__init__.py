@@ -1,4 +1,9 @@
-"""Masks of objects in videos, by PNG or run lengths: J and F."""
+"""Masks of objects in videos, by PNG or run lengths: J and F.
+
+`protocols` has the rules of the benchmarks as rows.  A `truth` is packed, or read by `dataset` from one of the
+`layouts`; a `submission` is paired with it by `engine`; `counting` counts pixels; `metrics` makes scores of the counts,
+and `losses` says where a score was lost.  These modules are the contract, beside the row of the family.
+"""
 
 from __future__ import annotations
 

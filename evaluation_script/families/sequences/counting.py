@@ -85,11 +85,11 @@ class SequenceCounts(NamedCounts):
             raise ValueError(f"{self.name} is described in two ways")
         rows, first = np.unique(np.concatenate((self.rows, other.rows)), return_index=True)
         tables = []
-        for one, two in ((self.counts, other.counts), (self.strict, other.strict)):
-            both = np.concatenate((one, two), axis=-1)
+        for own_table, other_table in ((self.counts, other.counts), (self.strict, other.strict)):
+            both = np.concatenate((own_table, other_table), axis=-1)
             mine_at, theirs_at = (np.searchsorted(rows, part) for part in (self.rows, other.rows))
             table = both[..., first] if both.size else both[..., :0]
-            if both.size and not (_same(table[..., mine_at], one) and _same(table[..., theirs_at], two)):
+            if both.size and not (_same(table[..., mine_at], own_table) and _same(table[..., theirs_at], other_table)):
                 raise ValueError(f"{self.name} was counted twice, with different results")
             tables.append(table)
         if len(rows) == len(self.rows) and self._found() == other._found():
@@ -113,7 +113,7 @@ class SequenceCounts(NamedCounts):
     def describe(self) -> Dict[str, object]:
         return {
             "frames": self.frames,
-            "objects": [[one.name, one.ranges, one.unseen] for one in self.objects],
+            "objects": [[entry.name, entry.ranges, entry.unseen] for entry in self.objects],
             "labels": self.counts.shape[1],
             "rows": len(self.rows),
             "strict": bool(self.strict.size),
@@ -164,15 +164,15 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     return CountedObject(str(name), ranges, bool(unseen))
 
 
-def _same(one: Array, two: Array) -> bool:
-    return bool(np.array_equal(one, two, equal_nan=one.dtype.kind == "f"))
+def _same(own: Array, other: Array) -> bool:
+    return bool(np.array_equal(own, other, equal_nan=own.dtype.kind == "f"))
 
 
-def _first_frames(one: Dict[str, str], two: Dict[str, str], frames: List[str]) -> Dict[str, str]:
+def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str]) -> Dict[str, str]:
     """Return the labels of both, each with the first of its frames, in the order of those."""
     place = {name: index for index, name in enumerate(frames)}
     first: Dict[str, str] = {}
-    for label, frame in [*one.items(), *two.items()]:
+    for label, frame in [*mine.items(), *theirs.items()]:
         if label not in first or place[frame] < place[first[label]]:
             first[label] = frame
     return dict(sorted(first.items(), key=lambda item: (place[item[1]], item[0])))
@@ -250,17 +250,17 @@ def count(truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtoco
     #: Of each block: (objects, labels, fields, frames), and (objects, 2, frames).
     counts, strict = [np.zeros((len(objects), labels, FIELDS, 0), np.int64)], [np.zeros((len(objects), 2, 0))]
     #: The first frame of each predicted label: of all that are matched, else of those that the truth does not have.
-    first: Dict[str, str] = {}
-    for here, real, sent, empty in _read_blocks(truth, masks, frames, protocol, problems):
+    first_frames: Dict[str, str] = {}
+    for indices, truth_masks, predictions, empty in _read_blocks(truth, masks, frames, protocol, problems):
         if protocol.proposals or not is_one_mask(protocol):
             known = set() if protocol.proposals else truth.objects.keys() | objects.keys()
-            for label in [label for label in sent if label not in known and label not in first]:
-                first[label] = truth.frames[frames[here[np.argmax(sent[label].area > 0)]]]
+            for label in [label for label in predictions if label not in known and label not in first_frames]:
+                first_frames[label] = truth.frames[frames[indices[np.argmax(predictions[label].area > 0)]]]
         if objects:
-            of_block = compare_masks(real, sent, list(objects), protocol, empty)
+            of_block = compare_masks(truth_masks, predictions, list(objects), protocol, empty)
             counts.append(of_block[0])
             strict.append(of_block[1])
-        rows.append(here)
+        rows.append(indices)
     return SequenceCounts(
         truth.name,
         [truth.frames[frame] for frame in frames],
@@ -268,8 +268,8 @@ def count(truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtoco
         np.concatenate(rows),
         np.concatenate(counts, axis=-1),
         np.concatenate(strict, axis=-1),
-        {} if protocol.proposals else first,
-        sorted(first) if protocol.proposals else [],
+        {} if protocol.proposals else first_frames,
+        sorted(first_frames) if protocol.proposals else [],
         masks is not None,
         list(problems),
         problems.count,
@@ -283,15 +283,17 @@ def _read_blocks(
     if masks is not None:
         masks.problems = problems
     for index, block in enumerate(truth.blocks):
-        here = np.flatnonzero((frames >= block.start) & (frames < block.stop))
-        if not len(here):
+        indices = np.flatnonzero((frames >= block.start) & (frames < block.stop))
+        if not len(indices):
             continue
-        sent = {} if masks is None else masks.stacks([truth.frames[frame] for frame in frames[here]], block.size)
-        if sent is not None and not problems:
-            rows, empty = frames[here] - block.start, empty_stack(len(here), block.size)
-            real = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}
-            real, sent = prepare_masks(real, sent, protocol, empty)
-            yield here, real, sent, empty
+        predictions = (
+            {} if masks is None else masks.stacks([truth.frames[frame] for frame in frames[indices]], block.size)
+        )
+        if predictions is not None and not problems:
+            rows, empty = frames[indices] - block.start, empty_stack(len(indices), block.size)
+            truth_masks = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}
+            truth_masks, predictions = prepare_masks(truth_masks, predictions, protocol, empty)
+            yield indices, truth_masks, predictions, empty
 
 
 def _unseen(name: str, truth: Sequence, split: Split) -> bool:
@@ -433,5 +435,5 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         return total
 
     def describe(self) -> Dict[str, Any]:
-        notes = [[kind, one.where, one.found, one.remedy] for kind, one in self.notes]
+        notes = [[kind, problem.where, problem.found, problem.remedy] for kind, problem in self.notes]
         return {"sequences": self.names, "notes": notes}
