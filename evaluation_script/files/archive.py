@@ -64,8 +64,8 @@ class FolderFiles(Files):
         except OSError as error:
             self._report(folder or self._root, f"cannot be read ({error.strerror})", "Check its permissions")
             return
-        here = (status.st_dev, status.st_ino)
-        if here in above:
+        identity = (status.st_dev, status.st_ino)
+        if identity in above:
             return
         entries = [entry for entry in entries if not is_litter([entry.name])]
         folders = []
@@ -78,7 +78,7 @@ class FolderFiles(Files):
                 self._add_file(entry, name)
         for name in folders:
             if name.count("/") < self._limits.depth:
-                self._walk(name, above | {here})
+                self._walk(name, above | {identity})
             else:
                 self._checks.clean_name(name, 0, 0, folder=True)  # which says how deep it lies
 
@@ -106,8 +106,8 @@ class FolderFiles(Files):
         if clean is not None:
             self.sizes[clean], self._paths[clean] = status.st_size, name
 
-    def _report(self, where: str, found: str, remedy: str) -> None:
-        self._checks.problems.add(Problem(where, found, remedy))
+    def _report(self, path: str, fault: str, remedy: str) -> None:
+        self._checks.problems.add(Problem(path, fault, remedy))
 
     def read(self, name: str) -> bytes:
         size = self.sizes[name]
@@ -124,10 +124,11 @@ class FolderFiles(Files):
     def parts(self, name: str) -> Iterator[bytes]:
         try:
             with open(os.path.join(self._root, self._paths[name]), "rb") as file:
-                left = self.sizes[name] + 1  # a byte more, so that a file that grew is not taken for complete
-                while part := file.read(min(CHUNK_BYTES, left)):
-                    left -= len(part)
-                    yield part
+                # A byte more, so that a file that grew is not taken for complete
+                remaining_bytes = self.sizes[name] + 1
+                while chunk := file.read(min(CHUNK_BYTES, remaining_bytes)):
+                    remaining_bytes -= len(chunk)
+                    yield chunk
         except OSError as error:
             raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
 
@@ -188,20 +189,20 @@ class ZipFiles(Files):
 
     def parts(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]
-        left = info.file_size
+        remaining_bytes = info.file_size
         try:
             with self._zip.open(info) as member:
-                while left > 0:  # not to the end: it would inflate what was never declared
-                    part = member.read(min(CHUNK_BYTES, left))
-                    if not part:
+                while remaining_bytes > 0:  # not to the end: it would inflate what was never declared
+                    chunk = member.read(min(CHUNK_BYTES, remaining_bytes))
+                    if not chunk:
                         break
-                    left -= len(part)
-                    yield part
+                    remaining_bytes -= len(chunk)
+                    yield chunk
         except _DAMAGED as error:
             checksum = isinstance(error, zipfile.BadZipFile) and "CRC" in str(error)
             what = "its checksum is wrong" if checksum else "it cannot be unpacked"
             raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None
-        if left > 0:
+        if remaining_bytes > 0:
             raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
 
     def close(self) -> None:
@@ -302,14 +303,14 @@ class _TarFiles(Files):
         checks.problems.raise_if_any()
 
     def parts(self, name: str) -> Iterator[bytes]:
-        position, left = self._positions[name], self.sizes[name]
-        while left > 0:
+        position, remaining_bytes = self._positions[name], self.sizes[name]
+        while remaining_bytes > 0:
             self._file.seek(position)
-            part = self._file.read(min(CHUNK_BYTES, left))
-            if not part:
+            chunk = self._file.read(min(CHUNK_BYTES, remaining_bytes))
+            if not chunk:
                 raise Flaw("is cut off: the tar ends inside it", PACK_AGAIN)
-            position, left = position + len(part), left - len(part)
-            yield part
+            position, remaining_bytes = position + len(chunk), remaining_bytes - len(chunk)
+            yield chunk
 
     def close(self) -> None:
         self._file.close()
@@ -477,11 +478,11 @@ class FolderElsewhere(str):
         raise NotImplementedError
 
 
-def truth_error(path: str, error: Exception, found: str = "") -> HostError:
+def truth_error(path: str, error: Exception, fault: str = "") -> HostError:
     """Return the error of a host's file that cannot be read, in words of its own and without a participant's."""
     text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
-    if found:
-        return HostError(f"{path}: {found} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
+    if fault:
+        return HostError(f"{path}: {fault} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
     return HostError(text if text.startswith(path) else f"{path}: {text}")
 
 
@@ -558,8 +559,8 @@ class _JsonFile(Files):
             stream: Union[BinaryIO, InflatedStream] = file
             if self._gzipped:
                 stream = InflatedStream(self._path, self._limits, most)
-            while part := stream.read(CHUNK_BYTES):
-                count += len(part)
+            while chunk := stream.read(CHUNK_BYTES):
+                count += len(chunk)
                 if count > most:
                     self._refuse(f"more than {size_text(most)}")
-                yield part
+                yield chunk

@@ -45,10 +45,10 @@ def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[
     stream = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)
     try:
         inflated = stream.decompress(data, length)
-        rest = stream.decompress(stream.unconsumed_tail, 1)  # reads the checksum
+        surplus = stream.decompress(stream.unconsumed_tail, 1)  # reads the checksum
     except zlib.error:
         return None
-    return inflated if len(inflated) == length and stream.eof and not rest else None
+    return inflated if len(inflated) == length and stream.eof and not surplus else None
 
 
 def repack_stored(data: bytes, length: int) -> bytes:
@@ -64,12 +64,12 @@ def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[
     try:
         file = archive.fp.fileno() if archive.fp else -1
         signature, name, extra = _LOCAL.unpack(os.pread(file, _LOCAL.size, info.header_offset))
-        rest = os.pread(file, name + extra + info.compress_size, info.header_offset + _LOCAL.size)
-        if signature != b"PK\x03\x04" or rest[:name].decode("ascii") != info.orig_filename:
+        data = os.pread(file, name + extra + info.compress_size, info.header_offset + _LOCAL.size)
+        if signature != b"PK\x03\x04" or data[:name].decode("ascii") != info.orig_filename:
             return None
     except (OSError, ValueError, struct.error):
         return None
-    packed = rest[name + extra :]
+    packed = data[name + extra :]
     if info.compress_type == zipfile.ZIP_DEFLATED:
         inflated = inflate_stream(packed, info.file_size, bare=True)
     else:
@@ -95,8 +95,8 @@ class InflatedStream:
 
     def read(self, count: int) -> bytes:
         """Return up to so many bytes."""
-        while len(self._rest) < count and (part := next(self._parts, b"")):
-            self._rest += part
+        while len(self._rest) < count and (chunk := next(self._parts, b"")):
+            self._rest += chunk
         data = bytes(self._rest[:count])
         del self._rest[:count]
         return data
@@ -162,15 +162,15 @@ class PositionedFile(io.FileIO):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        rest = max(0, self._length - self._position)
-        parts, left = [], rest if size is None or size < 0 else min(size, rest)
-        while left > 0:
-            part = os.pread(self.fileno(), left, self._position)
-            if not part:
+        remaining_bytes = max(0, self._length - self._position)
+        parts, missing_bytes = [], remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
+        while missing_bytes > 0:
+            chunk = os.pread(self.fileno(), missing_bytes, self._position)
+            if not chunk:
                 break
-            parts.append(part)
-            self._position += len(part)
-            left -= len(part)
+            parts.append(chunk)
+            self._position += len(chunk)
+            missing_bytes -= len(chunk)
         return b"".join(parts)
 
     def __del__(self) -> None:

@@ -125,7 +125,7 @@ class MemberChecks:
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """Return the name to read a member by; None for folders, litter and what is refused."""
         raw = self.with_slashes(raw)
-        parts = [part for part in raw.split("/") if part not in ("", ".")]
+        parts = [segment for segment in raw.split("/") if segment not in ("", ".")]
         flaw = _name_flaw(raw, parts, self.limits.depth)
         if flaw is None and (folder or is_litter(parts)):
             return None
@@ -174,12 +174,12 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
 
 def is_litter(parts: list[str]) -> bool:
     """Return whether a path holds what operating systems and editors leave behind."""
-    return not parts or any(part in _LITTER or part.startswith(".") for part in parts)
+    return not parts or any(name in _LITTER or name.startswith(".") for name in parts)
 
 
 def kind_of(start: bytes) -> str:
     """Return what a file is by its first bytes; "" where these say nothing."""
-    return next((kind for first, kind in _KINDS if start.startswith(first)), "")
+    return next((kind for signature, kind in _KINDS if start.startswith(signature)), "")
 
 
 def size_text(count: int) -> str:

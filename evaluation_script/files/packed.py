@@ -36,10 +36,10 @@ class NotWritten(OSError):
 @contextmanager
 def replace_file(path: str) -> Iterator[str]:
     """Yield the name of a partial file, which replaces `path` at the end of the block and is removed on failure."""
-    real = os.path.realpath(path)
-    if os.path.isdir(real):
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
         raise NotWritten(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if os.path.exists(real) and not os.path.isfile(real):
+    if os.path.exists(target) and not os.path.isfile(target):
         try:
             yield path  # a device or a pipe
         except OSError as error:
@@ -47,12 +47,12 @@ def replace_file(path: str) -> Iterator[str]:
                 raise NotWritten(error.errno, error.strerror, path) from None
             raise
         return
-    partial = f"{real}.{os.getpid()}.partial"
+    partial = f"{target}.{os.getpid()}.partial"
     try:
         yield partial
         with suppress(OSError):
-            shutil.copymode(real, partial)
-        os.replace(partial, real)
+            shutil.copymode(target, partial)
+        os.replace(partial, target)
     except BaseException as error:
         with suppress(OSError):
             os.remove(partial)

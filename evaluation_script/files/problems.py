@@ -40,17 +40,17 @@ def name_list(names: list[str], most: int = _MOST_NAMES) -> str:
 
 def name_hint(name: object, names: Iterable[str], most: int = 99) -> str:
     """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
-    known = list(names)
-    near = nearest(name, known)
-    return f", only {name_list(known, most)}" + (f"; did you mean {printable(near)}?" if near else "")
+    known_names = list(names)
+    near = nearest(name, known_names)
+    return f", only {name_list(known_names, most)}" + (f"; did you mean {printable(near)}?" if near else "")
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
     """Return the name that somebody probably meant; nothing where none is like it."""
     from difflib import get_close_matches
 
-    alike = {known.lower(): known for known in reversed(list(names))}
-    return next((alike[one] for one in get_close_matches(str(name).lower()[:_NAME_LENGTH], alike, 1)), "")
+    alike = {candidate.lower(): candidate for candidate in reversed(list(names))}
+    return next((alike[match] for match in get_close_matches(str(name).lower()[:_NAME_LENGTH], alike, 1)), "")
 
 
 def quantity(count: int, noun: str, of: int = 0) -> str:
@@ -107,8 +107,8 @@ class _Repeated:
         if self._count <= _MOST_NAMES:
             self._names += f", {printable(name)}"
         more = f" and {self._count - _MOST_NAMES} more" if self._count > _MOST_NAMES else ""
-        found = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.found}"
-        problems[self._index] = Problem(whole, found, self._problem.remedy)
+        fault = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.found}"
+        problems[self._index] = Problem(whole, fault, self._problem.remedy)
 
 
 class Problems:
@@ -123,7 +123,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Keep the first ones, count the rest; the same mistake in other files of a folder is a part of the first."""
         parts = ((*problem.where.rpartition(mark), noun) for mark, noun in _PLACES)
-        whole, _, name, noun = next((part for part in parts if part[0]), ("", "", "", ""))
+        whole, _, name, noun = next((split_place for split_place in parts if split_place[0]), ("", "", "", ""))
         key = (whole, noun, problem.found, problem.remedy)
         if whole and key in self._repeated:
             self._repeated[key].again(self.first, whole, noun, name)

@@ -277,10 +277,10 @@ def _are_disjoint(stacks: Stacks, sequence: str, frames: List[str], size: Size, 
         window = taken[:, stack.top : stack.top + rows, stack.left : stack.left + across]
         shared = (window & stack.words).any(axis=(1, 2))
         if shared.any():
-            other = next(first for first in stacks if first != label and overlaps(stacks[first], stack))
-            found = f"objects {printable(other)} and {printable(label)} share pixels"
-            where = f"{sequence}, frame {frames[int(shared.argmax())]}"
-            problems.add(Problem(where, found, "Give each pixel to one object"))
+            other_label = next(name for name in stacks if name != label and overlaps(stacks[name], stack))
+            fault = f"objects {printable(other_label)} and {printable(label)} share pixels"
+            frame_name = f"{sequence}, frame {frames[int(shared.argmax())]}"
+            problems.add(Problem(frame_name, fault, "Give each pixel to one object"))
             return False
         window |= stack.words
     return True
@@ -307,8 +307,8 @@ class SalientImages(LabelImages):
             return False
         present = [value for value in (0, *labels_in(labels)) if (labels == value).any()]
         if len(present) <= 2 and not _is_salient(present):
-            found, remedy = f"holds the values {present}", "Save one salient mask as 0 and 255, or as 0 and 1"
-            self.problems.add(Problem(self.members[frame], found, remedy))
+            fault, remedy = f"holds the values {present}", "Save one salient mask as 0 and 255, or as 0 and 1"
+            self.problems.add(Problem(self.members[frame], fault, remedy))
             return False
         np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags[:, : size[1]])
         return True
@@ -363,9 +363,9 @@ class RunLengths(ObjectMasks):
     def _add(self, label: str, masks: object) -> None:
         count = len(self._index)
         if not isinstance(masks, list) or len(masks) != count:
-            found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
+            fault = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
-            self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
+            self.problems.add(Problem(f"{self._sequence}, object {label}", fault, remedy))
             self._objects[label] = [None] * count
         else:
             self._objects[label] = masks

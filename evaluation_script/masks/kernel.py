@@ -50,12 +50,12 @@ def pack_texts(texts: Sequence[str]) -> MaskTexts:
 
 def join_texts(parts: List[MaskTexts]) -> MaskTexts:
     """Return the masks of all parts, in order."""
-    offsets = np.cumsum([0, *(len(part.text) for part in parts)])
+    offsets = np.cumsum([0, *(len(masks.text) for masks in parts)])
     nothing = np.zeros(0, np.int64)
     return MaskTexts(
-        b"".join(part.text for part in parts),
-        np.concatenate([nothing, *(part.starts + offset for part, offset in zip(parts, offsets))]),
-        np.concatenate([nothing, *(part.stops + offset for part, offset in zip(parts, offsets))]),
+        b"".join(masks.text for masks in parts),
+        np.concatenate([nothing, *(masks.starts + offset for masks, offset in zip(parts, offsets))]),
+        np.concatenate([nothing, *(masks.stops + offset for masks, offset in zip(parts, offsets))]),
     )
 
 
@@ -152,18 +152,22 @@ class PackedFrames:
         return stacks
 
 
-def label_pairs(one: Array, two: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
+def label_pairs(truth: Array, prediction: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
     """Return the pairs of labels (rows) at the same pixels, and in how many; None where the kernel cannot say."""
-    if loaded is None or one.shape != two.shape or not all(side.dtype.str in _MAPS for side in (one, two)):
+    if (
+        loaded is None
+        or truth.shape != prediction.shape
+        or not all(side.dtype.str in _MAPS for side in (truth, prediction))
+    ):
         return None
-    one, two = np.ascontiguousarray(one), np.ascontiguousarray(two)
+    truth, prediction = np.ascontiguousarray(truth), np.ascontiguousarray(prediction)
     labels, pixels = np.empty((MOST_PAIRS, 2), np.uint32), np.empty(MOST_PAIRS, np.int64)
-    found = ctypes.c_int64(0)
+    count = ctypes.c_int64(0)
     status = loaded.sj_label_pairs(
-        one.ctypes.data, one.itemsize, two.ctypes.data, two.itemsize, one.size, labels, pixels, MOST_PAIRS,
-        ctypes.byref(found),
+        truth.ctypes.data, truth.itemsize, prediction.ctypes.data, prediction.itemsize, truth.size, labels, pixels,
+        MOST_PAIRS, ctypes.byref(count),
     )  # fmt: skip
-    return (labels[: found.value], pixels[: found.value]) if status == _FINE else None
+    return (labels[: count.value], pixels[: count.value]) if status == _FINE else None
 
 
 def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CDLL]) -> Optional[Array]:
@@ -206,10 +210,10 @@ class Pairs:
     bounds: Array
 
 
-def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL) -> Array:
+def overlaps(predictions: MaskTexts, truths: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL) -> Array:
     """Return how many pixels the masks of each pair share."""
     shared = np.zeros(len(pairs.sent), np.int64)
-    masks, others = ((side.text, len(side.text), side.starts, side.stops, len(side)) for side in (sent, real))
+    masks, others = ((side.text, len(side.text), side.starts, side.stops, len(side)) for side in (predictions, truths))
     columns = (pairs.sent, pairs.real, len(shared), pairs.bounds)
     require_fine(loaded.sj_overlaps(*masks, *others, *columns, len(pairs.bounds) - 1, shared))
     return shared
@@ -269,14 +273,14 @@ def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
     data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
     frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
     count, used = ctypes.c_int64(0), ctypes.c_int64(0)
-    for place in (None, frames):  # of images, of videos
+    for frame_table in (None, frames):  # of images, of videos
         status = loaded.sj_records(
-            data, len(data), len(rows), rows, masks, ctypes.byref(count), place, len(frames), ctypes.byref(used)
+            data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames), ctypes.byref(used)
         )
         if status == _FINE:
             rows, frames = rows[: count.value], frames[: used.value].copy()
-            length = int(rows[-1, COUNTS_END] if place is None else frames[-1, -1])
-            return RecordTable(rows, ctypes.string_at(masks, length), None if place is None else frames)
+            length = int(rows[-1, COUNTS_END] if frame_table is None else frames[-1, -1])
+            return RecordTable(rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
     return None
 
 
@@ -335,14 +339,14 @@ def curve(
     A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
     recall is not reached.
     """
-    points, found = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
+    points, true_counts = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
     require_fine(
         loaded.sj_curve(
             ranked.true, ranked.counted, ranked.rank, len(ranked.rank), cap, shift, thresholds, needed, len(needed),
-            points, found,
+            points, true_counts,
         )
     )  # fmt: skip
-    return points, found
+    return points, true_counts
 
 
 def curves_without(
@@ -353,13 +357,23 @@ def curves_without(
     `needed` says for each group how many true detections each recall takes without it.
     """
     groups, recalls = needed.shape
-    points, found = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
+    points, true_counts = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
     require_fine(
         loaded.sj_curves_without(
-            ranked.true, ranked.counted, group, len(group), shift, thresholds, groups, needed, recalls, points, found
+            ranked.true,
+            ranked.counted,
+            group,
+            len(group),
+            shift,
+            thresholds,
+            groups,
+            needed,
+            recalls,
+            points,
+            true_counts,
         )
     )
-    return points, found
+    return points, true_counts
 
 
 #: What a library must answer to `sj_abi`.
@@ -470,15 +484,15 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     """Return whether known questions get their known answers."""
     try:
-        known = (_frames, _labels, _runs, _matches)
-        return all(_listed(found) == answer for answers in known for found, answer in answers(loaded))
+        tests = (_frames, _labels, _runs, _matches)
+        return all(_listed(reply) == answer for answers in tests for reply, answer in answers(loaded))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
 
-def _listed(found: object) -> object:
+def _listed(reply: object) -> object:
     """Return what was found with lists in place of arrays and tuples."""
-    return [_listed(one) for one in found] if isinstance(found, (list, tuple, np.ndarray)) else found
+    return [_listed(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
 
 
 def _frames(loaded: ctypes.CDLL) -> Answers:
@@ -492,8 +506,8 @@ def _frames(loaded: ctypes.CDLL) -> Answers:
     colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
     yield codes_of(colours, (2, 2), 3, loaded), [[0x030201, 0x020302]] * 2
     yield codes_of(b"\7" * 14, (2, 2), 3, loaded), None
-    other = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
-    yield compare(stack, other, ((-1, 0, 0), (0, -1, 1), (1, 0, 0)), loaded), [[11, 3, 1, 11, 5, 5, 5]]
+    neighbour = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
+    yield compare(stack, neighbour, ((-1, 0, 0), (0, -1, 1), (1, 0, 0)), loaded), [[11, 3, 1, 11, 5, 5, 5]]
 
 
 def _labels(loaded: ctypes.CDLL) -> Answers:

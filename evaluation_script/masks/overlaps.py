@@ -36,18 +36,18 @@ class Masks:
     empty_runs: bool = False
 
 
-def mask_overlaps(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
+def mask_overlaps(pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
     """Return the IoU of each pair of masks: by the kernel, or by pycocotools."""
     library = kernel.library()
     if library is None:
-        return _by_pycocotools(pairs, sent, real, crowd)
-    shared = kernel.overlaps(sent.texts, real.texts, pairs, library)
-    area = sent.area[pairs.sent]
-    joint = np.where(crowd[pairs.real], area, area + real.area[pairs.real] - shared)
+        return _by_pycocotools(pairs, predictions, truths, crowd)
+    shared = kernel.overlaps(predictions.texts, truths.texts, pairs, library)
+    area = predictions.area[pairs.sent]
+    joint = np.where(crowd[pairs.real], area, area + truths.area[pairs.real] - shared)
     return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
 
 
-def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
+def _by_pycocotools(pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
     from pycocotools.mask import iou
 
     ious = np.zeros(len(pairs.sent))
@@ -56,7 +56,7 @@ def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Arr
             rows, row = np.unique(pairs.sent[start:stop], return_inverse=True)
             columns, column = np.unique(pairs.real[start:stop], return_inverse=True)
             crowds = crowd[columns].astype(np.uint8).tolist()
-            table = np.asarray(iou(encode_masks(sent, rows), encode_masks(real, columns), crowds))
+            table = np.asarray(iou(encode_masks(predictions, rows), encode_masks(truths, columns), crowds))
             ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
     return ious
 
@@ -77,15 +77,15 @@ def _without_empty(runs: Array) -> Array:
     return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
 
 
-def box_overlaps(pairs: Pairs, sent: Array, real: Array, crowd: Array) -> Array:
+def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
     """Return the IoU of each pair of boxes (left, top, width, height)."""
-    mine, other = sent[pairs.sent], real[pairs.real]
-    end = np.minimum(mine[:, 2:] + mine[:, :2], other[:, 2:] + other[:, :2])
-    sides = end - np.maximum(mine[:, :2], other[:, :2])
+    prediction, truth = predictions[pairs.sent], truths[pairs.real]
+    end = np.minimum(prediction[:, 2:] + prediction[:, :2], truth[:, 2:] + truth[:, :2])
+    sides = end - np.maximum(prediction[:, :2], truth[:, :2])
     meet = (sides > 0).all(axis=1)
     shared = sides[:, 0] * sides[:, 1]
-    area = mine[:, 2] * mine[:, 3]
-    joint = np.where(crowd[pairs.real], area, area + other[:, 2] * other[:, 3] - shared)
+    area = prediction[:, 2] * prediction[:, 3]
+    joint = np.where(crowd[pairs.real], area, area + truth[:, 2] * truth[:, 3] - shared)
     ious = np.zeros(len(meet))
     ious[meet] = shared[meet] / joint[meet]
     return ious
@@ -101,21 +101,21 @@ class _Boundary:
     pixels: int
 
 
-def smaller_of_both(pairs: Pairs, sent: Masks, real: Masks, ious: Array, wanted: Array, share: float) -> Array:
+def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array, wanted: Array, share: float) -> Array:
     """Return the IoU of each pair, that of the boundaries where it is wanted and smaller.
 
     Boundaries are as wide as this share of the image's diagonal.
     """
     ious = ious.copy()
     group = np.searchsorted(pairs.bounds, np.arange(len(ious)), side="right")
-    boundary_sent = lru_cache(maxsize=1)(partial(_boundary_of, sent, share=share))
-    boundary_real = lru_cache(maxsize=None)(partial(_boundary_of, real, share=share))
+    prediction_boundary = lru_cache(maxsize=1)(partial(_boundary_of, predictions, share=share))
+    truth_boundary = lru_cache(maxsize=None)(partial(_boundary_of, truths, share=share))
     last = -1
     for index in np.flatnonzero(wanted).tolist():
         if group[index] != last:
-            boundary_real.cache_clear()
+            truth_boundary.cache_clear()
             last = group[index]
-        ious[index] = min(ious[index], _iou(boundary_sent(pairs.sent[index]), boundary_real(pairs.real[index])))
+        ious[index] = min(ious[index], _iou(prediction_boundary(pairs.sent[index]), truth_boundary(pairs.real[index])))
     return ious
 
 
@@ -148,26 +148,29 @@ def _boundary_of(masks: Masks, index: int, share: float) -> _Boundary:
     height, width = masks.sizes[index].tolist()
     runs = runs_of(masks.texts[index], height * width)
     ends = np.cumsum(runs)
-    first, last = int(ends[0]) // height, int(ends[len(ends) // 2 * 2 - 1] - 1) // height + 1
-    runs[0] -= first * height
-    flags = np.repeat(np.arange(len(runs)) % 2 == 1, runs)[: (last - first) * height].reshape(last - first, height)
+    first_column, end_column = int(ends[0]) // height, int(ends[len(ends) // 2 * 2 - 1] - 1) // height + 1
+    runs[0] -= first_column * height
+    flags = np.repeat(np.arange(len(runs)) % 2 == 1, runs)[: (end_column - first_column) * height].reshape(
+        end_column - first_column, height
+    )
     rows = np.flatnonzero(flags.any(axis=0))
     top, bottom = int(rows[0]), int(rows[-1]) + 1
     boundary = boundary_of(flags[:, top:bottom], reach_of(height, width, share))
-    return _Boundary(boundary, first, top, int(np.count_nonzero(boundary)))
+    return _Boundary(boundary, first_column, top, int(np.count_nonzero(boundary)))
 
 
-def _iou(one: _Boundary, other: _Boundary) -> float:
-    left, top = max(one.left, other.left), max(one.top, other.top)
-    right = min(one.left + one.flags.shape[0], other.left + other.flags.shape[0])
-    bottom = min(one.top + one.flags.shape[1], other.top + other.flags.shape[1])
+def _iou(prediction: _Boundary, truth: _Boundary) -> float:
+    left, top = max(prediction.left, truth.left), max(prediction.top, truth.top)
+    right = min(prediction.left + prediction.flags.shape[0], truth.left + truth.flags.shape[0])
+    bottom = min(prediction.top + prediction.flags.shape[1], truth.top + truth.flags.shape[1])
     if right <= left or bottom <= top:
         return 0.0
     cut = (
-        mask.flags[left - mask.left : right - mask.left, top - mask.top : bottom - mask.top] for mask in (one, other)
+        mask.flags[left - mask.left : right - mask.left, top - mask.top : bottom - mask.top]
+        for mask in (prediction, truth)
     )
     shared = int(np.count_nonzero(np.logical_and(*cut)))
-    return shared / (one.pixels + other.pixels - shared)
+    return shared / (prediction.pixels + truth.pixels - shared)
 
 
 #: A pair of labels is one number: that of the truth so many bits further up.
@@ -213,13 +216,15 @@ def pairs_of(keys: Array, weights: Array) -> LabelPairs:
 
 def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
     """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
-    found = kernel.label_pairs(truth.numbers, prediction.numbers, kernel.library())
-    if found is not None:
-        numbers, pixels = found
+    pairs = kernel.label_pairs(truth.numbers, prediction.numbers, kernel.library())
+    if pairs is not None:
+        numbers, pixels = pairs
         return pairs_of((truth.labels_of(numbers[:, 0]) << SHIFT) | prediction.labels_of(numbers[:, 1]), pixels)
-    one, two = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
-    starts = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1])))
-    lengths = np.diff(np.append(starts, one.size))
+    truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
+    starts = np.flatnonzero(
+        np.append(True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1]))
+    )
+    lengths = np.diff(np.append(starts, truth_numbers.size))
     return pairs_of((truth.at(starts) << SHIFT) | prediction.at(starts), lengths)
 
 
@@ -228,13 +233,13 @@ def _solver() -> Callable[[Array], Tuple[Array, Array]]:
     """Return SciPy's function alone: to import all of `scipy.optimize` takes up to 0.3 s."""
     package = find_spec("scipy")
     folder = os.path.join(os.path.dirname(package.origin or ""), "optimize") if package else ""
-    found = PathFinder.find_spec("_lsap", [folder])
-    if found is None or found.loader is None:  # another version of SciPy
+    spec = PathFinder.find_spec("_lsap", [folder])
+    if spec is None or spec.loader is None:  # another version of SciPy
         from scipy.optimize import linear_sum_assignment
 
         return linear_sum_assignment
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
     solver: Callable[[Array], Tuple[Array, Array]] = module.linear_sum_assignment
     return solver
 

@@ -143,8 +143,8 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
     """Return the header and the compressed pixels; everything else in the file is left out."""
     if not data.startswith(SIGNATURE):
         kind = kind_of(data)
-        found = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
-        raise Flaw(found, "Save masks as PNG")
+        fault = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
+        raise Flaw(fault, "Save masks as PNG")
     header: Optional[_Header] = None
     pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
@@ -252,8 +252,8 @@ def _known_colours() -> tuple[Array, Array]:
     """
     palettes = [davis_palette(), davis_palette(bright=191), np.full((1, 3), 255, np.uint8)]
     labels = np.concatenate([np.arange(256), np.arange(256), [255]])
-    codes, first = np.unique(_code(np.concatenate(palettes)), return_index=True)
-    return codes, labels[first].astype(np.uint8)
+    codes, indices = np.unique(_code(np.concatenate(palettes)), return_index=True)
+    return codes, labels[indices].astype(np.uint8)
 
 
 def _by_colour(image: Array) -> Array:

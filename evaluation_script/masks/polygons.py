@@ -61,8 +61,8 @@ def outlines(masks: List[Any], sides: Array) -> _Outlines:
         raise _FAR_OUTSIDE
     cost = _outline_lengths(corners, lengths // 2)
     if (longest := cost.max(initial=0)) > LONGEST_OUTLINE:
-        found = f"has a polygon whose outline is {longest:,} pixels long; {LONGEST_OUTLINE:,} is the limit"
-        raise Flaw(found, "Write masks as run lengths")
+        fault = f"has a polygon whose outline is {longest:,} pixels long; {LONGEST_OUTLINE:,} is the limit"
+        raise Flaw(fault, "Write masks as run lengths")
     return _Outlines(rings, int(cost.sum()) + _RING_COST * len(all_rings))
 
 

@@ -102,11 +102,11 @@ def _windows(text: str) -> Iterator[Array]:
     start = 0
     before = np.zeros(0, np.int64)
     while start < len(codes):
-        part = codes[start : start + CHARACTERS]
-        ends = np.flatnonzero(part < _CONTINUED)
-        if not len(ends) or (start + len(part) == len(codes) and ends[-1] != len(part) - 1):
+        window = codes[start : start + CHARACTERS]
+        ends = np.flatnonzero(window < _CONTINUED)
+        if not len(ends) or (start + len(window) == len(codes) and ends[-1] != len(window) - 1):
             raise _FaultyError(2)
-        values, sizes = _values(part, np.concatenate(([0], ends[:-1] + 1)), ends)
+        values, sizes = _values(window, np.concatenate(([0], ends[:-1] + 1)), ends)
         if sizes.max() > _LONGEST_VALUE:
             raise _FaultyError(2)
         background, covered, _ = _runs(np.concatenate((before, values)), np.zeros(1, np.int64))
@@ -143,11 +143,11 @@ def check_many(texts: List[str], pixels: Array) -> CheckedMasks:
     while start < len(texts):
         reached = (ends[start - 1] if start else 0) + CHARACTERS
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
-        part = slice(start, stop)
+        batch = slice(start, stop)
         if lengths[start] > CHARACTERS:
             fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
         else:
-            _check_part(texts[part], lengths[part], pixels[part], fault[part], area[part])
+            _check_part(texts[batch], lengths[batch], pixels[batch], fault[batch], area[batch])
         start = stop
     fault[too_long] = 5
     return CheckedMasks(fault, area)
@@ -180,21 +180,21 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     if not len(codes) or empty.all():
         return
     nonempty = np.flatnonzero(~empty)
-    first = (np.cumsum(lengths) - lengths)[nonempty]
+    first_codes = (np.cumsum(lengths) - lengths)[nonempty]
     last = codes < _CONTINUED
-    final = first + lengths[nonempty] - 1
+    final = first_codes + lengths[nonempty] - 1
     broken = ~last[final]
     last[final] = True  # so that a mask that breaks off does not run into the next
     ends = np.flatnonzero(last)
     starts = np.concatenate(([0], ends[:-1] + 1))
-    heads = np.searchsorted(starts, first)
+    heads = np.searchsorted(starts, first_codes)
     values, sizes = _values(codes, starts, ends)
     background, covered, first_pairs = _runs(values, heads)
     area[nonempty] = np.add.reduceat(covered, first_pairs)
     fault[nonempty[np.add.reduceat(background, first_pairs) + area[nonempty] != pixels[nonempty]]] = 4
     fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
     fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > _LONGEST_VALUE)]] = 2
-    fault[nonempty[np.maximum.reduceat(codes, first) > _HIGHEST_CODE]] = 1
+    fault[nonempty[np.maximum.reduceat(codes, first_codes) > _HIGHEST_CODE]] = 1
     _mark_foreign(texts, fault)
 
 
@@ -235,18 +235,18 @@ def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
     """
     counts = np.diff(np.append(heads, len(values)))
     pairs = (counts + 1) // 2
-    first = np.cumsum(pairs) - pairs
+    first_pairs = np.cumsum(pairs) - pairs
     grid = np.zeros(2 * int(pairs.sum()), np.int64)
-    grid[np.arange(len(values)) + np.repeat(2 * first - heads, counts)] = values
+    grid[np.arange(len(values)) + np.repeat(2 * first_pairs - heads, counts)] = values
     even, odd = grid[0::2], grid[1::2]
-    opening = even[first]
-    even[first] = 0  # the first value is no part of a chain
+    opening = even[first_pairs]
+    even[first_pairs] = 0  # the first value is no part of a chain
     background, covered = np.cumsum(even), np.cumsum(odd)
-    background -= np.repeat(background[first], pairs)
-    covered -= np.repeat(covered[first] - odd[first], pairs)
-    background[first] = opening
-    covered[(first + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
-    return background, covered, first
+    background -= np.repeat(background[first_pairs], pairs)
+    covered -= np.repeat(covered[first_pairs] - odd[first_pairs], pairs)
+    background[first_pairs] = opening
+    covered[(first_pairs + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
+    return background, covered, first_pairs
 
 
 def compress(runs: Iterable[int]) -> str:
@@ -278,8 +278,8 @@ def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> Lis
 def texts_of(runs: Array, ends: Array) -> List[str]:
     """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
     lengths = np.diff(ends, prepend=0)
-    first, values = np.repeat(ends - lengths, lengths), runs.copy()
-    values[3:] -= np.where(np.arange(3, len(runs)) - first[3:] > 2, runs[1:-2], 0)
+    first_runs, values = np.repeat(ends - lengths, lengths), runs.copy()
+    values[3:] -= np.where(np.arange(3, len(runs)) - first_runs[3:] > 2, runs[1:-2], 0)
     columns, more = [], np.ones(len(values), bool)
     written = np.zeros(len(values), np.int64)
     while more.any():

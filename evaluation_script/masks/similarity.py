@@ -80,7 +80,7 @@ class Counts:
 
 def join_counts(parts: list[Counts]) -> Counts:
     """Return the frames of several counts, one after the other."""
-    return Counts(*map(np.concatenate, zip(*(part.fields for part in parts))))
+    return Counts(*map(np.concatenate, zip(*(counts.fields for counts in parts))))
 
 
 class Region:

@@ -147,8 +147,8 @@ def crop(words: Array, size: Size, top: int = 0, left: int = 0) -> Stack:
     if not len(rows):
         return empty_stack(len(words), size)
     columns = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0))
-    part = words[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return Stack(np.ascontiguousarray(part), top + int(rows[0]), left + int(columns[0]), size)
+    window = words[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return Stack(np.ascontiguousarray(window), top + int(rows[0]), left + int(columns[0]), size)
 
 
 def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
@@ -184,8 +184,8 @@ def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
         return {}
     words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
     top, left = int(rows[0]), int(words[0])
-    part = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
-    stacks = {str(number): crop(pack(part == number), size, top, left) for number in numbers}
+    window = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
+    stacks = {str(number): crop(pack(window == number), size, top, left) for number in numbers}
     return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 
@@ -199,9 +199,9 @@ def labels_in(block: Array) -> List[int]:
     return [int(label) for label in np.unique(np.append(changes, flat[-1])) if label]
 
 
-def places_of(known: Array, wanted: Array) -> Array:
+def places_of(numbers: Array, wanted: Array) -> Array:
     """Return where each wanted number stands among those that are known, which rise; -1 where it does not."""
-    if not len(known):
+    if not len(numbers):
         return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[places] == wanted, places, -1)
+    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return np.where(numbers[places] == wanted, places, -1)

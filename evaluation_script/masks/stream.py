@@ -88,23 +88,27 @@ class MaskStream:
                 continue
             top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
             left = stack.left * WORD
-            first, last = np.searchsorted(columns, [left, left + stack.words.shape[2] * WORD])
+            first_column, end_column = np.searchsorted(columns, [left, left + stack.words.shape[2] * WORD])
             lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
             bits = np.unpackbits(lines.view(np.uint8), axis=-1, bitorder="little")
-            flags = bits.take(columns[first:last] - left, axis=-1).view(bool)
-            if any(overlaps(stack, one) for one in painted):
-                image = self._paint_over(image, (slice(None), slice(top, bottom), slice(first, last)), flags, name)
+            flags = bits.take(columns[first_column:end_column] - left, axis=-1).view(bool)
+            if any(overlaps(stack, painted_stack) for painted_stack in painted):
+                image = self._paint_over(
+                    image, (slice(None), slice(top, bottom), slice(first_column, end_column)), flags, name
+                )
             else:
-                part = image[:, top:bottom, first:last]
-                np.maximum(part, np.multiply(flags, self._label((self._places[name],)), dtype=image.dtype), out=part)
+                window = image[:, top:bottom, first_column:end_column]
+                np.maximum(
+                    window, np.multiply(flags, self._label((self._places[name],)), dtype=image.dtype), out=window
+                )
             painted.append(stack)
         self._take(image.reshape(frames, -1))
 
     def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
         """Return images with an object added; where another one is, the label becomes that of both."""
         place, below = self._places[name], image[window][flags]
-        found, numbers = np.unique(below, return_inverse=True)
-        labels = [self._label((*self._groups[label], place)) for label in found.tolist()]
+        labels_below, numbers = np.unique(below, return_inverse=True)
+        labels = [self._label((*self._groups[label], place)) for label in labels_below.tolist()]
         if not self.is_full:
             image = image.astype(self._kind(), copy=False)
             image[window][flags] = np.array(labels, image.dtype)[numbers]

@@ -75,13 +75,13 @@ class _OutputRelay:
 
     def write(self, text: str) -> int:
         with self._lock:
-            kept = text[: self._room]
-            self._room -= len(kept)
-            first, *others = kept.split("\n")
-            self._line.append(first)
-            for other in others:
+            shown_text = text[: self._room]
+            self._room -= len(shown_text)
+            line_end, *lines = shown_text.split("\n")
+            self._line.append(line_end)
+            for line in lines:
                 self.finish()
-                self._line = [other]
+                self._line = [line]
         return len(text)
 
     def flush(self) -> None:
@@ -153,19 +153,19 @@ def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
     Raises SubmissionError, also for a child that ended without an answer, and CrashError for a defect of ours.
     """
     try:
-        kept = _KeptJob(lambda writer: _work(job, writer, memory))
+        child = _Child(lambda writer: _work(job, writer, memory))
     except (AttributeError, OSError) as error:
         if not _reported:
             _reported.append(str(error))
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
     try:
-        return _outcome(kept, _MessageReader(say), memory, seconds)
+        return _outcome(child, _MessageReader(say), memory, seconds)
     finally:
-        kept.end()
+        child.end()
 
 
-class _KeptJob:
+class _Child:
     """A job in a forked child, with a keeper; OSError is raised where none can be forked."""
 
     def __init__(self, work: Callable[[int], object]) -> None:
@@ -217,10 +217,10 @@ class _KeptJob:
         text = b""
         with suppress(OSError):
             while not text.endswith(b"\n"):
-                part = self._leash.recv(1)
-                if not part:
+                byte = self._leash.recv(1)
+                if not byte:
                     return ""
-                text += part
+                text += byte
         return text.decode().strip()
 
     def _close(self) -> None:
@@ -298,19 +298,19 @@ def _limit_memory(memory: int) -> None:
 # ── in the parent ───────────────────────────────────────────────────────────
 
 
-def _messages(kept: _KeptJob, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
+def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
     """Yield what the child writes, until it has ended; raises TimeoutError when its time is over."""
     data = bytearray()
     waiting = select.poll()  # select itself ends at 1024 open files
-    for source in (kept.reader, kept.fileno()):
+    for source in (child.reader, child.fileno()):
         waiting.register(source, select.POLLIN)
     while True:
         ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
-        if kept.reader in ready:
-            part = os.read(kept.reader, 1 << 20)
-            if not part:  # it closed its end; whether it is still running the keeper knows
-                waiting.unregister(kept.reader)
-            data += part
+        if child.reader in ready:
+            chunk = os.read(child.reader, 1 << 20)
+            if not chunk:  # it closed its end; whether it is still running the keeper knows
+                waiting.unregister(child.reader)
+            data += chunk
             yield from take_messages(data)
         elif ready:
             return
@@ -318,11 +318,11 @@ def _messages(kept: _KeptJob, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
             raise TimeoutError
 
 
-def _outcome(kept: _KeptJob, reader: _MessageReader, memory: int, seconds: float) -> Any:
+def _outcome(child: _Child, reader: _MessageReader, memory: int, seconds: float) -> Any:
     parts: List[bytes] = []
     size = 0
     try:
-        for kind, data in _messages(kept, time.monotonic() + seconds):
+        for kind, data in _messages(child, time.monotonic() + seconds):
             if kind in (_LINE_PART, _LINE_END):
                 reader.receive(kind, data)
                 continue
@@ -336,7 +336,7 @@ def _outcome(kept: _KeptJob, reader: _MessageReader, memory: int, seconds: float
         raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
     except UnicodeDecodeError:
         raise CrashError("something else than text came from the scoring process") from None
-    raise _death(kept.status())
+    raise _death(child.status())
 
 
 def _result_of(answer: bytes, memory: int) -> Any:
@@ -361,7 +361,7 @@ def _death(status: Optional[supervisor.Status]) -> Exception:
     if status is None:
         return CrashError("the keeper of the scoring process was ended")
     if os.WIFSIGNALED(status):
-        names = {known.value: known.name for known in signal.Signals}
+        names = {number.value: number.name for number in signal.Signals}
         name = names.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
         reason = ", as happens when memory runs out" if name == "SIGKILL" else ""
         return SubmissionError(_sentence(f"the scoring process was ended by {name}{reason}"))

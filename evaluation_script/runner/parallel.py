@@ -144,7 +144,7 @@ class _Pool(Generic[Result]):
         waiting = list(self.readers)
         while waiting:
             ready = connection.wait(waiting)
-            for reader in [one for one in waiting if one in ready]:
+            for reader in [source for source in waiting if source in ready]:
                 try:
                     message: Union[Tuple[int, Result], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
