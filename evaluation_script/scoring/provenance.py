@@ -68,7 +68,7 @@ def _size(path: str) -> int:
         return -1
 
 
-def counting() -> str:
+def backend_name() -> str:
     """Return what counts pixels in this process; scores do not depend on it."""
     return "numpy" if kernel.library() is None else "kernel"
 

@@ -53,7 +53,7 @@ def _stored(args: argparse.Namespace) -> int:
 def _truth_alone(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import TruthSource, open_truth
     from segjudge.report.making import truth_page
-    from segjudge.scoring.requests import with_sequences
+    from segjudge.scoring.requests import choose_sequences
 
     source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
     with ProgressBar() as bar:
@@ -63,7 +63,7 @@ def _truth_alone(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.truth} has no split {chosen!r}{name_hint(chosen, found)}")
     title = args.title or name_of(args.truth)
     splits = {
-        name: with_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])
+        name: choose_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])
         for name in ([chosen] if chosen else found)
     }
     write_page(truth_page(splits, title, options_of(args)), args.out)

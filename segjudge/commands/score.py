@@ -109,9 +109,9 @@ def _score_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
 
     if not args.scheduler:
         return score_request(request_of(args), None, bar)
-    from segjudge.scoring.sharing import connected
+    from segjudge.scoring.sharing import connect
 
-    with connected(args.scheduler) as client:
+    with connect(args.scheduler) as client:
         return score_request(request_of(args), client, bar)
 
 

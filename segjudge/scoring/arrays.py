@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families.semantic.protocols import SemanticProto
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files.problems import name_list
-from segjudge.evaluation_script.scoring.provenance import counting, provenance
+from segjudge.evaluation_script.scoring.provenance import backend_name, provenance
 from segjudge.families.base.memory import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
 from segjudge.families.instances.memory import InstancesInMemory
 from segjudge.families.panoptic.memory import PanopticInMemory
@@ -138,7 +138,7 @@ class FrameAccumulator:
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             found = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
             raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
-        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting(), {})
+        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, backend_name(), {})
         return Scores([report], provenance=origin)
 
 

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.main import open_truth as open_phase_truth
 from segjudge.evaluation_script.runner.parallel import cores
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.evaluation_script.scoring.phase import Phase
-from segjudge.evaluation_script.scoring.provenance import counting, numbers_of, provenance
+from segjudge.evaluation_script.scoring.provenance import backend_name, numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, phase_scorer
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
@@ -58,7 +58,7 @@ class PreparedScoring:
         rules = {split: scorer.rules for split, scorer in self.scorers.items()}
         protocols = {split: one.protocol for split, one in rules.items()}
         limits = numbers_of(next(iter(rules.values())).limits)
-        return provenance(protocols, digest_of(self.truth), digest_of(self.results), counting(), limits)
+        return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend_name(), limits)
 
 
 def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
@@ -96,7 +96,7 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     scorers = {}
     for name in [chosen] if chosen else truths:
         notes += _notes(name, truths[name], rules.protocol)
-        scorers[name] = Scorer(name, with_sequences(truths[name], request.sequences, rules.protocol), rules)
+        scorers[name] = Scorer(name, choose_sequences(truths[name], request.sequences, rules.protocol), rules)
     return PreparedScoring(path, source.path, scorers, notes)
 
 
@@ -114,7 +114,7 @@ def prepare_phase(
     scorers = {}
     for phase_split in chosen:
         scorer = phase_scorer(phase, phase_split, truths)
-        truth = with_sequences(scorer.truth, names, scorer.rules.protocol)
+        truth = choose_sequences(scorer.truth, names, scorer.rules.protocol)
         scorers[scorer.split] = replace(scorer, truth=truth)
     return PreparedScoring(results, annotations, scorers)
 
@@ -136,7 +136,7 @@ def chosen_names(sequences: Iterable[object] | None) -> list[str] | None:
     return list(dict.fromkeys(map(str, names)))
 
 
-def with_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: TrackProtocol) -> SplitTruth:
+def choose_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: TrackProtocol) -> SplitTruth:
     """Return the truth of some sequences; instance masks have none and stay whole.
 
     Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.

@@ -230,7 +230,7 @@ def _lost(error: BaseException) -> HostError:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[DaskClient]:
+def connect(address: str) -> Iterator[DaskClient]:
     """Yield a client of the scheduler at this address, such as tcp://host:8786; Dask's configuration says how for TLS.
 
     Dask reports in many lines what is reported here in one, so its own messages are turned off.

@@ -15,7 +15,7 @@ import pytest
 
 from segjudge import HostError, UsageError, cli, score
 from segjudge.scoring import sharing
-from segjudge.scoring.sharing import connected
+from segjudge.scoring.sharing import connect
 from tests.clusters import Cluster, cluster
 from tests.scoring.test_executors import content
 from tests.scoring.test_parts import files
@@ -37,7 +37,7 @@ def given(tmp_path: Path) -> tuple[str, str]:
 
 def test_a_client_and_its_executor_give_the_bits_of_one_process(two: Cluster, given: tuple[str, str]) -> None:
     expected = content(score(*given))
-    with connected(two.address) as client:
+    with connect(two.address) as client:
         assert content(score(*given, executor=client)) == expected
         assert content(score(*given, executor=client.get_executor(pure=True), jobs=20)) == expected
 
@@ -55,7 +55,7 @@ def test_the_command_prints_what_one_process_prints(
 
 def test_the_part_of_a_killed_worker_is_done_again(tmp_path: Path, given: tuple[str, str]) -> None:
     expected = content(score(*given))
-    with cluster(tmp_path / "dask", workers=3) as made, connected(made.address) as client:
+    with cluster(tmp_path / "dask", workers=3) as made, connect(made.address) as client:
         client.wait_for_workers(3, timeout=60)  # type: ignore[attr-defined]
         victims = made.processes[1:3]
 
@@ -69,7 +69,7 @@ def test_the_part_of_a_killed_worker_is_done_again(tmp_path: Path, given: tuple[
 
 
 def test_a_lost_scheduler_is_reported_in_bounded_time(tmp_path: Path, given: tuple[str, str]) -> None:
-    with cluster(tmp_path / "dask", workers=1) as made, connected(made.address) as client:
+    with cluster(tmp_path / "dask", workers=1) as made, connect(made.address) as client:
 
         def kill(_name: str, done: int, _count: int) -> None:
             if done == 1:
@@ -102,7 +102,7 @@ def test_what_is_no_scheduler_is_reported_in_a_sentence(
             assert address in line
             assert time.monotonic() - started < 30
     wanted = pytest.raises(UsageError, match="has no worker; start some with `dask worker tcp://")
-    with cluster(tmp_path / "dask", workers=0) as made, wanted, connected(made.address):
+    with cluster(tmp_path / "dask", workers=0) as made, wanted, connect(made.address):
         pass
 
 
@@ -114,7 +114,7 @@ def test_a_worker_with_another_version_is_reported(tmp_path: Path, given: tuple[
             "from segjudge.evaluation_script.scoring import version\nversion.VERSION = '0.0.1'\n"
         )
         made.add_worker(PYTHONPATH=f"{other}{os.pathsep}{Path(__file__).parents[2]}")
-        with connected(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1, and this is"):
+        with connect(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1, and this is"):
             score(*given, executor=client)
 
 
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_the_command_and_cancels_what_waits(two: Cluster, given: tup
     words = ["score", given[0], "--truth", given[1], "--protocol", "davis2017", "--jobs", "256"]
     command = [sys.executable, "-m", "segjudge", *words, "--scheduler", two.address]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with process, connected(two.address) as client:
+    with process, connect(two.address) as client:
         deadline = time.monotonic() + 60
         while not any(client.processing().values()):  # type: ignore[attr-defined]
             assert time.monotonic() < deadline
