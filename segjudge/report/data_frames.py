@@ -54,7 +54,7 @@ def frames(report: Report) -> Columns:
 def images(report: Report) -> Columns:
     """Return how many instances each image has, and its detections, at an IoU of one half and whatever their scores."""
     accumulator = _instances(report)
-    counts, categories = accumulator.whole(), len(accumulator.categories)
+    counts, categories = accumulator.join_parts(), len(accumulator.categories)
     truth = counts.truth[counts.truth["category"] < categories]
     found = counts.detections[counts.detections["category"] < categories]
     counted = found[found["ignored"] & 1 == 0]
@@ -79,7 +79,7 @@ def curves(report: Report) -> Columns:
     accumulator = _instances(report)
     names = [category.name for category in accumulator.categories]
     last = len(accumulator.protocol.detections) - 1
-    drawn = accumulator.matched().curves([(0, last)])
+    drawn = accumulator.rank_detections().curves([(0, last)])
     known = np.flatnonzero(drawn.recall[0, : len(names), 0, last] > -1)
     precision = drawn.precision[:, :, known, 0, last].transpose(2, 0, 1)
     categories, thresholds, recalls = precision.shape

@@ -34,9 +34,11 @@ class OpenedRecords:
         blocks = split_into_blocks(records, truth, protocol, images, rules.jobs)
 
         def work(number: int) -> bytes:
-            return match_block(blocks[number]).encoded()
+            return match_block(blocks[number]).encode()
 
-        for data in results_of_processes(work, [len(block.sent) for block in blocks], rules.jobs, lambda _: None):
+        for data in results_of_processes(
+            work, [len(block.record_indices) for block in blocks], rules.jobs, lambda _: None
+        ):
             accumulator.update(decode_counts(data))
         progress("", 1, 1)
         return accumulator

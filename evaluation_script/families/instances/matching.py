@@ -80,7 +80,7 @@ class InstanceCounts:
             parts[str(number)] = InstanceCounts(*cut)
         return parts
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the bytes that `decode_counts` reads."""
         lengths = struct.pack("<III", *map(len, self.tables))
         return lengths + b"".join(table.tobytes() for table in self.tables)
@@ -90,7 +90,7 @@ def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
     """Return what is known of different images as one."""
     tables = []
     for number, kind in enumerate(_TABLES):
-        table = np.concatenate([np.zeros(0, kind), *(part.tables[number] for part in parts)])
+        table = np.concatenate([np.zeros(0, kind), *(counts.tables[number] for counts in parts)])
         image = table["image"]
         rising = bool((image[1:] >= image[:-1]).all())
         tables.append(table if rising else table[np.argsort(image, kind="stable")])
@@ -131,13 +131,13 @@ def _rises(table: Array, keys: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class ImageBlock:
-    """Some images, and what was sent of them and what is there, by index."""
+    """Some images, and the indices of their records and annotations."""
 
     images: Array
     records: InstanceRecords
-    sent: Array
+    record_indices: Array
     truth: InstanceTruth
-    real: Array
+    annotation_indices: Array
     protocol: InstanceProtocol
 
 
@@ -147,9 +147,12 @@ def split_into_blocks(
     """Return these images, given by rising indices, in blocks of about as many records each."""
     costs = np.bincount(records.image, minlength=len(truth.images.ids))
     blocks = _split_images(images, costs[images], jobs)
-    sent, real = (_indices_by_block(image, blocks, len(costs)) for image in (records.image, truth.image))
+    records_of_blocks, annotations_of_blocks = (
+        _indices_by_block(image, blocks, len(costs)) for image in (records.image, truth.image)
+    )
     return [
-        ImageBlock(indices, records, mine, truth, there, protocol) for indices, mine, there in zip(blocks, sent, real)
+        ImageBlock(block_images, records, record_indices, truth, annotation_indices, protocol)
+        for block_images, record_indices, annotation_indices in zip(blocks, records_of_blocks, annotations_of_blocks)
     ]
 
 
@@ -174,33 +177,37 @@ def _indices_by_block(image: Array, blocks: List[Array], images: int) -> List[Ar
 def match_block(block: ImageBlock) -> InstanceCounts:
     """Match the records within the cap with the truth."""
     truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
-    known = _annotations_of(block)
-    kept, rank, dropped = _apply_cap(block, known)
-    instances, detections = _instances(block, known), _detections(block, kept, rank)
-    overlap = _overlap(block, kept, known)
-    found = np.zeros(len(kept), DETECTION)
-    found["image"], found["category"], found["rank"] = detections.image, detections.category, rank
-    found["score"] = block.records.score[kept]
-    tables = [(found, _fill_in_matches(found, instances, detections, overlap))]
+    annotations = _annotations_of(block)
+    records, rank, dropped = _apply_cap(block, annotations)
+    instances, detections = _instances(block, annotations), _detections(block, records, rank)
+    overlap = _overlap(block, records, annotations)
+    rows = np.zeros(len(records), DETECTION)
+    rows["image"], rows["category"], rows["rank"] = detections.image, detections.category, rank
+    rows["score"] = block.records.score[records]
+    tables = [(rows, _fill_in_matches(rows, instances, detections, overlap))]
     if protocol.occlusion:  # categories once more, with other ranges
-        again = found.copy()
-        again["category"] += count
-        hidden = replace(instances, area=truth.occlusion[known], ranges=np.array(list(OCCLUSIONS.values()), float))
-        shown = replace(detections, area=np.full(len(kept), np.nan))
-        rows = _fill_in_matches(again, hidden, shown, overlap)
-        rows["category"] += count
-        tables.append((again, rows))
+        occlusion_rows = rows.copy()
+        occlusion_rows["category"] += count
+        hidden = replace(
+            instances, area=truth.occlusion[annotations], ranges=np.array(list(OCCLUSIONS.values()), float)
+        )
+        shown = replace(detections, area=np.full(len(records), np.nan))
+        counted = _fill_in_matches(occlusion_rows, hidden, shown, overlap)
+        counted["category"] += count
+        tables.append((occlusion_rows, counted))
     images = np.zeros(len(block.images), IMAGE)
     images["image"], images["dropped"] = block.images, dropped
-    sent, real = (np.concatenate(table) for table in zip(*tables))
+    detection_rows, truth_table = (np.concatenate(table) for table in zip(*tables))
     if protocol.occlusion:
-        sent, real = (table[np.lexsort((table["category"], table["image"]))] for table in (sent, real))
-    return InstanceCounts(images, real, sent)
+        detection_rows, truth_table = (
+            table[np.lexsort((table["category"], table["image"]))] for table in (detection_rows, truth_table)
+        )
+    return InstanceCounts(images, truth_table, detection_rows)
 
 
-def _fill_in_matches(found: Array, instances: Instances, detections: Detections, overlap: Overlap) -> Array:
+def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: Overlap) -> Array:
     """Fill in what was matched; return how many instances count."""
-    found["matched"], found["ignored"] = match(instances, detections, overlap)
+    rows["matched"], rows["ignored"] = match(instances, detections, overlap)
     return truth_rows(instances.image, instances.category, instances.ignored())
 
 
@@ -208,105 +215,111 @@ def _fill_in_matches(found: Array, instances: Instances, detections: Detections,
 class ClosePairs:
     """Records within the cap by image and falling score, annotations, and the pairs of both that overlap."""
 
-    sent: Array
-    real: Array
-    #: By the places in `sent` and `real`, whatever their categories.
+    records: Array
+    annotations: Array
+    #: By the places in `records` and `annotations`, whatever their categories.
     pairs: Overlapping
     #: Which records count neither for nor against unless they are matched.
     excused: Array
 
 
-def find_close_pairs(block: ImageBlock, least: float) -> ClosePairs:
+def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     """Return the pairs of an image whose IoU is so much or more; with a crowd it is the record's share in it."""
-    known, image = _annotations_of(block), block.records.image
-    kept = np.sort(_apply_cap(block, known)[0])
-    kept = kept[order_by_score(block.records.score[kept], image[kept])]
-    detections = _detections(block, kept, rank_in_group(image[kept]))
-    instances = replace(_instances(block, known), category=np.zeros(len(known), np.int64))
-    pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(kept), np.int64)), least)
-    iou = _overlap(block, kept, known)(pairs)
-    near = Overlapping(pairs.sent, pairs.real, iou).of(iou >= least)
-    excused = np.zeros(len(kept), bool) if detections.excused is None else detections.excused
-    return ClosePairs(kept, known, near, excused)
+    annotations, image = _annotations_of(block), block.records.image
+    records = np.sort(_apply_cap(block, annotations)[0])
+    records = records[order_by_score(block.records.score[records], image[records])]
+    detections = _detections(block, records, rank_in_group(image[records]))
+    instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
+    pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
+    iou = _overlap(block, records, annotations)(pairs)
+    close = Overlapping(pairs.sent, pairs.real, iou).of(iou >= threshold)
+    excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
+    return ClosePairs(records, annotations, close, excused)
 
 
 def _annotations_of(block: ImageBlock) -> Array:
     """Return the annotations that exist for the protocol, by image and category."""
-    truth, known = block.truth, block.real[block.truth.category[block.real] >= 0]
+    truth, annotations = block.truth, block.annotation_indices[block.truth.category[block.annotation_indices] >= 0]
     if block.protocol.federated:
-        known = known[truth.area[known] > 0]
-    return known[np.lexsort((truth.category[known], truth.image[known]))]
+        annotations = annotations[truth.area[annotations] > 0]
+    return annotations[np.lexsort((truth.category[annotations], truth.image[annotations]))]
 
 
-def _instances(block: ImageBlock, known: Array) -> Instances:
+def _instances(block: ImageBlock, annotations: Array) -> Instances:
     truth, protocol = block.truth, block.protocol
     return Instances(
-        truth.image[known],
-        truth.category[known],
-        truth.area[known],
-        (truth.boxes[known, 2] * truth.boxes[known, 3]) if protocol.boxes else truth.pixels[known],
-        truth.crowd[known] & protocol.crowds,
-        (truth.ids[known] == 0) & protocol.id_zero_quirk,
+        truth.image[annotations],
+        truth.category[annotations],
+        truth.area[annotations],
+        (truth.boxes[annotations, 2] * truth.boxes[annotations, 3]) if protocol.boxes else truth.pixels[annotations],
+        truth.crowd[annotations] & protocol.crowds,
+        (truth.ids[annotations] == 0) & protocol.id_zero_quirk,
         np.array(protocol.areas, float),
     )
 
 
-def _detections(block: ImageBlock, kept: Array, rank: Array) -> Detections:
+def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
     records, truth, protocol = block.records, block.truth, block.protocol
-    detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept], records.pixels[kept])
+    detections = Detections(
+        records.image[indices], records.category[indices], rank, records.area[indices], records.pixels[indices]
+    )
     if not protocol.federated:
         return detections
     pairs = detections.image * len(truth.categories) + detections.category
     return replace(detections, excused=np.isin(pairs, truth.inexhaustive))
 
 
-def _apply_cap(block: ImageBlock, known: Array) -> Tuple[Array, Array, Array]:
+def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Array]:
     """Return the records that count, by image, category and falling score, their place there, and how many do not.
 
     The last is a number for each image: what the cap drops.
     """
-    records, most, kept = block.records, block.protocol.detections[-1], block.sent
+    records, cap, indices = block.records, block.protocol.detections[-1], block.record_indices
     image, category = records.image, records.category
-    beyond = kept[:0]
+    beyond = indices[:0]
     if block.protocol.cap == PER_IMAGE:
-        crowded = kept[np.bincount(image[kept], minlength=1)[image[kept]] > most]
+        crowded = indices[np.bincount(image[indices], minlength=1)[image[indices]] > cap]
         order = crowded[order_by_score(records.score[crowded], image[crowded])]
-        beyond = order[rank_in_group(image[order]) >= most]
-        kept = kept[~np.isin(kept, beyond)] if len(beyond) else kept
-    kept = kept[category[kept] >= 0]
+        beyond = order[rank_in_group(image[order]) >= cap]
+        indices = indices[~np.isin(indices, beyond)] if len(beyond) else indices
+    indices = indices[category[indices] >= 0]
     if block.protocol.federated:
-        kept = kept[_is_looked_for(block, kept, known)]
-    kept = kept[order_by_score(records.score[kept], category[kept], image[kept])]
-    rank = rank_in_group(image[kept], category[kept])
-    beyond = np.append(beyond, kept[rank >= most])
+        indices = indices[_is_looked_for(block, indices, annotations)]
+    indices = indices[order_by_score(records.score[indices], category[indices], image[indices])]
+    rank = rank_in_group(image[indices], category[indices])
+    beyond = np.append(beyond, indices[rank >= cap])
     dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]
-    return kept[rank < most], rank[rank < most], dropped
+    return indices[rank < cap], rank[rank < cap], dropped
 
 
-def _is_looked_for(block: ImageBlock, kept: Array, known: Array) -> Array:
+def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Array:
     """Return which records count: not empty, of a category that the truth has in their image or says it lacks."""
     records, truth, count = block.records, block.truth, len(block.truth.categories)
-    pairs = records.image[kept] * count + records.category[kept]
-    positive = truth.image[known] * count + truth.category[known]
-    flags: Array = records.area[kept] > 0
+    pairs = records.image[indices] * count + records.category[indices]
+    positive = truth.image[annotations] * count + truth.category[annotations]
+    flags: Array = records.area[indices] > 0
     return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
 
 
-def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
+def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> Overlap:
     """Return how to compute the IoU of these records and instances."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
-    crowd = truth.crowd[known] & protocol.crowds & (not protocol.tubes)
+    crowd = truth.crowd[annotations] & protocol.crowds & (not protocol.tubes)
     if protocol.boxes:
-        return lambda pairs: box_overlaps(pairs, records.boxes[kept], truth.boxes[known], crowd)
-    sent = Masks(records.masks.take(kept), records.pixels[kept], sizes[records.image[kept]], protocol.tubes)
-    real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]], protocol.tubes)
+        return lambda pairs: box_overlaps(pairs, records.boxes[indices], truth.boxes[annotations], crowd)
+    predicted = Masks(
+        records.masks.take(indices), records.pixels[indices], sizes[records.image[indices]], protocol.tubes
+    )
+    annotated = Masks(
+        truth.masks.take(annotations), truth.pixels[annotations], sizes[truth.image[annotations]], protocol.tubes
+    )
     if not protocol.boundary:
-        return lambda pairs: mask_overlaps(pairs, sent, real, crowd)
+        return lambda pairs: mask_overlaps(pairs, predicted, annotated, crowd)
 
     def overlap(pairs: Pairs) -> Array:
-        ious = mask_overlaps(pairs, sent, real, crowd)
+        ious = mask_overlaps(pairs, predicted, annotated, crowd)
         wanted = (ious >= REACHED[0]) & ~crowd[pairs.real]
-        return smaller_of_both(pairs, sent, real, ious, wanted, protocol.boundary)
+        return smaller_of_both(pairs, predicted, annotated, ious, wanted, protocol.boundary)
 
     return overlap
 
@@ -371,8 +384,8 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     kinds = np.zeros(len(truth.image), np.uint8)
     for bit, flags in enumerate((*truth.ignored(), truth.crowd, truth.unmatchable)):
         kinds |= flags.astype(np.uint8) << np.uint8(bit)
-    every = (1 << len(REACHED)) - 1
-    words = np.array([every << len(REACHED) * area for area in range(len(truth.ranges))], np.uint64)
+    all_thresholds = (1 << len(REACHED)) - 1
+    words = np.array([all_thresholds << len(REACHED) * area for area in range(len(truth.ranges))], np.uint64)
     ignored = np.bitwise_or.reduce(np.where(outside, words[:, None], np.uint64(0)))
     return kernel.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
 
@@ -386,13 +399,17 @@ def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pai
     low, high = (np.searchsorted(keys, wanted, side=side) for side in ("left", "right"))
     sizes = np.diff(np.append(starts, len(detections.rank)))
     instances = np.repeat(high - low, sizes)
-    sent = np.repeat(np.arange(len(instances)), instances)
-    real = np.arange(len(sent)) + np.repeat(np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances)
-    mine, other = detections.extent[sent], truth.extent[real]
+    detection = np.repeat(np.arange(len(instances)), instances)
+    instance = np.arange(len(detection)) + np.repeat(
+        np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances
+    )
+    detection_extent, instance_extent = detections.extent[detection], truth.extent[instance]
     # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
-    similar = (np.minimum(mine, other) + SLACK >= least * np.maximum(mine, other)) | truth.crowd[real]
-    sent, real = sent[similar], real[similar]
-    return Pairs(sent, real, np.searchsorted(sent, np.append(starts, len(instances))))
+    similar = (
+        np.minimum(detection_extent, instance_extent) + SLACK >= least * np.maximum(detection_extent, instance_extent)
+    ) | truth.crowd[instance]
+    detection, instance = detection[similar], instance[similar]
+    return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
 
 
 def _match_in_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array) -> Tuple[Array, Array]:
@@ -412,8 +429,8 @@ def _match_in_order(close: Overlapping, truth: Instances, matched: Array, ignore
     """Give each instance, at each threshold, to the first detection that reaches it; none has a choice."""
     for row, threshold in enumerate(REACHED):
         reached = close.iou >= threshold
-        taken, first = np.unique(close.real[reached], return_index=True)
-        winners = close.sent[reached][first]
+        taken, positions = np.unique(close.real[reached], return_index=True)
+        winners = close.sent[reached][positions]
         matched[:, row, winners] = ~truth.unmatchable[taken]
         for index, ignored_here in enumerate(truth.ignored()):
             # Matched with an instance that does not count: ignored; else it counts whatever its own area.
@@ -430,10 +447,10 @@ def _match_with_choice(close: Overlapping, truth: Instances, matched: Array, ign
     for area, kinds in enumerate(truth.ignored().tolist()):
         for row, threshold in enumerate(REACHED.tolist()):
             taken: Dict[int, bool] = {}
-            for detection, near in candidates.items():
-                left = [one for one in near if crowd[one[0]] or one[0] not in taken]
-                best = _best([one for one in left if not kinds[one[0]]], threshold)
-                best = _best([one for one in left if kinds[one[0]]], threshold) if best < 0 else best
+            for detection, overlapping in candidates.items():
+                free = [candidate for candidate in overlapping if crowd[candidate[0]] or candidate[0] not in taken]
+                best = _best([candidate for candidate in free if not kinds[candidate[0]]], threshold)
+                best = _best([candidate for candidate in free if kinds[candidate[0]]], threshold) if best < 0 else best
                 if best >= 0:
                     taken[best] = True
                     matched[area, row, detection] = not unmatchable[best]
@@ -441,10 +458,10 @@ def _match_with_choice(close: Overlapping, truth: Instances, matched: Array, ign
                     ignored[area, row, detection] = kinds[best] or stays
 
 
-def _best(near: List[Tuple[int, float]], reached: float) -> int:
+def _best(candidates: List[Tuple[int, float]], reached: float) -> int:
     """Return the last of the instances that overlap most, or -1."""
     best = -1
-    for instance, iou in near:
+    for instance, iou in candidates:
         if iou >= reached:
             best, reached = instance, iou
     return best
@@ -463,9 +480,9 @@ def _pack_bits(flags: Array) -> Array:
 def rank_in_group(*keys: Array) -> Array:
     """Return the position of each entry in its group: neighbours with the same keys."""
     indices = np.arange(len(keys[0]))
-    first = np.ones(len(indices), bool)
-    first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    ranks: Array = indices - np.maximum.accumulate(np.where(first, indices, 0))
+    is_first = np.ones(len(indices), bool)
+    is_first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    ranks: Array = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
     return ranks
 
 

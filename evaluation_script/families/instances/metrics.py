@@ -54,7 +54,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self.notes: List[str] = []
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
-        self._where = np.full(len(images), -1)
+        self._part_of = np.full(len(images), -1)
 
     @classmethod
     def restore(cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
@@ -68,7 +68,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return {"images": self.images, "categories": categories, "notes": self.notes}
 
     def __len__(self) -> int:
-        return int((self._where >= 0).sum())
+        return int((self._part_of >= 0).sum())
 
     def update(self, counts: InstanceCounts) -> None:
         images = counts.images["image"]
@@ -80,24 +80,24 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         ):
             if len(table) and int(table.max()) >= bound:
                 raise ValueError("it is of images or categories that this split does not have")
-        known = images[self._where[images] >= 0]
-        if len(known):
-            parts = [self._parts[number] for number in np.unique(self._where[known]).tolist()]
-            if merge_counts(parts).of(known).encoded() != counts.of(known).encoded():
+        repeated = images[self._part_of[images] >= 0]
+        if len(repeated):
+            parts = [self._parts[number] for number in np.unique(self._part_of[repeated]).tolist()]
+            if merge_counts(parts).of(repeated).encode() != counts.of(repeated).encode():
                 raise ValueError("images were matched twice, with different results")
-            images = images[self._where[images] < 0]
+            images = images[self._part_of[images] < 0]
             counts = counts.of(images)
-        self._where[images] = len(self._parts)
+        self._part_of[images] = len(self._parts)
         self._parts.append(counts)
 
     def missing(self) -> List[str]:
-        return [str(self.images[index]) for index in np.flatnonzero(self._where < 0).tolist()]
+        return [str(self.images[index]) for index in np.flatnonzero(self._part_of < 0).tolist()]
 
     def state_dict(self) -> Dict[str, bytes]:
-        return {name: part.encoded() for name, part in merge_counts(self._parts).blocks(BLOCK).items()}
+        return {name: counts.encode() for name, counts in merge_counts(self._parts).blocks(BLOCK).items()}
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        self._parts, self._where = [], np.full(len(self.images), -1)
+        self._parts, self._part_of = [], np.full(len(self.images), -1)
         for name, data in state.items():
             counts = decode_counts(data)
             if list(counts.blocks(BLOCK)) != [name]:
@@ -107,29 +107,29 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     def all_counts(self) -> List[InstanceCounts]:
         return self._parts
 
-    def whole(self) -> InstanceCounts:
+    def join_parts(self) -> InstanceCounts:
         """Return what was found in all images."""
         self._parts = [merge_counts(self._parts)]
-        self._where = np.minimum(self._where, 0)
+        self._part_of = np.minimum(self._part_of, 0)
         return self._parts[0]
 
-    def matched(self) -> MatchedDetections:
+    def rank_detections(self) -> MatchedDetections:
         """Return the detections of all images, ready for curves."""
         categories = len(self.categories) * self.protocol.aspects
-        return MatchedDetections(self.whole(), categories, self.protocol.detections)
+        return MatchedDetections(self.join_parts(), categories, self.protocol.detections)
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
         self.refuse_missing()
-        matching, caps = self.matched(), self.protocol.detections
+        detections, caps = self.rank_detections(), self.protocol.detections
         warnings = [*self.notes, *self._dropped()]
         if self.strict and warnings:
-            found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
-            raise SubmissionError(found)
-        curves = matching.curves(reported_pairs(caps))
-        if len(self.whole().detections):
-            real, hits = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
-            warnings += codings.judge_matches("detection", real, 1, hits)
+            problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
+            raise SubmissionError(problem)
+        curves = detections.curves(reported_pairs(caps))
+        if len(self.join_parts().detections):
+            has_truth, has_matches = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
+            warnings += codings.judge_matches("detection", has_truth, 1, has_matches)
         rows = [
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)
@@ -142,8 +142,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         total, images = int(dropped.sum()), int((dropped > 0).sum())
         if not total:
             return []
-        where, were = quantity(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
-        return [f"{quantity(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
+        cap, holders = self.protocol.detections[-1], quantity(images, "video" if self.protocol.tubes else "image")
+        return [f"{quantity(total, 'record')} beyond {cap} in {holders} {verb(total, 'was', 'were')} dropped"]
 
     def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
@@ -154,9 +154,12 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
         few = metrics and read.keys() >= set(metrics)
         pairs = list({read[name] for name in metrics}) if few else reported_pairs(caps)
-        each = self.matched().without_each(pairs, group, int(group.max()) + 1)
-        without = [averages(curves, self.protocol, frequencies) for curves in each]
-        return {name: np.array([one[name] for one in without], float) for name in metrics or self.protocol.metrics}
+        curves_of_groups = self.rank_detections().without_each(pairs, group, int(group.max()) + 1)
+        averages_of_groups = [averages(curves, self.protocol, frequencies) for curves in curves_of_groups]
+        return {
+            name: np.array([group_averages[name] for group_averages in averages_of_groups], float)
+            for name in metrics or self.protocol.metrics
+        }
 
     def _frequencies(self) -> List[str]:
         return [category.frequency for category in self.categories]
@@ -187,12 +190,14 @@ class MatchedDetections:
 
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
         self.truth, self.caps, self.categories = counts.truth, caps, categories
-        found = counts.detections
-        order = order_by_score(found["score"], found["category"])  # of equal scores the first image's, the first there
-        self._bounds = np.searchsorted(found["category"][order], np.arange(categories + 1))
-        self._image, self._rank = found["image"][order], found["rank"][order]
-        self._counted = ~found["ignored"][order]
-        self._true = found["matched"][order] & self._counted
+        detections = counts.detections
+        order = order_by_score(
+            detections["score"], detections["category"]
+        )  # of equal scores the first image's, the first there
+        self._bounds = np.searchsorted(detections["category"][order], np.arange(categories + 1))
+        self._image, self._rank = detections["image"][order], detections["rank"][order]
+        self._counted = ~detections["ignored"][order]
+        self._true = detections["matched"][order] & self._counted
 
     def curves(self, pairs: Sequence[Pair]) -> Curves:
         """Return the curves of every category, for these pairs."""
@@ -205,8 +210,8 @@ class MatchedDetections:
             for area, cap in pairs:
                 count = int(counts[category, area])
                 if count:
-                    points, found = _read_precision(ranked, area, self.caps[cap], _count_needed(count))
-                    precision[:, :, category, area, cap], recall[:, category, area, cap] = points, found / count
+                    points, true_counts = _read_precision(ranked, area, self.caps[cap], _count_needed(count))
+                    precision[:, :, category, area, cap], recall[:, category, area, cap] = points, true_counts / count
         return Curves(precision, recall)
 
     def without_each(self, pairs: Sequence[Pair], group: Array, groups: int) -> List[Curves]:
@@ -218,16 +223,16 @@ class MatchedDetections:
         for category in np.flatnonzero(counts.any(axis=(0, 2))).tolist():
             ranked = self.of(category)
             for area, cap in pairs:
-                left = counts[:, category, area]
-                if left.any():
+                remaining = counts[:, category, area]
+                if remaining.any():
                     members, least = (
                         ranked.within(self.caps[cap]),
-                        np.stack([_count_needed(int(count)) for count in left]),
+                        np.stack([_count_needed(int(count)) for count in remaining]),
                     )
-                    points, found = _read_precision_without_each(members, group[members.image], area, least)
-                    some = left > 0
-                    precision[some, :, category, area, cap] = points[some].mean(axis=2)
-                    recall[some, :, category, area, cap] = found[some] / left[some, None]
+                    points, true_counts = _read_precision_without_each(members, group[members.image], area, least)
+                    has_truth = remaining > 0
+                    precision[has_truth, :, category, area, cap] = points[has_truth].mean(axis=2)
+                    recall[has_truth, :, category, area, cap] = true_counts[has_truth] / remaining[has_truth, None]
         return [Curves(precision[number][:, None], recall[number]) for number in range(groups)]
 
     def of(self, category: int) -> RankedBits:
@@ -240,7 +245,7 @@ class MatchedDetections:
         shape = (groups, self.categories)
         index = group[self.truth["image"]] * self.categories + self.truth["category"]
         columns = (self.truth["counted"][:, area] for area in range(len(AREAS)))
-        return np.stack([np.bincount(index, one, math.prod(shape)).reshape(shape) for one in columns], axis=2)
+        return np.stack([np.bincount(index, column, math.prod(shape)).reshape(shape) for column in columns], axis=2)
 
 
 def reported_pairs(caps: Sequence[int]) -> List[Pair]:
@@ -256,18 +261,20 @@ def _read_precision(ranked: RankedBits, area: int, cap: int, least: Array) -> Tu
     """
     library, thresholds = kernel.library(), len(THRESHOLDS)
     if library is not None:
-        points, found = curve(ranked, cap, area * thresholds, thresholds, least, library)
-        return points[..., 0] / (points[..., 1] + np.spacing(1)), found
+        points, true_counts = curve(ranked, cap, area * thresholds, thresholds, least, library)
+        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
     true, counted = _flags_of(ranked.within(cap), area)
     rows, columns = np.nonzero(true)
-    seen = np.split(np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1])
+    counted_before = np.split(
+        np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
+    )
     precision = np.zeros((thresholds, len(least)))
-    for row, counts in enumerate(seen):  # from the true detections alone: precision peaks there
+    for row, counts in enumerate(counted_before):  # from the true detections alone: precision peaks there
         exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
         envelope = np.maximum.accumulate(exact[::-1])[::-1]
         reached = least[least <= len(counts)]
         precision[row, : len(reached)] = envelope[reached - 1]
-    return precision, np.array(list(map(len, seen)))
+    return precision, np.array(list(map(len, counted_before)))
 
 
 def _read_precision_without_each(ranked: RankedBits, group: Array, area: int, least: Array) -> Tuple[Array, Array]:
@@ -282,27 +289,29 @@ def _read_precision_without_each(ranked: RankedBits, group: Array, area: int, le
     true, counted = _flags_of(ranked, area)
     groups, width = len(least), int(true.sum(axis=1).max()) + 2
     #: The place, among those that are true at the threshold, of the next one from each detection on.
-    place = np.cumsum(true, axis=1) - true
+    position = np.cumsum(true, axis=1) - true
 
     def without(flags: Array) -> Array:
         """Return how many are flagged up to each place (thresholds, places, groups), those of a group left out."""
         rows, columns = np.nonzero(flags)
-        index = (rows * width + place[rows, columns]) * groups + group[columns]
+        index = (rows * width + position[rows, columns]) * groups + group[columns]
         inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
         inside = np.cumsum(inside, axis=1)
         total: Array = inside.sum(axis=2, keepdims=True) - inside
         return total
 
-    found, seen = without(true), without(counted)
+    true_without, counted_without = without(true), without(counted)
     rows, columns = np.nonzero(true)
-    places = place[rows, columns]
-    one, other = np.nonzero(group[columns][:, None] != np.arange(groups))
-    at = found[rows[one], places[one], other]
+    positions = position[rows, columns]
+    pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))
+    ranks = true_without[rows[pairs], positions[pairs], groups_without]
     #: By how many are found: precision there, then the best from there on.
     best = np.zeros((groups, thresholds, width))
-    best[other, rows[one], at] = at / (seen[rows[one], places[one], other] + np.spacing(1))
+    best[groups_without, rows[pairs], ranks] = ranks / (
+        counted_without[rows[pairs], positions[pairs], groups_without] + np.spacing(1)
+    )
     best = np.maximum.accumulate(best[..., ::-1], axis=2)[..., ::-1]
-    return np.take_along_axis(best, np.minimum(least, width - 1)[:, None], axis=2), found[:, -1].T
+    return np.take_along_axis(best, np.minimum(least, width - 1)[:, None], axis=2), true_without[:, -1].T
 
 
 def _flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
@@ -316,10 +325,10 @@ def _flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
 def _count_needed(count: int) -> Array:
     """Return how many of so many instances must be found to reach each recall."""
     count = max(count, 1)
-    found: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
+    needed: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
     for _ in range(2):  # what rounding may be off
-        found += found / count < RECALLS
-    return found
+        needed += needed / count < RECALLS
+    return needed
 
 
 def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> Averages:
@@ -329,7 +338,9 @@ def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[s
     last = len(caps) - 1
     precision, recall = curves.precision[:, :, :count], curves.recall[:, :count]
     by_occlusion = curves.precision[:, :, count:], curves.recall[:, count:]
-    groups = [(name, [one == name for one in frequencies]) for name in FREQUENCIES] if protocol.federated else []
+    groups = (
+        [(name, [frequency == name for frequency in frequencies]) for name in FREQUENCIES] if protocol.federated else []
+    )
     values = {
         "AP": _mean(precision[:, :, :, 0, last]),
         "AP50": _mean(precision[0, :, :, 0, last]),
@@ -337,7 +348,7 @@ def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[s
         **{f"AP{name}": _mean(precision[:, :, :, area, last]) for area, name in sizes},
         **{f"AP{name}": _mean(by_occlusion[0][:, :, :, area, last]) for area, name in hidden},
         **{f"AP{name}": _mean(precision[:, :, members, 0, last]) for name, members in groups},
-        **{f"AR@{most}": _mean(recall[:, :, 0, cap]) for cap, most in enumerate(caps)},
+        **{f"AR@{cap_size}": _mean(recall[:, :, 0, cap]) for cap, cap_size in enumerate(caps)},
         **{f"AR{protocol.recall_of(name)}": _mean(recall[:, :, area, last]) for area, name in sizes},
         **{f"AR{name}": _mean(by_occlusion[1][:, :, area, last]) for area, name in hidden},
     }

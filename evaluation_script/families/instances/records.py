@@ -281,10 +281,10 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
     if library is None:
         wide, area = _join_in_numpy([texts[index] for index in range(len(texts))], shown, pixels, ends)
     else:
-        found = kernel.join_frames(texts, shown, pixels, np.append(0, ends), library)
-        if found is None:
+        joined = kernel.join_frames(texts, shown, pixels, np.append(0, ends), library)
+        if joined is None:
             raise ValueError
-        wide, area = found
+        wide, area = joined
     total = np.bincount(tube, area, count)
     visible = np.bincount(tube, area > 0, count)
     return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
@@ -296,12 +296,12 @@ def _join_in_numpy(texts: List[str], shown: Array, pixels: Array, ends: Array) -
     if checked.fault.any():
         raise ValueError
     area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
-    background, covered, first = rle.decode(texts)
-    area[shown], parts[shown] = checked.area, np.diff(np.append(first, len(covered)))
-    known = np.repeat(shown, parts)
-    runs = np.zeros((len(known), 2), np.int64)
-    runs[~known, 0] = pixels[~shown]
-    runs[known, 0], runs[known, 1] = background, covered
+    background, covered, starts = rle.decode(texts)
+    area[shown], parts[shown] = checked.area, np.diff(np.append(starts, len(covered)))
+    is_shown = np.repeat(shown, parts)
+    runs = np.zeros((len(is_shown), 2), np.int64)
+    runs[~is_shown, 0] = pixels[~shown]
+    runs[is_shown, 0], runs[is_shown, 1] = background, covered
     return pack_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
 
@@ -338,8 +338,8 @@ def check_record(
 
 def _check_id(key: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
-        found = f"has the {key} {printable(repr(value))}, which is not a whole number"
-        raise Flaw(found, "Write the id as a number")
+        problem = f"has the {key} {printable(repr(value))}, which is not a whole number"
+        raise Flaw(problem, "Write the id as a number")
     if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
         raise Flaw(f"has the {key} {printable(value)}, which is larger than an id can be", "Use the ids of the truth")
 
@@ -366,8 +366,8 @@ def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> Non
     if not isinstance(segmentations, list):
         raise Flaw("has segmentations that are not a list", "Write a mask or null for each frame")
     if len(segmentations) != frames:
-        found = f"has {len(segmentations):,} segmentations but the video has {frames:,} frames"
-        raise Flaw(found, "Write a mask or null for each frame")
+        problem = f"has {len(segmentations):,} segmentations but the video has {frames:,} frames"
+        raise Flaw(problem, "Write a mask or null for each frame")
     for index, mask in enumerate(segmentations):
         if mask is not None:
             _check_frame(mask, size, f"(frame {index} of {frames}, from 0)")
@@ -394,7 +394,7 @@ def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:
     if not isinstance(size, list) or [type(side) for side in size] != [int, int]:
         raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", rle.WRITE_AGAIN)
     if (height, width) != tuple(size):
-        found = f"has a mask of size {printable(size)} but the image is [{height}, {width}] (height, width)"
-        raise Flaw(found, "Encode the mask at the size of the image")
+        problem = f"has a mask of size {printable(size)} but the image is [{height}, {width}] (height, width)"
+        raise Flaw(problem, "Encode the mask at the size of the image")
     if not isinstance(counts, str):
         rle.runs_of(counts, height * width)

@@ -98,15 +98,15 @@ def read_records(
         names = [name for name in files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
             content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
-            found = f"holds {len(names)} JSON files" if names else f"holds {content}"
-            raise SubmissionError.of(Problem(UPLOAD, found, send))
-        where = UPLOAD if names[0] == JSON_NAME else names[0]
+            problem = f"holds {len(names)} JSON files" if names else f"holds {content}"
+            raise SubmissionError.of(Problem(UPLOAD, problem, send))
+        place = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
             checker = _Checker(images, protocol, taken)
             return _join_parts(_check_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
-            raise SubmissionError.of(Problem(where, flaw.found, remedy)) from None
+            raise SubmissionError.of(Problem(place, flaw.found, remedy)) from None
     finally:
         files.close()
 
@@ -114,8 +114,8 @@ def read_records(
 def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Check records that were parsed; raises SubmissionError with every problem."""
     long_enough = 1 << 40  # whatever it costs to draw their polygons
-    part = _Checker(images, protocol).checked(JsonPart(records, long_enough))
-    return _join_parts(iter([part]), protocol, ArchiveLimits())
+    checked = _Checker(images, protocol).check(JsonPart(records, long_enough))
+    return _join_parts(iter([checked]), protocol, ArchiveLimits())
 
 
 @dataclass
@@ -142,32 +142,32 @@ def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs:
     raw = split_raw_json(source()) if jobs > 1 else []
     if raw:
 
-        def checked(number: int) -> Tuple[int, Optional[_CheckedPart]]:
+        def check_part(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return number, checker.checked(JsonPart(read_text(text), len(text)))
+                return number, checker.check(JsonPart(read_text(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
-        found = dict(results_of_processes(checked, list(map(len, raw)), jobs, lambda _: None))
-        results = [part for _, part in sorted(found.items()) if part is not None]
+        results_by_number = dict(results_of_processes(check_part, list(map(len, raw)), jobs, lambda _: None))
+        results = [checked_part for _, checked_part in sorted(results_by_number.items()) if checked_part is not None]
         if len(results) == len(raw):
             yield from results
             return
     for json_part in split_json(source()):
-        yield checker.checked(json_part)
+        yield checker.check(json_part)
 
 
 def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
     """Return all parts as one table, or raise every problem."""
     problems = Problems()
-    kept: List[_CheckedPart] = []
+    sound_parts: List[_CheckedPart] = []
     kind = "video" if protocol.tubes else "image"
     count = length = boxed = unknown = drawn = 0
     with without_collector():  # half the time of parsing
         for part in parts:
-            for index, image, found, remedy in part.problems:
-                problems.add(Problem(f"record {count + index} ({kind} {printable(image)})", found, remedy))
+            for index, image, problem, remedy in part.problems:
+                problems.add(Problem(f"record {count + index} ({kind} {printable(image)})", problem, remedy))
             if problems.count >= MOST_PROBLEMS:
                 problems.stop()
                 break
@@ -177,22 +177,22 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
                 raise Flaw(f"holds more than {limits.records:,} records", "Send fewer, those with the highest scores")
             _check_drawn(drawn, length)
             if not problems:
-                kept.append(part)
+                sound_parts.append(part)
     problems.raise_if_any()
     none = np.zeros(0, np.int64)
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
-    rows = [nothing, *(columns for part in kept for columns in part.columns)]
+    rows = [nothing, *(columns for part in sound_parts for columns in part.columns)]
     image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
     warnings = describe_records(unknown, count, 0 if protocol.boxes else boxed)
-    masks = join_texts([texts for part in kept for texts in part.masks])
+    masks = join_texts([texts for part in sound_parts for texts in part.masks])
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
     """Refuse polygons that would take hours to draw."""
     if cost > polygons.allowed(length):
-        found = f"holds polygons whose outlines are {cost:,} pixels long, in {length:,} characters"
-        raise Flaw(found, "Write masks as run lengths")
+        problem = f"holds polygons whose outlines are {cost:,} pixels long, in {length:,} characters"
+        raise Flaw(problem, "Write masks as run lengths")
 
 
 def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
@@ -219,7 +219,7 @@ class _Checker:
         self._images, self._protocol, self._taken = images, protocol, taken
         self._part = _CheckedPart(0, 0)
 
-    def checked(self, json_part: JsonPart) -> _CheckedPart:
+    def check(self, json_part: JsonPart) -> _CheckedPart:
         """Return these records as columns, and what is wrong with any of them."""
         records = json_part.records
         if isinstance(records, PlainRecords):
@@ -231,10 +231,10 @@ class _Checker:
             records = parse_records(records.text)
         self._part = _CheckedPart(len(records), json_part.length)
         if records:
-            self._check(records, 0)
+            self._check_by_halves(records, 0)
         return self._part
 
-    def _check(self, records: List[Any], first: int) -> None:
+    def _check_by_halves(self, records: List[Any], offset: int) -> None:
         """Check all at once, the usual case; where something is unusual, by halves down to the record it is in."""
         if len(self._part.problems) >= MOST_PROBLEMS:
             return
@@ -242,13 +242,13 @@ class _Checker:
             columns = read_columns(records, self._images, boxes=self._protocol.boxes)
         except UNUSUAL:
             if len(records) == 1:
-                self._explain(records[0], first)
+                self._explain(records[0], offset)
                 return
             half = len(records) // 2
-            self._check(records[:half], first)
-            self._check(records[half:], first + half)
+            self._check_by_halves(records[:half], offset)
+            self._check_by_halves(records[half:], offset + half)
             return
-        self._keep(columns, first)
+        self._keep(columns, offset)
         self._part.boxed += sum("bbox" in record for record in records)
 
     def _explain(self, record: Any, index: int) -> None:
@@ -261,16 +261,16 @@ class _Checker:
             if size and self._images.frames is not None:
                 frames = int(self._images.frames[image_index])
                 size = (size[0], size[1] // frames)
-        found, remedy = "cannot be read", f"Write {EXAMPLE}"
+        problem, remedy = "cannot be read", f"Write {EXAMPLE}"
         try:
             check_record(record, size, boxes=self._protocol.boxes, frames=frames)
         except Flaw as flaw:
-            found, remedy = flaw.found, flaw.remedy
+            problem, remedy = flaw.found, flaw.remedy
         if self._protocol.tubes:
             remedy = remedy.replace(EXAMPLE, VIDEO_EXAMPLE)
-        self._part.problems.append((index, printable(image), found, remedy))
+        self._part.problems.append((index, printable(image), problem, remedy))
 
-    def _keep(self, columns: RecordColumns, first: int) -> None:
+    def _keep(self, columns: RecordColumns, offset: int) -> None:
         """Check the masks themselves, and keep what is good."""
         if self._protocol.boxes:
             pixels: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
@@ -280,8 +280,8 @@ class _Checker:
             pixels = checked.area
             for index in np.flatnonzero(checked.fault).tolist():
                 image = int(self._images.ids[columns.image[index]])
-                found = rle.FAULTS[int(checked.fault[index])]
-                self._part.problems.append((first + index, image, found, rle.WRITE_AGAIN))
+                fault = rle.FAULTS[int(checked.fault[index])]
+                self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int((columns.category < 0).sum())
         if self._part.problems:
             return
@@ -289,9 +289,9 @@ class _Checker:
         masks = columns.texts or pack_texts(columns.masks)
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes)
         if self._taken is not None:
-            kept = np.flatnonzero(np.isin(columns.image, self._taken))
-            table = tuple(column[kept] for column in table)
-            masks = masks.take(kept).compact()
+            indices = np.flatnonzero(np.isin(columns.image, self._taken))
+            table = tuple(column[indices] for column in table)
+            masks = masks.take(indices).compact()
         self._part.columns.append(table)
         self._part.masks.append(masks)
 
@@ -352,10 +352,10 @@ class _Characters:
         """Read until there are so many characters, or nothing is left."""
         texts, length = [self.text], len(self.text)
         while length < count and not self.ended:
-            part = next(self._parts, None)
-            self.ended = part is None
+            data = next(self._parts, None)
+            self.ended = data is None
             try:
-                texts.append(self._decoder.decode(part or b"", final=self.ended))
+                texts.append(self._decoder.decode(data or b"", final=self.ended))
             except UnicodeDecodeError:
                 raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
             length += len(texts[-1])
@@ -393,21 +393,21 @@ class _Characters:
 
     def refuse(self, reason: str, position: int) -> NoReturn:
         """Raise a Flaw for text that is not JSON from this position on."""
-        found = f"is not valid JSON: {reason} at character {self._dropped + position:,}"
-        raise Flaw(found, "Write it with a JSON library")
+        problem = f"is not valid JSON: {reason} at character {self._dropped + position:,}"
+        raise Flaw(problem, "Write it with a JSON library")
 
 
 def _read_complete_records(text: str, source: _Characters) -> Tuple[Union[List[Any], PlainRecords], int, bool]:
     """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
-        return _scan_records(text, source, most=1)  # one long record: what follows it is read by parts again
+        return _scan_records(text, source, limit=1)  # one long record: what follows it is read by parts again
     stop, following = _find_last_border(text, _BORDER, "}")
     if stop:
         try:
             return read_text(text[:stop]), following, True
         except json.JSONDecodeError:
-            return _scan_records(text, source, most=len(text))  # a border inside a text, or broken JSON
-    return _scan_records(text, source, most=FEW)
+            return _scan_records(text, source, limit=len(text))  # a border inside a text, or broken JSON
+    return _scan_records(text, source, limit=FEW)
 
 
 def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
@@ -449,12 +449,12 @@ def _refuse_values() -> Iterator[None]:
         raise Flaw(f"holds a number that cannot be read ({printable(error)})", "Write plain numbers") from None
 
 
-def _scan_records(text: str, source: _Characters, most: int) -> Tuple[List[Any], int, bool]:
+def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any], int, bool]:
     """Return the same as `_read_complete_records`, record by record, up to so many."""
     ended = source.ended and len(text) == len(source.text)
     records: List[Any] = []
     position = _end_of(_BLANK, text, 0)
-    while len(records) < most:
+    while len(records) < limit:
         parsed = _next_record(text, position, source, ended=ended)
         if parsed is None:
             break
@@ -483,13 +483,16 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
         with _refuse_values():
             return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        at, reason = error.pos, error.msg
+        error_position, reason = error.pos, error.msg
     if reason.startswith("Unterminated"):
-        at, reason = (at if ended else len(text)), "the list does not end, since no quote ends the text that begins"
-    elif not text[at:].strip(BLANKS):
+        error_position, reason = (
+            (error_position if ended else len(text)),
+            "the list does not end, since no quote ends the text that begins",
+        )
+    elif not text[error_position:].strip(BLANKS):
         reason = "the list does not end"
-    if ended or len(text) - at > NEAR_THE_END:
-        source.refuse(reason, at)
+    if ended or len(text) - error_position > NEAR_THE_END:
+        source.refuse(reason, error_position)
     return None
 
 
@@ -497,8 +500,8 @@ def split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
     """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
     cut: List[bytes] = []
     waiting, begun = b"", False
-    for part in parts:
-        waiting += part
+    for data in parts:
+        waiting += data
         if not begun:
             waiting = waiting.lstrip(BLANKS.encode())
             if not waiting.startswith(b"["):

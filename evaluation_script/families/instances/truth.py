@@ -166,16 +166,16 @@ class _Document:
         sizes = self._sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
         frames = [image["frames"] for image in self._images if "frames" in image]
-        known = KnownImages(ids, sizes, categories, np.array(frames, np.int64) if frames else None)
+        images = KnownImages(ids, sizes, categories, np.array(frames, np.int64) if frames else None)
         annotation_ids = [annotation["id"] for annotation in self._annotations]
         self._check_unique(ids.tolist(), "images")
         self._check_unique(categories.tolist(), "categories")
         self._check_unique(annotation_ids, "annotations")
-        image = known.image_indices([annotation["image_id"] for annotation in self._annotations])
+        image = images.image_indices([annotation["image_id"] for annotation in self._annotations])
         unlisted = [annotation_ids[index] for index in np.flatnonzero(image < 0)]
         if unlisted:
             raise HostError(f"{self._where}: annotations of images that are not listed: {name_list(unlisted)}")
-        category = known.category_indices([annotation["category_id"] for annotation in self._annotations])
+        category = images.category_indices([annotation["category_id"] for annotation in self._annotations])
         masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
         checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
@@ -183,7 +183,7 @@ class _Document:
             fault = rle.FAULTS[int(checked.fault[faulty[0]])]
             raise HostError(f"{self._where}: annotation {annotation_ids[faulty[0]]} {fault}")
         return InstanceTruth(
-            known,
+            images,
             [
                 Category(int(category["id"]), str(category["name"]), str(category.get("frequency", "")))
                 for category in self._categories
@@ -198,17 +198,19 @@ class _Document:
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,
-            self._pairs(known, "neg_category_ids") if any("neg_category_ids" in one for one in self._images) else None,
-            self._pairs(known, "not_exhaustive_category_ids"),
+            self._pairs(images, "neg_category_ids")
+            if any("neg_category_ids" in image for image in self._images)
+            else None,
+            self._pairs(images, "not_exhaustive_category_ids"),
             np.array([annotation.get("hidden", -1) for annotation in self._annotations], float),
         )
 
-    def _pairs(self, known: KnownImages, key: str) -> Array:
+    def _pairs(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""
         listed_ids = [image.get(key) or [] for image in self._images]
         image = np.repeat(np.arange(len(listed_ids)), list(map(len, listed_ids)))
-        category = known.category_indices([number for ids in listed_ids for number in ids])
-        pairs: Array = (image * len(known.categories) + category)[category >= 0]
+        category = images.category_indices([number for ids in listed_ids for number in ids])
+        pairs: Array = (image * len(images.categories) + category)[category >= 0]
         return pairs
 
     def _sizes(self) -> Array:
@@ -228,8 +230,8 @@ class _Document:
         if isinstance(segmentation, list):
             return polygon_mask(segmentation, height, width)
         if list(segmentation["size"]) != [height, width]:
-            found = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
-            raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {found}")
+            problem = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
+            raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {problem}")
         counts = segmentation["counts"]
         return counts if isinstance(counts, str) else rle.compress(rle.runs_of(counts, height * width).tolist())
 
@@ -298,8 +300,8 @@ def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
     """Raise a Flaw where an annotation is unusual."""
     video = videos.get(annotation["video_id"])
     if video is None:
-        found = f"annotation {annotation['id']} is of the video {annotation['video_id']}, which is not listed"
-        raise Flaw(found, "List it")
+        problem = f"annotation {annotation['id']} is of the video {annotation['video_id']}, which is not listed"
+        raise Flaw(problem, "List it")
     try:
         check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
     except Flaw as flaw:
@@ -314,5 +316,5 @@ def _area_of_video(annotation: Dict[str, Any], shown: float) -> float:
 
 def mean_occlusion(labels: object) -> float:
     """Return how much of an instance is hidden: the mean of the upper half of its labels, or -1 without any."""
-    known = sorted(LABELS[label] for label in (labels if isinstance(labels, list) else []) if label is not None)
-    return float(np.mean(known[len(known) // 2 :])) if known else -1.0
+    values = sorted(LABELS[label] for label in (labels if isinstance(labels, list) else []) if label is not None)
+    return float(np.mean(values[len(values) // 2 :])) if values else -1.0

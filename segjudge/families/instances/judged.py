@@ -88,12 +88,13 @@ def judged(
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
     blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
     close = _joined([find_close_pairs(block, BACKGROUND) for block in blocks])
-    pairs = close.pairs.of(np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
-    nobody, nothing = np.full(len(close.sent), -1), np.zeros(len(close.sent), bool)
+    pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
+    nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)
     found = JudgedDetections(
         truth, records,
-        close.sent, records.score[close.sent], records.category[close.sent], records.image[close.sent],
-        close.real, truth.category[close.real], truth.image[close.real], truth.crowd[close.real],
+        close.records, records.score[close.records], records.category[close.records], records.image[close.records],
+        close.annotations, truth.category[close.annotations], truth.image[close.annotations],
+        truth.crowd[close.annotations],
         pairs, close.excused, protocol.id_zero_quirk, 0.0, nobody, nothing,
     )  # fmt: skip
     return found.at(foreground)
@@ -101,13 +102,15 @@ def judged(
 
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:
     """Return the pairs of several blocks as one."""
-    starts = np.cumsum([(0, 0), *((len(one.sent), len(one.real)) for one in blocks[:-1])], axis=0).tolist()
+    starts = np.cumsum([(0, 0), *((len(one.records), len(one.annotations)) for one in blocks[:-1])], axis=0).tolist()
     pairs = Overlapping(
         np.concatenate([one.pairs.sent + start for one, (start, _) in zip(blocks, starts, strict=True)]),
         np.concatenate([one.pairs.real + start for one, (_, start) in zip(blocks, starts, strict=True)]),
         np.concatenate([one.pairs.iou for one in blocks]),
     )
-    sent, real, excused = map(np.concatenate, zip(*((one.sent, one.real, one.excused) for one in blocks), strict=True))
+    sent, real, excused = map(
+        np.concatenate, zip(*((one.records, one.annotations, one.excused) for one in blocks), strict=True)
+    )
     return ClosePairs(sent, real, pairs, excused)
 
 

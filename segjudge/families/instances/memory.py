@@ -60,7 +60,7 @@ class InstancesInMemory(MemoryTrack):
         unknown = int((sent.category < 0).sum())
         head = struct.pack(f"{HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
         (block,) = split_into_blocks(sent, real, self.protocol, np.arange(1), 1)
-        return head + match_block(block).encoded()
+        return head + match_block(block).encode()
 
     def _records(self, side: object, where: str) -> list[Record]:
         """Return records as COCO has them, of columns or of records with masks of any form."""

@@ -54,7 +54,7 @@ def check(run: Any, truth: Any, path: Path, protocol: Any) -> None:
                 assert mine[name] == pytest.approx(theirs[name], abs=EXACT), (mine["name"], name)
     if "precision_sha256" in run:
         counted = instances.OpenedRecords(str(path), truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
-        curves = counted.matched().curves(EVERY_PAIR)
+        curves = counted.rank_detections().curves(EVERY_PAIR)
         for name, array in (("precision", curves.precision), ("recall", curves.recall)):
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
             assert digest == run[f"{name}_sha256"], name

@@ -236,7 +236,7 @@ def counted_of(truth: Any, found: Any, folder: Path) -> Any:
 
 def values_of(truth: Any, found: Any, folder: Path) -> Any:
     counted = counted_of(truth, found, folder)
-    return averages(counted.matched().curves(EVERY_PAIR), PLACES, [""] * len(counted.categories))
+    return averages(counted.rank_detections().curves(EVERY_PAIR), PLACES, [""] * len(counted.categories))
 
 
 def errors_of(truth: Any, found: Any, folder: Path, metrics: Any = ()) -> Any:

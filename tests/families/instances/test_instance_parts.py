@@ -128,7 +128,7 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
     for part in (replace(counts, detections=changed), replace(counts, images=counts.images[:0])):
         with pytest.raises(ValueError, match=r"."):
             fresh = emptied(whole)
-            fresh.load_state_dict({"0": part.encoded()})
+            fresh.load_state_dict({"0": part.encode()})
     with pytest.raises(ValueError, match="different splits"):
         total.merge(InstanceAccumulator(whole.protocol, whole.images, whole.categories))
     partial = emptied(whole)
@@ -152,11 +152,11 @@ def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path, monkeypat
     detections = decode_counts(state["1"]).detections
     for rows in (detections[::-1], np.repeat(detections, 2)):
         with pytest.raises(ValueError, match="not in order"):
-            loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=rows).encoded()})
+            loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=rows).encode()})
     endless = detections.copy()
     endless["score"][0] = np.inf
     with pytest.raises(ValueError, match="not finite"):
-        loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=endless).encoded()})
+        loaded.load_state_dict({"1": replace(decode_counts(state["1"]), detections=endless).encode()})
 
 
 def test_when_strict_the_warnings_of_all_parts_refuse(tmp_path: Path) -> None:

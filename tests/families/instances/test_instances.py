@@ -110,7 +110,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
-    return counted.matched().curves(EVERY_PAIR), counted.compute().warnings
+    return counted.rank_detections().curves(EVERY_PAIR), counted.compute().warnings
 
 
 @settings(max_examples=150, deadline=None)
