@@ -15,8 +15,8 @@ from segjudge.platforms.evalai.bundle.agreement import board_of, unseen_reports
 from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
 from segjudge.platforms.evalai.bundle.build import build as build_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
 from segjudge.platforms.evalai.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter, worker_interpreter
 from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
@@ -159,7 +159,7 @@ def build(args: argparse.Namespace) -> int:
                 say(str(problem))
     form = web_form_problems(built.path)
     if form:
-        say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")
+        say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].finding}).")
     print(built)
     return DONE
 
@@ -178,7 +178,7 @@ def fetch_kernel(source: BundleSource) -> None:
 
 def schema(args: argparse.Namespace) -> int:
     """Write the JSON Schema of challenge_config.yaml, for editors."""
-    path = args.out or os.path.join(find_bundle().root, PATH)
+    path = args.out or os.path.join(find_bundle().root, SCHEMA_PATH)
     with written(path) as file:
         file.write(json_schema())
     print(os.path.relpath(path))

@@ -13,7 +13,6 @@ from segjudge.platforms.evalai.bundle.build import build, takes_kernel
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.server_sentences import RejectedError, located_sentences
 from segjudge.platforms.evalai.bundle.server_state import load_state, save_state, state_after_push
 from segjudge.platforms.evalai.bundle.variants import VARIANTS
 
@@ -28,7 +27,13 @@ if TYPE_CHECKING:
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
     from segjudge.platforms.evalai.bundle.check import check
-    from segjudge.platforms.evalai.bundle.push import ChallengePush, repository, without_sponsors
+    from segjudge.platforms.evalai.bundle.push import (
+        ChallengePush,
+        RejectedError,
+        located_sentences,
+        repository,
+        without_sponsors,
+    )
     from segjudge.platforms.evalai.settings import read_settings
 
     source = named_bundle(args)

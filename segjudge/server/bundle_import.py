@@ -12,7 +12,7 @@ from segjudge.platforms.evalai.bundle.field_values import TRUE, as_integer
 from segjudge.platforms.evalai.bundle.fields import TEXTS
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.rules.creation import first_word, phase_slug
+from segjudge.platforms.evalai.bundle.saving_rules import first_word, phase_slug
 from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
 
 from .accounts import PARTICIPANT

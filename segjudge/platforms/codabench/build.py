@@ -141,13 +141,13 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     for phase in phases:
         if not phase.columns:
             note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
-    found = chains([phase for phase in phases if phase.columns], source.notes)
-    if not found:
+    competitions = chains([phase for phase in phases if phase.columns], source.notes)
+    if not competitions:
         raise HostError("no phase has a split that participants see")
     built = []
-    for chain in found:
+    for chain in competitions:
         names = " and ".join(str(phase.config["name"]) for phase in chain)
-        title = config["title"] if len(found) == 1 else f"{config['title']}: {names}"
+        title = config["title"] if len(competitions) == 1 else f"{config['title']}: {names}"
         path = os.path.join(out, "+".join(phase.codename for phase in chain) + ".zip")
         try:
             os.makedirs(out, exist_ok=True)
@@ -318,15 +318,15 @@ def page_files(program: str) -> dict[str, bytes]:
 
 def _module_files(name: str) -> list[Path]:
     """Return the files of a module, and of what it imports of this package when it is imported."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     pending = [name]
     while pending:
         module = pending.pop()
         path = _module_file(module)
-        if path is not None and module not in found and not module.startswith(_SCORERS):
-            found[module] = path
+        if path is not None and module not in paths and not module.startswith(_SCORERS):
+            paths[module] = path
             pending += [module.rpartition(".")[0], *_imported_names(module, path)]
-    return [found[module] for module in sorted(found)]
+    return [paths[module] for module in sorted(paths)]
 
 
 def _module_file(module: str) -> Path | None:

@@ -78,12 +78,12 @@ def check(path: str) -> list[BundleProblem]:
 def _check_rules(bundle: OpenedCompetition, path: str) -> BundleProblems:
     version = str(bundle.config.get("version", "1"))
     if version in _OLD_VERSIONS and "html" not in bundle.config:
-        found = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
+        finding = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
         quote = "HTML pages could not be found in the yaml file"
-        yield refused(4, "version", found, "Write version: 2", quote)
+        yield refused(4, "version", finding, "Write version: 2", quote)
     elif version in _OLD_VERSIONS:
-        found = f"is a bundle of CodaLab's ({CONFIG} has no version: 2), which Codabench reads by other rules"
-        raise UsageError(f"{path}: {found}; nothing can be said of it here. Write it anew for version 2")
+        finding = f"is a bundle of CodaLab's ({CONFIG} has no version: 2), which Codabench reads by other rules"
+        raise UsageError(f"{path}: {finding}; nothing can be said of it here. Write it anew for version 2")
     elif version != "2":
         quote = "A suitable version could not be found for this competition. Make sure one is supplied in the yaml."
         yield refused(4, "version", f"is {version}", "Write version: 2", quote)
@@ -91,57 +91,57 @@ def _check_rules(bundle: OpenedCompetition, path: str) -> BundleProblems:
         yield from rule(bundle)
 
 
-def _file_problem(bundle: OpenedCompetition, rule: int, where: str, name: object) -> BundleProblem | None:
+def _file_problem(bundle: OpenedCompetition, rule: int, subject: str, name: object) -> BundleProblem | None:
     """Return why the unpacker cannot read a file."""
-    kind, title = ("picture", "image") if where == "image" else ("file", "page")
+    kind, title = ("picture", "image") if subject == "image" else ("file", "page")
     if not isinstance(name, str):
-        return not_a_path(rule, where, name)
+        return not_a_path(rule, subject, name)
     if not os.path.exists(bundle.path(name)):
-        found, quote = f"{name} is not in the bundle", f"Unable to find {title}: {name}"
-        return refused(rule, where, found, "Put it there, or correct the path", quote)
+        finding, quote = f"{name} is not in the bundle", f"Unable to find {title}: {name}"
+        return refused(rule, subject, finding, "Put it there, or correct the path", quote)
     if not os.path.isfile(bundle.path(name)):
         text = f"[Errno 21] Is a directory: '<temporary folder>/{name}'"
-        return crashed(rule, where, f"{name} is a folder", f"Name a {kind}", text)
+        return crashed(rule, subject, f"{name} is a folder", f"Name a {kind}", text)
     return None
 
 
-def _text_problems(bundle: OpenedCompetition, rule: int, where: str, name: object, empty: str) -> BundleProblems:
-    problem = _file_problem(bundle, rule, where, name)
+def _text_problems(bundle: OpenedCompetition, rule: int, subject: str, name: object, empty: str) -> BundleProblems:
+    problem = _file_problem(bundle, rule, subject, name)
     if problem:
         yield problem
         return
     try:
         with open(bundle.path(str(name)), encoding="utf-8") as file:
             if not file.read():
-                yield refused(rule, where, f"{name} is empty", "Write something", empty)
+                yield refused(rule, subject, f"{name} is empty", "Write something", empty)
     except UnicodeDecodeError as error:
-        yield crashed(rule, where, f"{name} is not UTF-8", "Save it as UTF-8", str(error))
+        yield crashed(rule, subject, f"{name} is not UTF-8", "Save it as UTF-8", str(error))
     except OSError as error:
         text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{name}'"
-        yield crashed(rule, where, f"{name} cannot be read ({error.strerror})", "Make it readable", text)
+        yield crashed(rule, subject, f"{name} cannot be read ({error.strerror})", "Make it readable", text)
 
 
-def _null_problems(bundle: OpenedCompetition, rule: int, where: str, name: object, field: str) -> BundleProblems:
+def _null_problems(bundle: OpenedCompetition, rule: int, subject: str, name: object, field: str) -> BundleProblems:
     """Yield that a text holds a character which the serializer refuses."""
-    if isinstance(name, str) and _file_problem(bundle, rule, where, name) is None:
+    if isinstance(name, str) and _file_problem(bundle, rule, subject, name) is None:
         try:
             text = Path(bundle.path(name)).read_bytes()
         except OSError:  # said already
             return
         if b"\0" in text:
-            found = f"{name} holds a NUL character, in line {text[: text.index(0)].count(10) + 1}"
-            yield refused(rule, where, found, "Remove it", f"{field}: Null characters are not allowed.\n")
+            finding = f"{name} holds a NUL character, in line {text[: text.index(0)].count(10) + 1}"
+            yield refused(rule, subject, finding, "Remove it", f"{field}: Null characters are not allowed.\n")
 
 
 def _check_pages(bundle: OpenedCompetition) -> BundleProblems:
     """Yield the problems of the pages' files."""
     yield from listed(13, bundle, "pages")
-    for where, page in bundle.mappings("pages"):
+    for subject, page in bundle.mappings("pages"):
         if "file" not in page:
-            yield crashed(13, f"{where}.file", "is missing", "Name a file", "'file'")
+            yield crashed(13, f"{subject}.file", "is missing", "Name a file", "'file'")
             continue
         empty = f"Page '{page['file']}' is empty, it must contain content."
-        yield from _text_problems(bundle, 13, f"{where}.file", page["file"], empty)
+        yield from _text_problems(bundle, 13, f"{subject}.file", page["file"], empty)
 
 
 def _check_terms_and_picture(bundle: OpenedCompetition) -> BundleProblems:
@@ -169,8 +169,8 @@ def _check_queue(bundle: OpenedCompetition) -> BundleProblems:
     if is_uuid(str(name)):
         yield harmful(15, "queue", "is on the site and cannot be looked up here", remedy)
     else:
-        found, text = f"{name!r:.60} is not the UUID of a queue", f"['“{name}” is not a valid UUID.']"
-        yield crashed(15, "queue", found, "Copy the vhost from the page of queues", text)
+        finding, text = f"{name!r:.60} is not the UUID of a queue", f"['“{name}” is not a valid UUID.']"
+        yield crashed(15, "queue", finding, "Copy the vhost from the page of queues", text)
 
 
 def _check_logo(bundle: OpenedCompetition) -> BundleProblems:
@@ -206,22 +206,22 @@ def _check_fact_sheet(bundle: OpenedCompetition) -> BundleProblems:
         yield refused(18, "fact_sheet", "is not a mapping", "Write name: {…}", "fact_sheet: Not valid JSON\n")
         return
     for name, question in sheet.items():
-        where, remedy = f"fact_sheet.{name}", f"Write exactly {', '.join(sorted(_QUESTION))}"
+        subject, remedy = f"fact_sheet.{name}", f"Write exactly {', '.join(sorted(_QUESTION))}"
         if not isinstance(question, dict):
             text = f"'{type(question).__name__}' object has no attribute 'keys'"
-            yield crashed(18, where, "is not a mapping", remedy, text)
+            yield crashed(18, subject, "is not a mapping", remedy, text)
         elif _QUESTION ^ set(question):
             odd = ", ".join(sorted(map(repr, _QUESTION ^ set(question))))  # as Python writes a set, in a fixed order
             words = f"Missing {{{odd}}} values for {name}"
-            yield refused(18, where, "lacks a key or has one too many", remedy, f"fact_sheet: {words}\n")
+            yield refused(18, subject, "lacks a key or has one too many", remedy, f"fact_sheet: {words}\n")
         elif question["key"] != name:
             words = f"key:{question['key']}  does not match JSON key:{name}"
-            yield refused(18, f"{where}.key", "is not its name", f"Write key: {name}", f"fact_sheet: {words}\n")
+            yield refused(18, f"{subject}.key", "is not its name", f"Write key: {name}", f"fact_sheet: {words}\n")
         elif question["type"] not in ("checkbox", "text", "select"):
             words = f"{question['type']} is not a valid question type"
-            yield refused(18, f"{where}.type", words, "Write checkbox, text or select", f"fact_sheet: {words}\n")
+            yield refused(18, f"{subject}.type", words, "Write checkbox, text or select", f"fact_sheet: {words}\n")
         elif isinstance(question["is_required"], bool) or isinstance(question["is_on_leaderboard"], bool):
-            yield harmful(18, where, "its flags are not texts, so that they mean nothing", 'Write "true" or "false"')
+            yield harmful(18, subject, "its flags are not texts, so that they mean nothing", 'Write "true" or "false"')
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -239,17 +239,17 @@ def _leaves(value: object) -> Iterator[object]:
 def _check_stored_fact_sheet(sheet: dict[object, object]) -> BundleProblems:
     """Yield what the questions hold that JSON as Python writes it has, and the database's has not."""
     for name, question in sheet.items():
-        where = f"fact_sheet.{name}"
+        subject = f"fact_sheet.{name}"
         for leaf in _leaves([name, question]):
             if isinstance(leaf, float) and not math.isfinite(leaf):
                 text = f'invalid input syntax for type json\nDETAIL:  Token "{json.dumps(leaf)}" is invalid.'
-                yield crashed(18, where, f"holds {leaf}, which JSON lacks", "Write a number or a text", text)
+                yield crashed(18, subject, f"holds {leaf}, which JSON lacks", "Write a number or a text", text)
             elif isinstance(leaf, str) and "\0" in leaf:
                 text = "unsupported Unicode escape sequence\nDETAIL:  \\u0000 cannot be converted to text."
-                yield crashed(18, where, "holds a NUL character", "Remove it", text)
+                yield crashed(18, subject, "holds a NUL character", "Remove it", text)
             elif isinstance(leaf, str) and SURROGATE.search(leaf):
-                found, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
-                yield crashed(18, where, found, "Write the whole character", text)
+                finding, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
+                yield crashed(18, subject, finding, "Write the whole character", text)
 
 
 def _check_first_fields(bundle: OpenedCompetition) -> BundleProblems:
@@ -258,9 +258,9 @@ def _check_first_fields(bundle: OpenedCompetition) -> BundleProblems:
     yield from field_problems("", {"title": BEFORE_PAGES["title"]}, config)
     yield from _check_logo(bundle)
     yield from field_problems("", {"docker_image": BEFORE_PAGES["docker_image"]}, config)
-    for where, page in bundle.mappings("pages"):
-        yield from field_problems(where, PAGE, {"title": None, **page}, "pages: ")
-        for problem in _null_problems(bundle, 13, f"{where}.file", page.get("file"), "pages: content"):
+    for subject, page in bundle.mappings("pages"):
+        yield from field_problems(subject, PAGE, {"title": None, **page}, "pages: ")
+        for problem in _null_problems(bundle, 13, f"{subject}.file", page.get("file"), "pages: content"):
             yield replace(problem, quote=f"{problem.quote}\n")
 
 
@@ -278,8 +278,8 @@ def _check_last_fields(bundle: OpenedCompetition) -> BundleProblems:
     title = bundle.config.get("title")
     if isinstance(title, str) and _LONGEST_TITLE < len(title) <= BEFORE_PAGES["title"].most:
         text = "value too long for type character varying(255)"
-        found = f"has {len(title)} characters, and the competition stays, half made"
-        yield crashed(9, "title", found, "Shorten it", text)
+        finding = f"has {len(title)} characters, and the competition stays, half made"
+        yield crashed(9, "title", finding, "Shorten it", text)
 
 
 def _check_tasks(bundle: OpenedCompetition) -> BundleProblems:
@@ -289,53 +289,53 @@ def _check_tasks(bundle: OpenedCompetition) -> BundleProblems:
         return
     yield from listed(20, bundle, "tasks")
     seen: set[object] = set()
-    for where, task in bundle.mappings("tasks"):
+    for subject, task in bundle.mappings("tasks"):
         name = task.get("name") or task.get("key")
         if "index" not in task:
             quote = f"ERROR: No index for task: {name}"
-            yield refused(21, f"{where}.index", "is missing", "Number the tasks", quote)
+            yield refused(21, f"{subject}.index", "is missing", "Number the tasks", quote)
             continue
         index = task["index"]
         if isinstance(index, (list, dict)):
             text = f"unhashable type: '{type(index).__name__}'"
-            yield crashed(21, f"{where}.index", "is not a number", "Number the tasks", text)
+            yield crashed(21, f"{subject}.index", "is not a number", "Number the tasks", text)
             continue
         if index in seen:
             quote = f"ERROR: Duplicate task indexes. Index: {index}"
-            yield refused(21, f"{where}.index", f"{index} is another task's too", "Number the tasks", quote)
+            yield refused(21, f"{subject}.index", f"{index} is another task's too", "Number the tasks", quote)
         seen.add(index)
         if "key" not in task:
-            yield from _check_paths(where, task)
+            yield from _check_paths(subject, task)
 
 
-def _check_paths(where: str, task: dict[Any, Any]) -> BundleProblems:
+def _check_paths(subject: str, task: dict[Any, Any]) -> BundleProblems:
     for key in TASK_FILES:
         if key in task and not isinstance(task[key], str):
-            yield not_a_path(24, f"{where}.{key}", task[key])
+            yield not_a_path(24, f"{subject}.{key}", task[key])
         elif key == "scoring_program" and key not in task:
             quote = f'ERROR: Task "{task.get("name") or task["index"]}" does not have a scoring program'
-            yield refused(23, f"{where}.{key}", "is missing", "Name the zip of the scoring program", quote)
+            yield refused(23, f"{subject}.{key}", "is missing", "Name the zip of the scoring program", quote)
 
 
 def _check_saved_tasks(bundle: OpenedCompetition) -> BundleProblems:
     """Yield the problems of tasks once their files are saved."""
-    for where, task in bundle.mappings("tasks"):
+    for subject, task in bundle.mappings("tasks"):
         if "key" in task:
-            yield _check_site_key(f"{where}.key", task["key"])
+            yield _check_site_key(f"{subject}.key", task["key"])
             continue
-        yield from data_problems(bundle, 24, where, task, TASK_FILES)
-        yield from field_problems(where, TASK, {"name": None, "description": None, **task})
+        yield from data_problems(bundle, 24, subject, task, TASK_FILES)
+        yield from field_problems(subject, TASK, {"name": None, "description": None, **task})
 
 
-def _check_site_key(where: str, key: object) -> BundleProblem:
+def _check_site_key(subject: str, key: object) -> BundleProblem:
     if not isinstance(key, str):
         text = f"'{type(key).__name__}' object is not subscriptable"
-        return crashed(21, where, f"is {key!r:.60}", "Write the key of a task on the site, as a text", text)
+        return crashed(21, subject, f"is {key!r:.60}", "Write the key of a task on the site, as a text", text)
     if not is_uuid(key):
-        found, text = f"{key} is no UUID", f"['“{key}” is not a valid UUID.']"
-        return crashed(21, where, found, "Copy the key of a task from the site, or leave the key out", text)
-    found = "is the key of something on the site, which cannot be looked up here"
-    return harmful(21, where, found, "See that it exists")
+        finding, text = f"{key} is no UUID", f"['“{key}” is not a valid UUID.']"
+        return crashed(21, subject, finding, "Copy the key of a task from the site, or leave the key out", text)
+    finding = "is the key of something on the site, which cannot be looked up here"
+    return harmful(21, subject, finding, "See that it exists")
 
 
 def _check_solutions(bundle: OpenedCompetition) -> BundleProblems:
@@ -344,36 +344,38 @@ def _check_solutions(bundle: OpenedCompetition) -> BundleProblems:
         return
     yield from listed(24, bundle, "solutions")
     known = [task.get("index") for _, task in bundle.mappings("tasks")]
-    for where, solution in bundle.mappings("solutions"):
+    for subject, solution in bundle.mappings("solutions"):
         name, remedy = solution.get("name") or solution.get("key"), "See the documentation of bundles"
         if "index" not in solution:
-            yield refused(24, f"{where}.index", "is missing", remedy, f"ERROR: No index for solution: {name}")
+            yield refused(24, f"{subject}.index", "is missing", remedy, f"ERROR: No index for solution: {name}")
         elif "tasks" not in solution:
-            yield refused(24, f"{where}.tasks", "is missing", remedy, f"Could not find tasks for solution: {name}")
+            yield refused(24, f"{subject}.tasks", "is missing", remedy, f"Could not find tasks for solution: {name}")
         elif not isinstance(solution["tasks"], (list, str, dict)):
             text = f"'{type(solution['tasks']).__name__}' object is not iterable"
-            yield crashed(24, f"{where}.tasks", "is not a list", "Write the indexes of tasks as a list", text)
+            yield crashed(24, f"{subject}.tasks", "is not a list", "Write the indexes of tasks as a list", text)
         elif any(index not in known for index in solution["tasks"]):
             quote = f"ERROR: Solution: {solution.get('key')} missing task index pointers"
             make = refused if "key" in solution else crashed
-            found = "names a task that there is not"
-            yield make(24, f"{where}.tasks", found, "Write indexes of tasks", quote if "key" in solution else "'key'")
+            finding = "names a task that there is not"
+            yield make(
+                24, f"{subject}.tasks", finding, "Write indexes of tasks", quote if "key" in solution else "'key'"
+            )
         elif "key" not in solution and "path" not in solution:
             quote = f'Solution {solution.get("name")} missing "path"'
-            yield refused(24, f"{where}.path", "is missing", "Name a zip", quote)
+            yield refused(24, f"{subject}.path", "is missing", "Name a zip", quote)
         elif "key" not in solution and not isinstance(solution["path"], str):
-            yield not_a_path(24, f"{where}.path", solution["path"])
+            yield not_a_path(24, f"{subject}.path", solution["path"])
 
 
 def _check_saved_solutions(bundle: OpenedCompetition) -> BundleProblems:
     """Yield the problems of solutions once their files are saved."""
-    for where, solution in bundle.mappings("solutions"):
+    for subject, solution in bundle.mappings("solutions"):
         if "key" in solution:
-            yield _check_site_key(f"{where}.key", solution["key"])
+            yield _check_site_key(f"{subject}.key", solution["key"])
         elif isinstance(solution.get("path"), str):
-            yield from data_problems(bundle, 24, where, solution, ("path",))
+            yield from data_problems(bundle, 24, subject, solution, ("path",))
             named = {key: value for key, value in solution.items() if key != "name" or value}
-            yield from field_problems(where, SOLUTION, named)
+            yield from field_problems(subject, SOLUTION, named)
 
 
 def _check_phases(bundle: OpenedCompetition) -> BundleProblems:
@@ -392,29 +394,29 @@ def _check_phases(bundle: OpenedCompetition) -> BundleProblems:
         remedy = "Write whole numbers everywhere, or leave them out"
         yield crashed(30, "phases[0].index", "the phases' indexes cannot be compared", remedy, str(error))
     dates: dict[str, _Moments] = {"start": [], "end": []}
-    for where, phase in ordered_phases(bundle):
+    for subject, phase in ordered_phases(bundle):
         for key, moments in dates.items():
             try:
                 moments.append(moment(phase.get(key)))
             except (ValueError, OverflowError, TypeError) as error:
-                found = f"is {phase[key]!r:.60}, which is no date"
+                finding = f"is {phase[key]!r:.60}, which is no date"
                 remedy = "Write it as '2026-01-31 12:00:00', in quotes"
-                yield crashed(35, f"{where}.{key}", found, remedy, str(error))
+                yield crashed(35, f"{subject}.{key}", finding, remedy, str(error))
         if "tasks" not in phase:
             quote = "Phases must contain at least one task to be valid"
-            yield refused(31, f"{where}.tasks", "is missing", "List the indexes of tasks", quote)
+            yield refused(31, f"{subject}.tasks", "is missing", "List the indexes of tasks", quote)
         for key in [key for key in PHASE_FILES if key in phase and not isinstance(phase[key], str)]:
-            yield not_a_path(44, f"{where}.{key}", phase[key])
+            yield not_a_path(44, f"{subject}.{key}", phase[key])
     if all(len(moments) == len(bundle.mappings("phases")) for moments in dates.values()):
         yield from _check_order(bundle, dates["start"], dates["end"])
 
 
 def _check_order(bundle: OpenedCompetition, starts: _Moments, ends: _Moments) -> BundleProblems:
-    found = ordered_phases(bundle)
-    for (where, _), start in zip(found, starts, strict=True):
+    phases = ordered_phases(bundle)
+    for (subject, _), start in zip(phases, starts, strict=True):
         if start is None:
-            yield crashed(31, f"{where}.start", "is missing", "Say when the phase starts, in UTC", _COMPARED)
-    for ((first, before), (second, after)), end, start in zip(pairwise(found), ends, starts[1:], strict=False):
+            yield crashed(31, f"{subject}.start", "is missing", "Say when the phase starts, in UTC", _COMPARED)
+    for ((first, before), (second, after)), end, start in zip(pairwise(phases), ends, starts[1:], strict=False):
         name, next_name = before.get("name"), after.get("name")
         if end is None:
             quote = f"Phase: {name} must have an end time because it has a phase after it."
@@ -422,9 +424,9 @@ def _check_order(bundle: OpenedCompetition, starts: _Moments, ends: _Moments) ->
             yield refused(36, f"{first}.end", missing, "Say when it ends, in UTC", quote)
         elif start is not None and start < end:
             quote = f"Phases must be sequential. Phase: {next_name}starts before Phase: {name} has ended"
-            found_text = f"starts at {start}, and {name} ends at {end}"
+            finding = f"starts at {start}, and {name} ends at {end}"
             remedy = "Let phases follow each other, or make two competitions"
-            yield refused(37, f"{second}.start", found_text, remedy, quote)
+            yield refused(37, f"{second}.start", finding, remedy, quote)
         elif start == end:
             quote = f"Phases dates conflict. Phase: {next_name} should start after Phase: {name} has ended"
             yield refused(38, f"{second}.start", f"is when {name} ends", "Let it start a second later", quote)
@@ -446,43 +448,43 @@ def _check_leaderboards(bundle: OpenedCompetition) -> BundleProblems:
         kind = next(type(board).__name__ for board in block if not isinstance(board, dict))
         words = f"non_field_errors: Invalid data. Expected a dictionary, but got {kind}.\n"
         yield refused(45, "leaderboards", "holds something else than mappings", "Write - title: …", words)
-    for where, board in bundle.mappings("leaderboards"):
-        yield from _check_board(where, board)
+    for subject, board in bundle.mappings("leaderboards"):
+        yield from _check_board(subject, board)
 
 
-def _check_board(where: str, board: dict[Any, Any]) -> BundleProblems:
+def _check_board(subject: str, board: dict[Any, Any]) -> BundleProblems:
     for key, field in BOARD.items():
         if key == "columns" and isinstance(board.get(key), list):
-            yield from _check_columns(f"{where}.columns", board[key])
+            yield from _check_columns(f"{subject}.columns", board[key])
         elif key == "columns" and board.get(key) is not None:
             quote = "columns: non_field_errors\n"
-            yield refused(48, f"{where}.columns", "is not a list", "Write - title: …", quote)
+            yield refused(48, f"{subject}.columns", "is not a list", "Write - title: …", quote)
         else:
-            yield from field_problems(where, {key: field}, board)
+            yield from field_problems(subject, {key: field}, board)
 
 
-def _check_columns(where: str, columns: list[Any]) -> BundleProblems:
+def _check_columns(subject: str, columns: list[Any]) -> BundleProblems:
     if not columns:
         words = "columns: Leaderboards require at least 1 column\n"
-        yield refused(48, where, "is empty", "Add a column", words)
+        yield refused(48, subject, "is empty", "Add a column", words)
     if not all(isinstance(column, dict) for column in columns):
         kind = next(type(column).__name__ for column in columns if not isinstance(column, dict))
         words = f"columns: non_field_errors: Invalid data. Expected a dictionary, but got {kind}.\n\n"
-        yield refused(48, where, "holds something else than mappings", "Write - title: …", words)
+        yield refused(48, subject, "holds something else than mappings", "Write - title: …", words)
         return
     wrong = [
-        problem for index, column in enumerate(columns) for problem in _check_computation(f"{where}[{index}]", column)
+        problem for index, column in enumerate(columns) for problem in _check_computation(f"{subject}[{index}]", column)
     ]
-    yield from wrong or _check_indexes(where, columns)
+    yield from wrong or _check_indexes(subject, columns)
 
 
-def _check_computation(where: str, column: dict[Any, Any]) -> BundleProblems:
+def _check_computation(subject: str, column: dict[Any, Any]) -> BundleProblems:
     """Yield the problems of one column; what it is computed from is looked at when its fields are right."""
-    problems = [*field_problems(where, COLUMN, column, "columns: ")]
+    problems = [*field_problems(subject, COLUMN, column, "columns: ")]
     yield from problems
     if problems:
         return
-    prefix, path = "columns: non_field_errors: ", f"{where}.computation_indexes"
+    prefix, path = "columns: non_field_errors: ", f"{subject}.computation_indexes"
     indexes = column.get("computation_indexes")
     if "computation_indexes" in column and indexes is not None and not isinstance(indexes, (list, str, dict)):
         text = f"'{type(indexes).__name__}' object is not iterable"
@@ -501,18 +503,18 @@ def _check_computation(where: str, column: dict[Any, Any]) -> BundleProblems:
         yield refused(52, path, "names the column itself", "Name others", f"{prefix}{words}\n\n")
 
 
-def _check_indexes(where: str, columns: list[dict[Any, Any]]) -> BundleProblems:
+def _check_indexes(subject: str, columns: list[dict[Any, Any]]) -> BundleProblems:
     """Yield what columns say that does not go together."""
     indexes = [whole(column["index"]) for column in columns]
     if len(set(indexes)) < len(indexes):
-        yield refused(49, where, "two have one index", "Number them", "columns: Columns must have unique indexes!\n")
+        yield refused(49, subject, "two have one index", "Number them", "columns: Columns must have unique indexes!\n")
     keys = [str(column["key"]).strip() for column in columns]
     if len(set(keys)) < len(keys):
-        yield refused(49, where, "two have one key", "Rename one", "columns: Columns must have unique keys!\n")
+        yield refused(49, subject, "two have one key", "Rename one", "columns: Columns must have unique keys!\n")
     for number, column in enumerate(columns):
         named = column.get("computation_indexes")
         for index in ",".join(map(str, named)).split(",") if named else []:
-            path, remedy = f"{where}[{number}].computation_indexes", "Name the indexes of columns"
+            path, remedy = f"{subject}[{number}].computation_indexes", "Name the indexes of columns"
             if not re.fullmatch(r"\s*[-+]?\d+\s*", index):
                 words = f"Bad value for index, should be an integer but received: {index}."
                 yield refused(52, path, f"{index!r} is no number", remedy, f"columns: {words}\n")
@@ -526,34 +528,34 @@ def _check_saved_phases(bundle: OpenedCompetition) -> BundleProblems:
     known = {
         task.get("index"): 0 for _, task in bundle.mappings("tasks") if not isinstance(task.get("index"), (list, dict))
     }
-    for where, phase in ordered_phases(bundle):
+    for subject, phase in ordered_phases(bundle):
         wanted = phase.get("tasks", [])
         if not isinstance(wanted, (list, str, dict)):
             text = f"'{type(wanted).__name__}' object is not iterable"
-            yield crashed(32, f"{where}.tasks", "is not a list", "Write a list: [0]", text)
+            yield crashed(32, f"{subject}.tasks", "is not a list", "Write a list: [0]", text)
             wanted = []
         for index in wanted:
             if isinstance(index, (list, dict)) or index not in known:
-                found = f"{index!r} is no task's index: {', '.join(map(repr, known))}"
+                finding = f"{index!r} is no task's index: {', '.join(map(repr, known))}"
                 text = f"unhashable type: '{type(index).__name__}'" if isinstance(index, (list, dict)) else repr(index)
-                yield crashed(32, f"{where}.tasks", found, "Write it as the task does", text)
-        yield from data_problems(bundle, 44, where, phase, PHASE_FILES)
+                yield crashed(32, f"{subject}.tasks", finding, "Write it as the task does", text)
+        yield from data_problems(bundle, 44, subject, phase, PHASE_FILES)
 
 
 def _check_phase_fields(bundle: OpenedCompetition) -> BundleProblems:
     """Yield what the serializer refuses in phases."""
-    found = ordered_phases(bundle)
-    for where, phase in found:
+    phases = ordered_phases(bundle)
+    for subject, phase in phases:
         given = {"name": None, "description": None, **phase}
         if not given.get("execution_time_limit"):
             given.pop("execution_time_limit", None)  # the default is taken
-        for problem in field_problems(where, PHASE, given, "phases: "):
+        for problem in field_problems(subject, PHASE, given, "phases: "):
             # The unpacker has another name for that key in the serializer.
             quote = problem.quote.replace("phases: max_submissions:", "phases: max_submissions_per_person:")
             yield replace(problem, quote=quote)
-    if found and str(found[0][1].get("auto_migrate_to_this_phase")).lower() in ("true", "yes", "on", "1", "t", "y"):
-        words = "in a competition with one phase" if len(found) == 1 else "to the first phase of a competition"
-        path, quote = f"{found[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {words}\n"
+    if phases and str(phases[0][1].get("auto_migrate_to_this_phase")).lower() in ("true", "yes", "on", "1", "t", "y"):
+        words = "in a competition with one phase" if len(phases) == 1 else "to the first phase of a competition"
+        path, quote = f"{phases[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {words}\n"
         yield refused(42, path, "is set, and no phase comes before", "Remove it", quote)
 
 

@@ -79,10 +79,10 @@ Chain = list[DatedPhase]
 Notes = dict[str, list[str]]
 
 
-def note(notes: Notes, where: str, text: str) -> None:
+def note(notes: Notes, subject: str, text: str) -> None:
     """Add a note, once."""
-    if where not in notes.setdefault(text, []):
-        notes[text].append(where)
+    if subject not in notes.setdefault(text, []):
+        notes[text].append(subject)
 
 
 def dated_phases(config: dict[str, Any], *, hidden: bool = False) -> list[DatedPhase]:
@@ -110,14 +110,14 @@ def _dated_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool)
 
 def _columns(codename: str, prefix: str, row: dict[str, Any], schema: dict[str, Any]) -> list[BoardColumn]:
     metadata = schema.get("metadata") or {}
-    found = []
+    columns = []
     for label in sorted(schema["labels"], key=lambda label: label != schema["default_order_by"]):
         entry = metadata.get(label)
         ascending = not is_descending(schema, label, row["is_leaderboard_order_descending"])
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
         precision, is_hidden = int(row["leaderboard_decimal_precision"]), not is_public(row)
-        found.append(BoardColumn(f"{prefix}{label}", codename, label, ascending, precision, is_hidden, about))
-    return found
+        columns.append(BoardColumn(f"{prefix}{label}", codename, label, ascending, precision, is_hidden, about))
+    return columns
 
 
 def _moment(value: object) -> datetime.datetime:
@@ -131,9 +131,9 @@ def chains(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
 
     A competition holds phases of one leaderboard, either public or not.
     """
-    found: list[Chain] = []
+    competitions: list[Chain] = []
     for phase in sorted(phases, key=lambda phase: phase.start):
-        for chain in found:
+        for chain in competitions:
             last = chain[-1]
             same = last.boards == phase.boards and _is_public(last) == _is_public(phase)
             if not same or phase.start < last.end:
@@ -144,9 +144,9 @@ def chains(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
             chain.append(phase)
             break
         else:
-            found.append([phase])
+            competitions.append([phase])
     order = {phase.codename: number for number, phase in enumerate(phases)}
-    return sorted(found, key=lambda chain: order[chain[0].codename])
+    return sorted(competitions, key=lambda chain: order[chain[0].codename])
 
 
 def _is_public(phase: DatedPhase) -> bool:
@@ -167,7 +167,7 @@ def competition(
 ) -> dict[str, Any]:
     """Return the content of `competition.yaml`, without what depends on the files of phases."""
     pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in PAGES.items() if texts.get(key)]
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "version": VERSION,
         "title": title,
         "description": config.get("short_description") or "",
@@ -183,7 +183,7 @@ def competition(
     prizes = sorted(config.get("prizes") or [], key=lambda prize: int(prize["rank"]))
     reward = ", ".join(f"{prize['rank']}: {prize['amount']}" for prize in prizes)
     optional = {"reward": reward, "queue": queue, "fact_sheet": fact_sheet(chain)}
-    return {**found, **{key: value for key, value in optional.items() if value}}
+    return {**document, **{key: value for key, value in optional.items() if value}}
 
 
 def phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
@@ -265,11 +265,11 @@ def page_text(text: bytes) -> str:
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
 
 
-def check_lengths(found: dict[str, Any]) -> None:
+def check_lengths(document: dict[str, Any]) -> None:
     """Raise `HostError` for texts that are too long for Codabench; nothing is cut."""
-    names = [(phase["name"], NAME) for phase in found["phases"]]
-    keys = [(column["key"], SHORT) for board in found["leaderboards"] for column in board["columns"]]
-    texts = [(found["title"], TITLE), (found.get("reward", ""), REWARD), *names, *keys]
+    names = [(phase["name"], NAME) for phase in document["phases"]]
+    keys = [(column["key"], SHORT) for board in document["leaderboards"] for column in board["columns"]]
+    texts = [(document["title"], TITLE), (document.get("reward", ""), REWARD), *names, *keys]
     long = [
         f"{text!r} has {len(text)} characters, and Codabench takes {most}" for text, most in texts if len(text) > most
     ]
@@ -282,19 +282,19 @@ def note_losses(config: dict[str, Any], chain: Chain, notes: Notes) -> None:
     for key in [key for key in _LOST if config.get(key)]:
         note(notes, key, "has no counterpart on Codabench and is left out")
     for phase in chain:
-        where = phase.codename
+        subject = phase.codename
         for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
-            note(notes, where, f"{key} is left out; {_LOST_OF_PHASE[key]}")
+            note(notes, subject, f"{key} is left out; {_LOST_OF_PHASE[key]}")
         if not phase.config.get("is_public", True):
-            note(notes, where, "is not public, so its competition stays unpublished; push publishes none")
+            note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
         if not phase.config.get("leaderboard_public", True):
-            note(notes, where, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
+            note(notes, subject, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
         if any(column.hidden for column in phase.columns):
-            note(notes, where, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
+            note(notes, subject, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
         for split in phase.left_out:
-            note(notes, where, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
+            note(notes, subject, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
         for question in phase.config.get("submission_meta_attributes") or []:
             if question["type"] == "checkbox":
-                note(notes, where, f"the question {question['name']!r} takes a text: there is no multiple choice")
+                note(notes, subject, f"the question {question['name']!r} takes a text: there is no multiple choice")
     if len({len(phase.columns) for phase in chain}) > 1:
         note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")

@@ -141,16 +141,16 @@ class ComputeWorker:
         child.end()
         output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
         streams = [tail.text() for tail in tails]
-        found = ScoredSubmission(
+        outcome = ScoredSubmission(
             FINISHED, "", streams[0], streams[1],
             output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
             page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
         try:
-            written = _written(found, code, output, seconds, tree.sentence)
+            written = _written(outcome, code, output, seconds, tree.sentence)
         except GivenUpError as error:
-            return replace(found, status=FAILED, details=str(error))
-        return replace(found, written=written, scores=stored(written, columns))
+            return replace(outcome, status=FAILED, details=str(error))
+        return replace(outcome, written=written, scores=stored(written, columns))
 
     def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
         """Return the program's folder, command and environment variables, in the sandbox where there is one."""
@@ -177,7 +177,7 @@ def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
         return file.read(most)
 
 
-def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
+def _written(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
     """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
     if excess:
         raise GivenUpError(f"The scoring program was ended: {excess}")
@@ -186,7 +186,7 @@ def _written(found: ScoredSubmission, code: int | None, output: str, seconds: in
     if code:
         raise GivenUpError("Child task failed or non-zero return code")
     written = _scores_in(output)
-    if ADDED in found.output:
+    if ADDED in outcome.output:
         raise GivenUpError("Error, the output directory already contains a metadata file.")
     return written
 
@@ -211,9 +211,9 @@ def _scores_in(output: str) -> Any:
 
 def stored(written: object, columns: list[str]) -> dict[str, Decimal]:
     """Return what the site stores: up to the first value that it cannot, and nothing where JSON has none."""
-    found: dict[str, Decimal] = {}
+    values: dict[str, Decimal] = {}
     if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):
-        return found
+        return values
     for key, value in written.items():
         if key not in columns:
             continue
@@ -223,8 +223,8 @@ def stored(written: object, columns: list[str]) -> dict[str, Decimal]:
             break
         if not number.is_finite() or abs(number) >= TOO_LARGE:
             break
-        found[key] = number.quantize(Decimal(1).scaleb(-10))
-    return found
+        values[key] = number.quantize(Decimal(1).scaleb(-10))
+    return values
 
 
 @contextmanager

@@ -31,19 +31,19 @@ ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 _UNPACKED_BYTES = 20 << 30
 
 
-def refused(rule: int, where: str, found: str, remedy: str, quote: str) -> BundleProblem:
+def refused(rule: int, subject: str, finding: str, remedy: str, quote: str) -> BundleProblem:
     """Return a problem that Codabench refuses, with its own words."""
-    return BundleProblem(where, found, remedy, quote, rule)
+    return BundleProblem(subject, finding, remedy, quote, rule)
 
 
-def crashed(rule: int, where: str, found: str, remedy: str, text: str) -> BundleProblem:
+def crashed(rule: int, subject: str, finding: str, remedy: str, text: str) -> BundleProblem:
     """Return a problem that Codabench answers with a text of Python's."""
-    return BundleProblem(where, found, remedy, ERROR_LOG + text, rule)
+    return BundleProblem(subject, finding, remedy, ERROR_LOG + text, rule)
 
 
-def harmful(rule: int, where: str, found: str, remedy: str) -> BundleProblem:
+def harmful(rule: int, subject: str, finding: str, remedy: str) -> BundleProblem:
     """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
-    return BundleProblem(where, found, remedy, rule=rule, severity=WARNING, accepted=True)
+    return BundleProblem(subject, finding, remedy, rule=rule, severity=WARNING, accepted=True)
 
 
 class OpenedCompetition:
@@ -55,15 +55,15 @@ class OpenedCompetition:
         if not os.path.exists(path):
             quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            found = "is not there, at the top of the bundle"
-            raise BundleRefusedError(refused(1, CONFIG, found, remedy, f"{CONFIG} {quote}"))
+            finding = "is not there, at the top of the bundle"
+            raise BundleRefusedError(refused(1, CONFIG, finding, remedy, f"{CONFIG} {quote}"))
         try:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError as error:
-            found = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
+            finding = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
             text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
-            problem = crashed(1, CONFIG, found, "Put the file itself there", text)
+            problem = crashed(1, CONFIG, finding, "Put the file itself there", text)
             raise BundleRefusedError(problem) from None
         self.config, self.lines = _parsed(data)
 
@@ -87,16 +87,16 @@ class OpenedCompetition:
 
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
-        return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
+        return replace(problem, location=problem.location or self.lines.location(problem.subject) or FIRST_LINE)
 
 
 def ordered_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
     """Return the phases by their index, as the unpacker sorts them; as written where that fails."""
-    found = bundle.mappings("phases")
+    phases = bundle.mappings("phases")
     try:
-        return sorted(found, key=lambda entry: entry[1].get("index", 0))
+        return sorted(phases, key=lambda entry: entry[1].get("index", 0))
     except TypeError:
-        return found
+        return phases
 
 
 def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
@@ -125,11 +125,11 @@ def can_be_path(name: str) -> bool:
         return False
 
 
-def not_a_path(rule: int, where: str, name: object) -> BundleProblem:
+def not_a_path(rule: int, subject: str, name: object) -> BundleProblem:
     """Return what the unpacker says of a path that is no text."""
-    found, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
+    finding, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
     text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-    return crashed(rule, where, found, remedy, text)
+    return crashed(rule, subject, finding, remedy, text)
 
 
 def is_uuid(text: str) -> bool:
@@ -141,21 +141,21 @@ def is_uuid(text: str) -> bool:
 
 
 def data_problems(
-    bundle: OpenedCompetition, rule: int, where: str, item: dict[Any, Any], keys: Iterable[str]
+    bundle: OpenedCompetition, rule: int, subject: str, item: dict[Any, Any], keys: Iterable[str]
 ) -> BundleProblems:
     """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
     for key in keys:
-        name, path = item.get(key), f"{where}.{key}"
+        name, path = item.get(key), f"{subject}.{key}"
         if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
-            found = f"{name} is the root of the site's own machine, which it would zip as a whole"
-            yield crashed(rule, path, found, "Name a finished zip in the bundle", "")
+            finding = f"{name} is the root of the site's own machine, which it would zip as a whole"
+            yield crashed(rule, path, finding, "Name a finished zip in the bundle", "")
             continue
         if not isinstance(name, str) or os.path.exists(bundle.path(name)):
             continue
         if is_uuid(name):
             kind = "solution" if key == "path" else key
-            found = f"is the key of a {kind} on the site, which cannot be looked up here"
-            yield harmful(rule, path, found, "See that it exists there")
+            finding = f"is the key of a {kind} on the site, which cannot be looked up here"
+            yield harmful(rule, path, finding, "See that it exists there")
         else:
             quote = f'Cannot find dataset: "{name}"'
             yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
@@ -176,8 +176,8 @@ def _extract(path: str, folder: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
-                found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
-                raise BundleRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
+                finding = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
+                raise BundleRefusedError(BundleProblem(path, finding, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
         problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
@@ -195,8 +195,8 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
-        found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
-        problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
+        finding = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
+        problem = crashed(3, CONFIG, finding, "Correct that line or the one above", str(error))
         raise BundleRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"
@@ -221,8 +221,8 @@ def _open_archive(path: str) -> Iterator[zipfile.ZipFile]:
 def names_in(path: str) -> list[str]:
     """Return the paths of the files in a zip or a folder."""
     if os.path.isdir(path):
-        found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-        return sorted(os.path.relpath(name, path) for name in found)
+        paths = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        return sorted(os.path.relpath(name, path) for name in paths)
     with _open_archive(path) as archive:
         return [name for name in archive.namelist() if not name.endswith("/")]
 

@@ -71,8 +71,8 @@ def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     for rule in (_keys, _top, _paths, _task_rules, _program_rules, _phase_rules, _board_rules):
         yield from rule(bundle)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
-        found = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
-        yield harmful(7, os.path.basename(path), found, "Leave out what is not needed")
+        finding = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
+        yield harmful(7, os.path.basename(path), finding, "Leave out what is not needed")
     named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
     solutions = map(bundle.path, named)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
@@ -82,98 +82,98 @@ def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
 def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
     yield "", "", bundle.config
     for key in ("pages", "tasks", "solutions", "phases", "leaderboards"):
-        for where, item in bundle.mappings(key):
-            yield key, where, item
+        for subject, item in bundle.mappings(key):
+            yield key, subject, item
             for index, column in enumerate(mappings_in(item, "columns") if key == "leaderboards" else []):
-                yield "columns", f"{where}.columns[{index}]", column
+                yield "columns", f"{subject}.columns[{index}]", column
 
 
 def _keys(bundle: OpenedCompetition) -> BundleProblems:
     for key in bundle.lines.duplicate_keys:
         yield harmful(8, key, "is there twice, and the last one counts", "Remove one")
-    for block, where, item in _blocks(bundle):
+    for block, subject, item in _blocks(bundle):
         for key in [str(key) for key in item if key not in _KNOWN[block]]:
             near = difflib.get_close_matches(key, _KNOWN[block], 1)
             hint = _UNREAD.get(key) or (f"Did you mean {near[0]}?" if near else "Remove it")
-            yield harmful(8, f"{where}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."))
+            yield harmful(8, f"{subject}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."))
 
 
 def _top(bundle: OpenedCompetition) -> BundleProblems:
     config = bundle.config
     title = str(config.get("title") or "")
     if len(title) > TITLE:
-        found = f"has {len(title)} characters; with a long user name the competition is left half made"
-        yield harmful(9, "title", found, f"Keep it below {TITLE + 1}")
+        finding = f"has {len(title)} characters; with a long user name the competition is left half made"
+        yield harmful(9, "title", finding, f"Keep it below {TITLE + 1}")
     if "docker_image" not in config:
-        found = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
-        yield harmful(14, "docker_image", found, "Write docker_image: codalab/codalab-legacy:py312, or your own")
+        finding = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
+        yield harmful(14, "docker_image", finding, "Write docker_image: codalab/codalab-legacy:py312, or your own")
     if "registration_auto_approve" not in config:
-        found = "is missing, so that you approve each participant by hand"
-        yield harmful(19, "registration_auto_approve", found, "Write it, true or false")
+        finding = "is missing, so that you approve each participant by hand"
+        yield harmful(19, "registration_auto_approve", finding, "Write it, true or false")
 
 
 def _paths(bundle: OpenedCompetition) -> BundleProblems:
     named = [(key, bundle.config.get(key)) for key in ("image", "terms")]
-    named += [(f"{where}.file", item.get("file")) for where, item in bundle.mappings("pages")]
-    data = [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("tasks") for key in TASK_FILES]
-    data += [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("phases") for key in PHASE_FILES]
-    data += [(f"{where}.path", item.get("path")) for where, item in bundle.mappings("solutions")]
-    for where, name in named + data:
+    named += [(f"{subject}.file", item.get("file")) for subject, item in bundle.mappings("pages")]
+    data = [(f"{subject}.{key}", item.get(key)) for subject, item in bundle.mappings("tasks") for key in TASK_FILES]
+    data += [(f"{subject}.{key}", item.get(key)) for subject, item in bundle.mappings("phases") for key in PHASE_FILES]
+    data += [(f"{subject}.path", item.get("path")) for subject, item in bundle.mappings("solutions")]
+    for subject, name in named + data:
         if isinstance(name, str) and can_be_path(name) and not bundle.is_inside(name):
-            yield harmful(5, where, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
-    for where, name in data:
+            yield harmful(5, subject, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
+    for subject, name in data:
         path = bundle.data(name)
         if not path:
             continue
         if os.path.isdir(path):
-            found = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
-            yield harmful(6, where, found, "Ship a finished zip")
+            finding = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
+            yield harmful(6, subject, finding, "Ship a finished zip")
             continue
         try:
             names_in(path)
         except GivenUpError:
-            found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
-            yield harmful(6, where, found, "Zip it")
+            finding = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
+            yield harmful(6, subject, finding, "Zip it")
 
 
 def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
     used = [index for _, phase in bundle.mappings("phases") for index in _listed(phase.get("tasks"))]
-    for where, task in bundle.mappings("tasks"):
+    for subject, task in bundle.mappings("tasks"):
         if "index" in task and task["index"] not in used:
-            yield harmful(27, where, "is in no phase", "Name its index in a phase, or remove it")
+            yield harmful(27, subject, "is in no phase", "Name its index in a phase, or remove it")
         for key in ("scoring_program", "reference_data"):
             path = bundle.data(task.get(key))
             if path:
                 with suppress(GivenUpError):  # said of its path already
-                    yield from _data(f"{where}.{key}", key, path)
+                    yield from _data(f"{subject}.{key}", key, path)
 
 
-def _data(where: str, key: str, path: str) -> BundleProblems:
+def _data(subject: str, key: str, path: str) -> BundleProblems:
     """Yield what is wrong with the content of a scoring program or of reference data."""
     names = names_in(path)
     tops = {name.split("/")[0] for name in names}
     if names and len(tops) == 1 and all("/" in name for name in names):
-        found = f"everything in it is in the folder {tops.pop()}"
-        yield harmful(29, where, found, "Zip the files themselves, not the folder around them")
+        finding = f"everything in it is in the folder {tops.pop()}"
+        yield harmful(29, subject, finding, "Zip the files themselves, not the folder around them")
     if key != "scoring_program":
         return
     command = command_of(path)
     if not command:
         what = "no command" if any(name in names for name in METADATA) else f"no {METADATA[0]} at its root"
-        found = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
-        yield harmful(25, where, found, "Write metadata.yaml with command: python3 FILE.py")
+        finding = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
+        yield harmful(25, subject, finding, "Write metadata.yaml with command: python3 FILE.py")
         return
     if re.search(r"[|;<>*]|&&|\$\(|`", command):
-        yield harmful(26, where, f"its command needs a shell, and there is none: {command}", "Put it into a script")
+        yield harmful(26, subject, f"its command needs a shell, and there is none: {command}", "Put it into a script")
     try:
         words = shlex.split(command)
     except ValueError as error:
-        yield harmful(26, where, f"its command cannot be split into words ({error})", "Correct its quotes")
+        yield harmful(26, subject, f"its command cannot be split into words ({error})", "Correct its quotes")
         return
     scripts = [re.sub(r"^(\$program|/app/program)/", "", word) for word in words if re.search(r"\.(py|sh)$", word)]
     for script in [script for script in scripts[:1] if not script.startswith("/")]:
         if os.path.normpath(script) not in names:
-            yield harmful(26, where, f"its command runs {script}, which is not in it", "Correct the command")
+            yield harmful(26, subject, f"its command runs {script}, which is not in it", "Correct the command")
 
 
 def _listed(value: object) -> list[Any]:
@@ -182,28 +182,28 @@ def _listed(value: object) -> list[Any]:
 
 def _phase_rules(bundle: OpenedCompetition) -> BundleProblems:
     now, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
-    for where, phase in ordered_phases(bundle):
+    for subject, phase in ordered_phases(bundle):
         if phase.get("tasks") == []:
-            yield harmful(32, f"{where}.tasks", "is empty, so that nothing can be scored", "Name a task")
+            yield harmful(32, f"{subject}.tasks", "is empty, so that nothing can be scored", "Name a task")
         if len(_listed(phase.get("tasks"))) > 1:
-            found = "has several, and the leaderboard shows what was scored last, or sums"
-            yield harmful(43, f"{where}.tasks", found, "Score all in one task, in columns of their own")
-        yield from _dates(where, phase)
+            finding = "has several, and the leaderboard shows what was scored last, or sums"
+            yield harmful(43, f"{subject}.tasks", finding, "Score all in one task, in columns of their own")
+        yield from _dates(subject, phase)
         try:
             start, end = moment(phase.get("start")), moment(phase.get("end"))
         except (ValueError, OverflowError, TypeError):
             continue
         ends.append(end)
         if start and end and end <= start:
-            yield harmful(39, f"{where}.end", "is not after its start, so that the phase takes nothing", "Correct it")
-        yield from _limits(bundle, where, phase)
+            yield harmful(39, f"{subject}.end", "is not after its start, so that the phase takes nothing", "Correct it")
+        yield from _limits(bundle, subject, phase)
     if ends and all(end is not None and end < now for end in ends):
         yield harmful(39, "phases", "have all ended", "Correct their dates")
 
 
-def _dates(where: str, phase: dict[Any, Any]) -> BundleProblems:
+def _dates(subject: str, phase: dict[Any, Any]) -> BundleProblems:
     for key in ("start", "end"):
-        value, path = phase.get(key), f"{where}.{key}"
+        value, path = phase.get(key), f"{subject}.{key}"
         if isinstance(value, datetime.datetime) and value.time() != datetime.time():
             yield harmful(33, path, "loses its time, since it is not in quotes", f"Write '{value}'")
         zoned = value.tzinfo if isinstance(value, datetime.datetime) else isinstance(value, str) and _ZONE.search(value)
@@ -213,67 +213,67 @@ def _dates(where: str, phase: dict[Any, Any]) -> BundleProblems:
             yield harmful(35, path, f"{value} is read with the month first", "Write year-month-day")
 
 
-def _limits(bundle: OpenedCompetition, where: str, phase: dict[Any, Any]) -> BundleProblems:
+def _limits(bundle: OpenedCompetition, subject: str, phase: dict[Any, Any]) -> BundleProblems:
     for key, default in (("max_submissions_per_day", 5), ("max_submissions", 100)):
         if key not in phase:
-            yield harmful(40, f"{where}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
+            yield harmful(40, f"{subject}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
     limit = phase.get("execution_time_limit")
     if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
-        found = f"is {limit}, and the public queue allows {CAP} seconds"
-        yield harmful(41, f"{where}.execution_time_limit", found, "Name a queue of your own, or write less")
+        finding = f"is {limit}, and the public queue allows {CAP} seconds"
+        yield harmful(41, f"{subject}.execution_time_limit", finding, "Name a queue of your own, or write less")
 
 
 def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
     boards = bundle.mappings("leaderboards")
-    for where, _ in boards[1:]:
-        found = "belongs to no phase: only the first leaderboard counts"
-        yield harmful(45, where, found, "Make a competition of its own")
-    for where, board in boards[:1]:
+    for subject, _ in boards[1:]:
+        finding = "belongs to no phase: only the first leaderboard counts"
+        yield harmful(45, subject, finding, "Make a competition of its own")
+    for subject, board in boards[:1]:
         if board.get("submission_rule", "Add") == "Add":
-            found = "is Add, so that the board stays empty until participants put something there"
-            yield harmful(47, f"{where}.submission_rule", found, "Write Force_Best, which is EvalAI's way")
+            finding = "is Add, so that the board stays empty until participants put something there"
+            yield harmful(47, f"{subject}.submission_rule", finding, "Write Force_Best, which is EvalAI's way")
         if board.get("hidden") in (True, "true", "yes"):
-            found = "hides it on the page alone; the API gives it to anybody"
-            yield harmful(58, f"{where}.hidden", found, "Do not let scores be a secret")
+            finding = "hides it on the page alone; the API gives it to anybody"
+            yield harmful(58, f"{subject}.hidden", finding, "Do not let scores be a secret")
         columns = mappings_in(board, "columns")
         primary = board.get("primary_index", 0)
         if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
-            found = f"no visible column has the index {primary}, and the board breaks"
-            yield harmful(53, f"{where}.primary_index", found, "Name the index of a visible column")
+            finding = f"no visible column has the index {primary}, and the board breaks"
+            yield harmful(53, f"{subject}.primary_index", finding, "Name the index of a visible column")
         if columns and all(column.get("hidden") for column in columns):
-            yield harmful(54, f"{where}.columns", "are all hidden", "Show one")
+            yield harmful(54, f"{subject}.columns", "are all hidden", "Show one")
         for index, column in enumerate(columns):
-            yield from _column(f"{where}.columns[{index}]", column)
+            yield from _column(f"{subject}.columns[{index}]", column)
 
 
-def _column(where: str, column: dict[Any, Any]) -> BundleProblems:
+def _column(subject: str, column: dict[Any, Any]) -> BundleProblems:
     precision = column.get("precision", 2)
     if isinstance(precision, int) and not 0 <= precision <= 10:
-        yield harmful(51, f"{where}.precision", f"is {precision}; ten places are stored", "Write 0 to 10")
+        yield harmful(51, f"{subject}.precision", f"is {precision}; ten places are stored", "Write 0 to 10")
     if column.get("hidden") in (True, "true", "yes"):
-        yield harmful(58, f"{where}.hidden", "hides it on the page alone", "Leave out what is a secret")
+        yield harmful(58, f"{subject}.hidden", "hides it on the page alone", "Leave out what is a secret")
 
 
 def _program_rules(bundle: OpenedCompetition) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
-        found = f"{image} is not known here; the worker pulls it anew for each run"
+        finding = f"{image} is not known here; the worker pulls it anew for each run"
         remedy = "See that it is in a public registry, and has what the program imports"
-        yield harmful(14, "docker_image", found, remedy)
+        yield harmful(14, "docker_image", finding, remedy)
     seen: set[str] = set()
-    for where, task in bundle.mappings("tasks"):
+    for subject, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("scoring_program"))
         if not path or path in seen:
             continue
         seen.add(path)
         if image in _IMAGES:
-            yield from _module_rules(f"{where}.scoring_program", path, image)
+            yield from _module_rules(f"{subject}.scoring_program", path, image)
     yield from _column_rules(bundle)
     yield from _task_limits(bundle)
 
 
-def _module_rules(where: str, path: str, image: str) -> BundleProblems:
+def _module_rules(subject: str, path: str, image: str) -> BundleProblems:
     try:
         names = names_in(path)
         texts = texts_in(path, [name for name in names if name.endswith(".py")])
@@ -285,25 +285,25 @@ def _module_rules(where: str, path: str, image: str) -> BundleProblems:
         try:
             tree = ast.parse(text, feature_version=version)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            found = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
-            yield harmful(28, where, found, "Name a newer image in docker_image")
+            finding = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
+            yield harmful(28, subject, finding, "Name a newer image in docker_image")
             return
         missing |= _imports(tree) - own
     unknown = sorted(missing - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
-        found = f"imports {', '.join(unknown[:5])}, which {image} lacks"
-        yield harmful(28, where, found, "Put it into the program's zip, or name another image")
+        finding = f"imports {', '.join(unknown[:5])}, which {image} lacks"
+        yield harmful(28, subject, finding, "Put it into the program's zip, or name another image")
 
 
 def _imports(tree: ast.Module) -> set[str]:
     """Return the modules that a file cannot do without: those at its top."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            modules |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(str(node.module).split(".")[0])
-    return found
+            modules.add(str(node.module).split(".")[0])
+    return modules
 
 
 def _column_rules(bundle: OpenedCompetition) -> BundleProblems:
@@ -312,23 +312,23 @@ def _column_rules(bundle: OpenedCompetition) -> BundleProblems:
     written = written_columns(bundle)
     if not boards or not written:
         return
-    where, board = boards[0]
+    subject, board = boards[0]
     columns = mappings_in(board, "columns")
     computed = {hashable_value(column, "key") for column in columns if column.get("computation")}
     keys = {hashable_value(column, "key") for column in columns}
     every = {key for task in written.values() for key in task}
     for key in sorted(map(str, keys - every - computed)):
-        yield harmful(55, f"{where}.columns", f"no scoring program writes {key}", "Remove it")
+        yield harmful(55, f"{subject}.columns", f"no scoring program writes {key}", "Remove it")
     for key in sorted(every - keys):
-        yield harmful(56, f"{where}.columns", f"lacks {key}, which the scoring program writes", "Add it")
+        yield harmful(56, f"{subject}.columns", f"lacks {key}, which the scoring program writes", "Add it")
     for key in sorted(every & computed):
-        yield harmful(57, f"{where}.columns", f"{key} is computed and written as well", "Leave one out")
+        yield harmful(57, f"{subject}.columns", f"{key} is computed and written as well", "Leave one out")
     first = board.get("primary_index", 0)
     primary = next((hashable_value(column, "key") for column in columns if column.get("index") == first), None)
     for index, task in written.items():
         if primary in every and primary not in task:
-            found = f"the task {index} does not write {primary}, so that its submissions rank first"
-            yield harmful(53, f"{where}.primary_index", found, "Name a column that every phase fills")
+            finding = f"the task {index} does not write {primary}, so that its submissions rank first"
+            yield harmful(53, f"{subject}.primary_index", finding, "Name a column that every phase fills")
 
 
 def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
@@ -338,7 +338,7 @@ def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
 
 def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
     """Return the columns and seconds of tasks, by index; only reference data that was built here says them."""
-    found: dict[Any, tuple[list[str], object]] = {}
+    documents: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("reference_data"))
         if not path:
@@ -346,28 +346,28 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
         try:
             document = json.loads(texts_in(path, [scoring_program.TASK])[scoring_program.TASK])
             columns = [str(column["key"]) for column in document["columns"]]
-            found[task.get("index")] = columns, document.get("seconds")
+            documents[task.get("index")] = columns, document.get("seconds")
         except (GivenUpError, OSError, ValueError, KeyError, TypeError):
             continue
-    return found
+    return documents
 
 
 def _task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end their tasks too early, or take over submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
-    for where, phase in ordered_phases(bundle):
+    for subject, phase in ordered_phases(bundle):
         tasks = phase.get("tasks")
         indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []
         known = [documents[index] for index in indexes if index in documents]
         limit = phase.get("execution_time_limit", 600)
         slowest = max([seconds for _, seconds in known if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:
-            found = f"is {limit}, and its task may take {slowest} seconds"
-            yield harmful(41, f"{where}.execution_time_limit", found, f"Write {slowest + 120}")
+            finding = f"is {limit}, and its task may take {slowest} seconds"
+            yield harmful(41, f"{subject}.execution_time_limit", finding, f"Write {slowest + 120}")
         columns = {column for names, _ in known for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
-            found = "takes submissions over whose columns are others"
-            yield harmful(42, f"{where}.auto_migrate_to_this_phase", found, "Let participants submit again")
+            finding = "takes submissions over whose columns are others"
+            yield harmful(42, f"{subject}.auto_migrate_to_this_phase", finding, "Let participants submit again")
         before = columns
 
 
@@ -377,5 +377,5 @@ def moment(value: object) -> datetime.datetime | None:
         return None
     if isinstance(value, datetime.date):  # a date with a time is one too, so that the time is lost
         return datetime.datetime.combine(value, datetime.time())
-    found: datetime.datetime = parser.parse(value)
-    return found.replace(tzinfo=None)
+    date: datetime.datetime = parser.parse(value)
+    return date.replace(tzinfo=None)

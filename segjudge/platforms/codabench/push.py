@@ -187,12 +187,12 @@ class CompetitionPush:
 
     def _state(self) -> dict[str, dict[str, Any]]:
         try:
-            found: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
+            state: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise HostError(f"{self._path}: cannot be read ({error}); it holds which competitions exist") from None
-        return found
+        return state
 
     def _remember(self, name: str, pushed: PushedCompetition | None) -> None:
         state = self._state()

@@ -135,17 +135,17 @@ _ANSWERS |= {CHOICE: _choice, EMAIL: _email, JSON: _json, LIST: _list}
 
 
 def field_problems(
-    where: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
+    subject: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
 ) -> BundleProblems:
     """Yield what a serializer refuses in a mapping, in its order; `prefix` is what it puts before a field's name."""
     for key, field in fields.items():
         words = field.answer(item.get(key, MISSING))
         if not words:
             continue
-        path = f"{where}.{key}".lstrip(".")
+        path = f"{subject}.{key}".lstrip(".")
         quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
-        found = "is missing" if key not in item else f"is {item[key]!r:.60}"
-        yield refused(field.rule, path, f"{found}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+        finding = "is missing" if key not in item else f"is {item[key]!r:.60}"
+        yield refused(field.rule, path, f"{finding}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
 
 
 def _kind(field: SerializerField) -> str:

@@ -41,27 +41,27 @@ class CompetitionTrial:
         #: The columns that programs fill, in their order.
         self.columns = [str(column.get("key")) for column in columns if not column.get("computation")]
         self.ascending = [str(column.get("key")) for column in columns if column.get("sorting") == "asc"]
-        self._tasks = {task.get("index"): (where, task) for where, task in bundle.mappings("tasks")}
+        self._tasks = {task.get("index"): (subject, task) for subject, task in bundle.mappings("tasks")}
         self._written = written_columns(bundle)
 
     def solutions(self) -> dict[str, list[str]]:
         """Return the paths of a bundle's own solutions by the names of the phases whose tasks they solve."""
-        found: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
         for _, phase in ordered_phases(self._bundle):
             for _, solution in self._bundle.mappings("solutions"):
                 path = self._bundle.path(str(solution.get("path")))
                 if set(phase.get("tasks") or []) & set(solution.get("tasks") or []) and os.path.exists(path):
-                    found.setdefault(str(phase.get("name")), []).append(path)
-        return found
+                    paths.setdefault(str(phase.get("name")), []).append(path)
+        return paths
 
     def run(self, samples: dict[str, list[str]]) -> Iterator[SampleRun]:
         """Score samples, given by the names of their phases."""
-        for where, phase in ordered_phases(self._bundle):
+        for subject, phase in ordered_phases(self._bundle):
             for path in samples.get(str(phase.get("name")), []):
                 for index in phase.get("tasks") or []:
                     outcome = self._score(index, phase, path)
                     name = os.path.basename(path.rstrip(os.sep))
-                    problems = list(map(self._bundle.located, self._problems(where, name, index, outcome)))
+                    problems = list(map(self._bundle.located, self._problems(subject, name, index, outcome)))
                     yield SampleRun(str(phase.get("name")), name, outcome, problems)
 
     def _score(self, index: object, phase: dict[Any, Any], path: str) -> ScoredSubmission:
@@ -72,31 +72,31 @@ class CompetitionTrial:
         with as_zip(path) as zipped:
             return self._worker.score(named, zipped, self.columns, int(phase.get("execution_time_limit") or LIMIT))
 
-    def _problems(self, where: str, name: str, index: object, outcome: ScoredSubmission) -> Iterator[BundleProblem]:
+    def _problems(self, subject: str, name: str, index: object, outcome: ScoredSubmission) -> Iterator[BundleProblem]:
         task = f"{self._tasks[index][0]}.scoring_program"
         if outcome.status == FAILED:
             if "Time Limit" in outcome.details:
-                found = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
-                yield harmful(64, f"{where}.execution_time_limit", found, "Let the program limit itself")
+                finding = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
+                yield harmful(64, f"{subject}.execution_time_limit", finding, "Let the program limit itself")
             elif ADDED in outcome.output:
                 yield harmful(63, task, "writes a file named metadata, which is Codabench's", "Rename it")
             return
         if not isinstance(outcome.written, dict):
-            found = f"{name} is finished without scores: what it writes is no object"
-            yield harmful(59, task, found, "Write {key: number}")
+            finding = f"{name} is finished without scores: what it writes is no object"
+            yield harmful(59, task, finding, "Write {key: number}")
             return
         wanted = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
             if key in self.columns and not abs(number) < TOO_LARGE:
-                found = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
-                yield harmful(59, task, found, "Write a number")
+                finding = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
+                yield harmful(59, task, finding, "Write a number")
             if key not in self.columns:
                 yield harmful(56, task, f"{name}: {key} is written, and no column has that key", "Add the column")
         missing = [key for key in wanted if key not in outcome.written]
         if missing:
-            found = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
-            yield harmful(60, task, found, "Write every column, or end with exit code 1")
+            finding = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
+            yield harmful(60, task, finding, "Write every column, or end with exit code 1")
         if outcome.stderr.strip():
             last = outcome.stderr.strip().splitlines()[-1][:120]
             yield harmful(62, task, f"{name}: stderr, which participants read, says {last!r}", "Keep the log elsewhere")

@@ -57,8 +57,8 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
                 try:
                     written[folder] = _write(bundle, configured, phase, folder)
                 except OSError as error:
-                    found = f"{folder}: cannot be written ({error.strerror})"
-                    raise HostError(f"{found}; name another place with --out") from None
+                    finding = f"{folder}: cannot be written ({error.strerror})"
+                    raise HostError(f"{finding}; name another place with --out") from None
     return written
 
 

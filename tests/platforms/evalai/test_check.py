@@ -736,9 +736,9 @@ def test_a_time_zone_in_one_date_alone_is_a_warning(
     for key, date in (("start_date", start), ("end_date", end)):
         text = re.sub(rf"^{indent}{key}: .*$", f"{indent}{key}: {date}", text, count=1, flags=re.MULTILINE)
     problems = changed(bundle, tmp_path, files={"challenge_config.yaml": text.encode()})
-    zones = [problem for problem in problems if "has a time zone" in problem.found]
+    zones = [problem for problem in problems if "has a time zone" in problem.finding]
     where = f"challenge_phases[0].{warned}" if of_phase else warned
-    assert [(problem.where, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
+    assert [(problem.subject, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
 
 
 def test_a_module_is_parsed_once_for_each_content(

@@ -206,7 +206,7 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
     state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
     renamed = [(("challenge_phases", k, "codename"), name) for k, name in enumerate(names)]
     found = errors(written(bundle, tmp_path, *renamed), state)
-    assert [problem.where for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
+    assert [problem.subject for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
     if refused:
         message = "challenge phase update 1 :{'non_field_errors': [ErrorDetail(string='The fields codename, c"
         assert message in refusal(found)
@@ -333,7 +333,7 @@ def test_an_item_without_a_number_is_reported_and_never_kept(
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     with Bundle(path) as opened:
         found = list(server_rules(opened))
-    assert [problem.accepted for problem in found if problem.where.endswith(".id")] == [True]
+    assert [problem.accepted for problem in found if problem.subject.endswith(".id")] == [True]
     assert "can never update it" in refusal(found), "the rehearsal refuses it in a sentence"
 
 
@@ -383,7 +383,7 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     path = written(bundle, tmp_path, *changes, **{"data/other.yml": b"a: 1", "__MACOSX/x.yaml": b""})
     assert errors(path) == []
     name, please = "Sequences, development", "Please add it and  then try again!"
-    answer = [problem.server_message or problem.found for problem in web_form_problems(path)]
+    answer = [problem.server_message or problem.finding for problem in web_form_problems(path)]
     assert answer == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
@@ -395,9 +395,9 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
 
 def test_problems_come_in_the_same_order_every_time(bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, (("challenge_phases",), [{"codename": name} for name in "zyxwvutsrq"]))
-    places = [problem.where for problem in check(path) if problem.found.startswith("lacks the phase")]
+    places = [problem.subject for problem in check(path) if problem.finding.startswith("lacks the phase")]
     assert len(places) == 10
-    names = [problem.found.split()[-1] for problem in check(path) if problem.found.startswith("lacks the phase")]
+    names = [problem.finding.split()[-1] for problem in check(path) if problem.finding.startswith("lacks the phase")]
     assert "".join(names) == "zyxwvutsrq", "the YAML's own order, not that of a set"
 
 

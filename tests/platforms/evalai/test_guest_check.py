@@ -124,7 +124,7 @@ def test_a_remote_bundle_with_annotations_is_warned_of_and_accepted(tmp_path: Pa
 def test_a_code_upload_needs_an_image_only_where_evalai_starts_it(tmp_path: Path, flag: str, severity: str) -> None:
     config = guests.CONFIG.replace("is_docker_based: False", "is_docker_based: True")
     folder = guests.starter(tmp_path, config=config.replace("remote_evaluation: False", f"remote_evaluation: {flag}"))
-    found = [problem for problem in problems_of(folder) if problem.where.endswith(".environment_image")]
+    found = [problem for problem in problems_of(folder) if problem.subject.endswith(".environment_image")]
     assert [problem.severity for problem in found] == [severity] * 2
 
 

@@ -19,8 +19,7 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.push import repository, without_sponsors
-from segjudge.platforms.evalai.bundle.server_sentences import located_sentences, sentences
+from segjudge.platforms.evalai.bundle.push import located_sentences, repository, sentences, without_sponsors
 from segjudge.platforms.evalai.bundle.server_state import PUSHES
 from segjudge.platforms.evalai.settings import read_settings
 from tests.builders import ROOT
@@ -267,7 +266,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
             "image",
         ]
         assert [problem.location for problem in found[:-1]] == [opened.lines.location(place) for place in places]
-    assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
+    assert (found[-1].subject, found[-1].finding) == ("EvalAI", "Something new")
 
 
 def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:
@@ -275,11 +274,11 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
     found = list(located_sentences(bundle, sentences(body)))
-    assert [problem.where for problem in found] == ["challenge_phases[1].codename"]
+    assert [problem.subject for problem in found] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
         assert found[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
-    assert [problem.where for problem in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
+    assert [problem.subject for problem in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
 
 
 def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from segjudge.platforms.evalai.bundle.build import read_config
-from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
+from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 from tests.builders import ROOT
 
 
@@ -23,7 +23,7 @@ def as_an_editor_reads(node: Any) -> Any:
 
 
 def test_the_published_schema_is_the_tables() -> None:
-    assert (ROOT / PATH).read_text(encoding="utf-8") == json_schema(), "run: ./run.sh schema"
+    assert (ROOT / SCHEMA_PATH).read_text(encoding="utf-8") == json_schema(), "run: ./run.sh schema"
 
 
 def test_the_demos_config_fulfils_it() -> None:
@@ -49,4 +49,4 @@ def test_an_editor_marks_mistakes(change: dict[str, Any]) -> None:
 
 
 def test_the_yaml_names_its_schema() -> None:
-    assert (ROOT / "challenge_config.yaml").read_text().startswith(f"# yaml-language-server: $schema={PATH}\n")
+    assert (ROOT / "challenge_config.yaml").read_text().startswith(f"# yaml-language-server: $schema={SCHEMA_PATH}\n")

@@ -36,8 +36,8 @@ def agreement(bundle: Bundle) -> BundleProblems:
     for codename in [name for name in configured if name not in scored]:
         yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
     for codename in [name for name in scored if name not in configured]:
-        found = f"has the phase {codename}, which the YAML lacks"
-        yield breaks_later("phases.py", found, "Remove it, or add it there")
+        finding = f"has the phase {codename}, which the YAML lacks"
+        yield breaks_later("phases.py", finding, "Remove it, or add it there")
     for codename in [name for name in configured if name in scored]:
         yield from _phase_agreement(bundle, configured[codename], scored[codename])
     yield from unseen_reports(bundle, phases)
@@ -47,12 +47,12 @@ def scoring_of(bundle: Bundle) -> dict[str, str]:
     """Return in words how a bundle has each phase scored, by its codename; nothing where the scorers are not ours."""
     if bundle.is_foreign:
         return {}
-    found = {}
+    scoring = {}
     for phase in read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}"):
         named = [(split.codename, PROTOCOLS[split.protocol]) for split in phase.splits if split.protocol in PROTOCOLS]
         rules = [f"{codename} by {protocol.name}, revision {protocol.revision}" for codename, protocol in named]
-        found[phase.codename] = "; ".join([*rules, "in percent" if phase.percent else "from 0 to 1"])
-    return found
+        scoring[phase.codename] = "; ".join([*rules, "in percent" if phase.percent else "from 0 to 1"])
+    return scoring
 
 
 def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
@@ -63,51 +63,51 @@ def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     except HostError:  # said already
         return
     for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
-        found = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
+        finding = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
         remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
-        yield warning(f"phases.py, {codename}", found, remedy)
+        yield warning(f"phases.py, {codename}", finding, remedy)
 
 
 def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
     """Yield a warning for each phase whose page of a submission nobody would see."""
     for phase in phases if bundle.has_flag("remote_evaluation") else ():
         if phase.report:
-            found = (
+            finding = (
                 "has report=True, and EvalAI takes no result file from a remote worker, so that nobody sees the page"
             )
             remedy = "Remove it, and make pages yourself with `segjudge report`; the remote worker leaves it out"
-            yield warning(f"phases.py, {phase.codename}", found, remedy)
+            yield warning(f"phases.py, {phase.codename}", finding, remedy)
 
 
 def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
-    where = f"phases.py, {phase.codename}"
+    subject = f"phases.py, {phase.codename}"
     if phase.detail not in DETAILS:
-        yield breaks_later(where, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
+        yield breaks_later(subject, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
     if phase.report not in (True, False):
-        yield breaks_later(where, f"has report={phase.report!r}", "Write True or False")
-    yield from _notify_agreement(where, phase)
+        yield breaks_later(subject, f"has report={phase.report!r}", "Write True or False")
+    yield from _notify_agreement(subject, phase)
     schemas, _ = splits_of(bundle.config, configured)
     yield from _secrecy(bundle.config, configured, phase)
     for split in phase.splits:
-        yield from _metrics_agreement(where, split, schemas.get(split.codename, {}))
+        yield from _metrics_agreement(subject, split, schemas.get(split.codename, {}))
     if phase.annotations != (configured.get("test_annotation_file") or phase.annotations):
-        yield breaks_later(where, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
+        yield breaks_later(subject, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
     elif bundle.has(phase.annotations) and bundle.size(phase.annotations):
-        yield from _truth_agreement(bundle, where, phase)
+        yield from _truth_agreement(bundle, subject, phase)
 
 
 def _secrecy(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
     """Yield where a phase shows what the YAML keeps from participants; the scorers know `phases.py` alone."""
-    where = f"phases.py, {phase.codename}"
+    subject = f"phases.py, {phase.codename}"
     schemas, hidden = splits_of(config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:
-        found = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
-        yield breaks_later(where, found, "Make them agree")
+        finding = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
+        yield breaks_later(subject, finding, "Make them agree")
     for split in phase.splits:
         if split.codename in hidden and not split.hidden:
-            found = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
+            finding = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
             remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
-            yield breaks_later(where, found, remedy)
+            yield breaks_later(subject, finding, remedy)
 
 
 def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
@@ -173,23 +173,23 @@ def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tu
     )
 
 
-def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
+def _metrics_agreement(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
-        found = f"the metrics of {split.codename} are not the labels of its leaderboard"
-        yield breaks_later(where, found, "Copy them")
+        finding = f"the metrics of {split.codename} are not the labels of its leaderboard"
+        yield breaks_later(subject, finding, "Copy them")
     if split.protocol not in PROTOCOLS:
         yield breaks_later(
-            where, f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}", "Name one"
+            subject, f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}", "Name one"
         )
         return
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
     if unknown:
-        found = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
-        yield breaks_later(where, found, "Use one that it has")
+        finding = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
+        yield breaks_later(subject, finding, "Use one that it has")
 
 
-def _truth_agreement(bundle: Bundle, where: str, phase: Phase) -> BundleProblems:
+def _truth_agreement(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
     name, data = phase.annotations, io.BytesIO(bundle.read(phase.annotations))
     try:
         splits, track = packed_file.splits_of(data), packed_file.track_of(data)
@@ -198,12 +198,12 @@ def _truth_agreement(bundle: Bundle, where: str, phase: Phase) -> BundleProblems
         return
     scored_track = next((PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS), "")
     if splits and track != scored_track:
-        yield breaks_later(where, f"{name} holds {track}, not {scored_track}", "Name another file or protocol")
+        yield breaks_later(subject, f"{name} holds {track}, not {scored_track}", "Name another file or protocol")
     elif splits and not {split.codename for split in phase.splits} <= set(splits):
-        yield breaks_later(where, f"{name} has the splits {', '.join(splits)} only", "Pack what is missing")
+        yield breaks_later(subject, f"{name} has the splits {', '.join(splits)} only", "Pack what is missing")
 
 
-def _notify_agreement(where: str, phase: Phase) -> BundleProblems:
+def _notify_agreement(subject: str, phase: Phase) -> BundleProblems:
     """Yield a problem for a notification that can never be sent."""
     notify = phase.notify
     if notify is None or notify.threshold is None:
@@ -211,5 +211,5 @@ def _notify_agreement(where: str, phase: Phase) -> BundleProblems:
     visible = [split for split in phase.splits if notify.split in ("", split.codename) and not split.hidden]
     if not any(notify.metric in split.metrics for split in visible):
         metric = f"{notify.metric or 'no metric'} of {notify.split or 'any split'}"
-        found = f"notify names {metric}, which no participant sees"
-        yield breaks_later(where, found, "Name one of the phase's splits and metrics")
+        finding = f"notify names {metric}, which no participant sees"
+        yield breaks_later(subject, finding, "Name one of the phase's splits and metrics")

@@ -64,17 +64,17 @@ class BundleSource:
 
     def phases(self) -> tuple[Phase, ...]:
         """Return the phases of its own `phases.py`; raises `HostError` where it has none of ours."""
-        where = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
+        subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
         if self.is_foreign:
-            raise HostError(f"{where}: this bundle has scorers of its own, and no {PHASES_FILE} of Segjudge's")
+            raise HostError(f"{subject}: this bundle has scorers of its own, and no {PHASES_FILE} of Segjudge's")
         if self.archive:
             text = _script_files(self.archive)[PHASES_FILE]
         else:
             try:
-                text = Path(where).read_bytes()
+                text = Path(subject).read_bytes()
             except OSError as error:
-                raise HostError(f"{where}: cannot be read ({error.strerror})") from None
-        return read_phases(text, where)
+                raise HostError(f"{subject}: cannot be read ({error.strerror})") from None
+        return read_phases(text, subject)
 
     def phase(self, codename: str) -> Phase:
         """Return one of its phases; raises `UsageError` where there is none of that name."""
@@ -110,7 +110,7 @@ def find_bundle(path: str = "") -> BundleSource:
     return _zip_source(os.path.abspath(path))
 
 
-def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
+def read_phases(text: bytes, subject: str) -> tuple[Phase, ...]:
     """Return the phases that the text of a `phases.py` defines, by the installed scorers' own classes."""
     from segjudge import evaluation_script
     from segjudge.evaluation_script.scoring.phase import Phase
@@ -118,14 +118,14 @@ def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
     module = ModuleType(f"{evaluation_script.__name__}.phases_of_a_bundle")
     module.__package__ = evaluation_script.__name__
     try:
-        exec(compile(text, where, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
+        exec(compile(text, subject, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a host may have written
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == subject]
         line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 1)
-        raise HostError(f"{where}, line {line}: {type(error).__name__}: {error}") from None
+        raise HostError(f"{subject}, line {line}: {type(error).__name__}: {error}") from None
     phases = module.__dict__.get("PHASES")
     if not isinstance(phases, tuple) or not phases or not all(isinstance(phase, Phase) for phase in phases):
-        raise HostError(f"{where}: PHASES is not a tuple of phases")
+        raise HostError(f"{subject}: PHASES is not a tuple of phases")
     return phases
 
 

@@ -13,13 +13,27 @@ from .agreement import agreement, rescoring
 from .opened_bundle import Bundle, BundleRefusedError
 from .pitfalls import pitfalls
 from .problems import ERROR, BundleProblem, BundleProblems, with_field_errors
-from .rules import updates
-from .rules.blocks import leaderboards, splits
-from .rules.challenge import challenge, tags_domain_and_prizes
-from .rules.creation import CREATION, creation
-from .rules.mappings import mappings
-from .rules.phases import phases
-from .rules.web_form import web_form
+from .rules import (
+    check_challenge,
+    check_leaderboards,
+    check_mappings,
+    check_phases,
+    check_splits,
+    check_tags_domain_and_prizes,
+)
+from .saving_rules import (
+    CREATION,
+    HELD_ROWS,
+    LOST,
+    SPLIT_NAMES,
+    check_challenge_update,
+    check_leaderboards_update,
+    check_mappings_update,
+    check_phases_update,
+    check_saving,
+    check_splits_update,
+    check_web_form,
+)
 from .script_rules import script
 from .server_state import ServerState
 
@@ -27,12 +41,12 @@ from .server_state import ServerState
 _RULES: tuple[
     tuple[Callable[[Bundle], BundleProblems], Callable[[Bundle, ServerState], BundleProblems] | None], ...
 ] = (
-    (challenge, updates.updates_of_challenge),
-    (leaderboards, updates.updates_of_leaderboards),
-    (phases, updates.updates_of_phases),
-    (splits, updates.updates_of_splits),
-    (mappings, updates.updates_of_mappings),
-    (tags_domain_and_prizes, None),
+    (check_challenge, check_challenge_update),
+    (check_leaderboards, check_leaderboards_update),
+    (check_phases, check_phases_update),
+    (check_splits, check_splits_update),
+    (check_mappings, check_mappings_update),
+    (check_tags_domain_and_prizes, None),
 )
 
 
@@ -43,7 +57,7 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
             # An update is pushed without sponsors.
             not_sent = "sponsors" if state and bundle.config.get("sponsors") else None
             problems = [problem for problem in server_rules(bundle, state) if not problem.consequence]
-            problems = [problem for problem in problems if re.split(r"\W", problem.where)[0] != not_sent]
+            problems = [problem for problem in problems if re.split(r"\W", problem.subject)[0] != not_sent]
             for rules in (pitfalls, script, agreement):
                 problems += rules(bundle)
             problems += rescoring(bundle, state)
@@ -56,7 +70,7 @@ def web_form_problems(path: str) -> list[BundleProblem]:
     """Return what EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
     try:
         with Bundle(path) as bundle:
-            return [_located(bundle, problem) for problem in web_form(bundle)]
+            return [_located(bundle, problem) for problem in check_web_form(bundle)]
     except BundleRefusedError:
         return []
 
@@ -68,15 +82,15 @@ def server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProb
             yield from rule(bundle)
         else:
             yield from sorted([*rule(bundle), *update(bundle, state)], key=_order_of_update)
-    yield from creation(bundle, state)
+    yield from check_saving(bundle, state)
 
 
 def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
     """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
-    item = re.match(r"\w+\[(\d+)\]", problem.where)
+    item = re.match(r"\w+\[(\d+)\]", problem.subject)
     if not item:
-        return (2 if problem.accepted or problem.rule in updates.LOST else 0, 0, False)
-    return (0 if problem.rule in updates.SPLIT_NAMES else 1, int(item[1]), problem.rule not in updates.HELD_ROWS)
+        return (2 if problem.accepted or problem.rule in LOST else 0, 0, False)
+    return (0 if problem.rule in SPLIT_NAMES else 1, int(item[1]), problem.rule not in HELD_ROWS)
 
 
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
@@ -103,4 +117,4 @@ def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
 
 
 def _located(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
-    return replace(problem, location=bundle.lines.location(problem.where))
+    return replace(problem, location=bundle.lines.location(problem.subject))

@@ -29,18 +29,20 @@ _DIGITS = 1000
 _SHOWN = 80
 
 
-def field_problems(where: str, item: dict[str, Any], fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
+def field_problems(
+    subject: str, item: dict[str, Any], fields: dict[str, Field], quote: str, rule: int
+) -> BundleProblems:
     """Yield what a serializer says of an item; missing keys and files are left to other rules."""
     for key, field in fields.items():
         if key not in item or field.kind in FILES or (key == "id" and not item[key]):
             continue  # the serializer does not get an empty id
         error = validate("config_id" if key == "id" else key, item[key], field)
         if error:
-            found, remedy = _explained(item[key], field, error)
-            yield BundleProblem(f"{where}{key}", found, remedy, quote, rule, error=error)
+            finding, remedy = _explained(item[key], field, error)
+            yield BundleProblem(f"{subject}{key}", finding, remedy, quote, rule, error=error)
         elif field.kind == FLAG and not isinstance(item[key], bool):
             value = item[key] in TRUE
-            yield warning(f"{where}{key}", f"is {item[key]!r}, which EvalAI takes for {value}", f"Write {value}")
+            yield warning(f"{subject}{key}", f"is {item[key]!r}, which EvalAI takes for {value}", f"Write {value}")
 
 
 def validate(key: str, value: object, field: Field) -> FieldError | None:

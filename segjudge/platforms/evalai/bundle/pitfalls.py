@@ -7,12 +7,11 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from segjudge.platforms.evalai.bundle.rules.blocks import entries
-
 from .field_values import as_datetime
 from .fields import CHALLENGE, IGNORED, SCHEMA, Field
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in, warning
+from .rules import entries
 from .server_state import REFERENCES
 from .variants import DEFAULT_IMAGE
 
@@ -32,22 +31,24 @@ def pitfalls(bundle: Bundle) -> BundleProblems:
     if bundle.config.get("sponsors"):
         remedy = "Leave them out of pushes after the first; segjudge push does so"
         yield warning("sponsors", "make every push after the first fail on EvalAI", remedy)
-    for where, phase in entries(bundle, "challenge_phases"):
+    for subject, phase in entries(bundle, "challenge_phases"):
         if phase.get("max_submissions_per_day") in (0, "0"):
-            yield warning(f"{where}.max_submissions_per_day", "is 0", "The phase is closed; write 1 or more to open it")
+            yield warning(
+                f"{subject}.max_submissions_per_day", "is 0", "The phase is closed; write 1 or more to open it"
+            )
 
 
 def _ignored_keys(bundle: Bundle) -> BundleProblems:
     yield from _unknown_keys("", bundle.config, CHALLENGE)
     blocks = {key: field.items for key, field in CHALLENGE.items() if field.items}
     for block, fields in blocks.items():
-        for where, item in entries(bundle, block):
+        for subject, item in entries(bundle, block):
             for key, field in fields.items():
                 for index, nested in enumerate(mappings_in(item, key) if field.items else ()):
-                    yield from _unknown_keys(f"{where}.{key}[{index}].", nested, field.items or {})
-            yield from _unknown_keys(f"{where}.", item, fields)
+                    yield from _unknown_keys(f"{subject}.{key}[{index}].", nested, field.items or {})
+            yield from _unknown_keys(f"{subject}.", item, fields)
             if block == "leaderboard" and isinstance(item.get("schema"), dict):
-                yield from _unknown_keys(f"{where}.schema.", item["schema"], SCHEMA)
+                yield from _unknown_keys(f"{subject}.schema.", item["schema"], SCHEMA)
 
 
 def _unknown_keys(prefix: str, keys: Iterable[object], fields: dict[str, Field]) -> BundleProblems:
@@ -62,37 +63,37 @@ def _missing_for_variant(bundle: Bundle) -> BundleProblems:
     """Yield what the chosen way of running a challenge needs and lacks, or has and does not need."""
     docker, static = bundle.has_flag("is_docker_based"), bundle.has_flag("is_static_dataset_code_upload")
     if static and not docker:
-        found = "is True without is_docker_based: True"
-        yield breaks_later("is_static_dataset_code_upload", found, "Set both: segjudge build --variant does")
+        finding = "is True without is_docker_based: True"
+        yield breaks_later("is_static_dataset_code_upload", finding, "Set both: segjudge build --variant does")
     if str(bundle.config.get("worker_python_version", "3.9")) in ("3.7", "3.8") and not bundle.is_foreign:
         yield breaks_later("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
-    for where, phase in entries(bundle, "challenge_phases"):
-        yield from _annotation_file(bundle, f"{where}.test_annotation_file", phase.get("test_annotation_file"))
+    for subject, phase in entries(bundle, "challenge_phases"):
+        yield from _annotation_file(bundle, f"{subject}.test_annotation_file", phase.get("test_annotation_file"))
         if docker and not static:
-            yield from _environment_image(bundle, f"{where}.environment_image", phase.get("environment_image"))
+            yield from _environment_image(bundle, f"{subject}.environment_image", phase.get("environment_image"))
     if bundle.evaluated_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
                 yield warning(name, "is in a bundle whose truth should stay with you", "Leave it out")
 
 
-def _annotation_file(bundle: Bundle, where: str, path: object) -> BundleProblems:
+def _annotation_file(bundle: Bundle, subject: str, path: object) -> BundleProblems:
     if bundle.evaluated_elsewhere and path:
-        found = f"would give {path} to EvalAI, which does not need it here"
-        yield warning(where, found, "Remove it: segjudge build --variant does")
+        finding = f"would give {path} to EvalAI, which does not need it here"
+        yield warning(subject, finding, "Remove it: segjudge build --variant does")
     elif not bundle.evaluated_elsewhere and not path:
-        found = "is missing, and EvalAI's worker then dies at every start"
-        yield breaks_later(where, found, "Name a file of annotations/")
+        finding = "is missing, and EvalAI's worker then dies at every start"
+        yield breaks_later(subject, finding, "Name a file of annotations/")
 
 
-def _environment_image(bundle: Bundle, where: str, image: object) -> BundleProblems:
+def _environment_image(bundle: Bundle, subject: str, image: object) -> BundleProblems:
     if not image and bundle.has_flag("remote_evaluation"):  # EvalAI starts no pod, and the host's worker may need none
-        yield warning(where, "is missing", "Name the image of your environment, unless your worker does without")
+        yield warning(subject, "is missing", "Name the image of your environment, unless your worker does without")
     elif not image:
-        yield breaks_later(where, "is missing, so that no pod can start", "Name the image of your environment")
+        yield breaks_later(subject, "is missing, so that no pod can start", "Name the image of your environment")
     elif image == DEFAULT_IMAGE:
         remedy = "Push yours: segjudge build --environment-image NAME"
-        yield warning(where, f"is {DEFAULT_IMAGE}, which no registry has", remedy)
+        yield warning(subject, f"is {DEFAULT_IMAGE}, which no registry has", remedy)
 
 
 def _dates(bundle: Bundle) -> BundleProblems:
@@ -101,9 +102,9 @@ def _dates(bundle: Bundle) -> BundleProblems:
     if end and end < now:
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
     if start and end and end.year - start.year > _MOST_YEARS:
-        found = f"is {end.year - start.year} years after the start"
-        yield warning("end_date", found, "Write an earlier year, unless it is meant")
-    phases = [(f"{where}.", phase) for where, phase in entries(bundle, "challenge_phases")]
+        finding = f"is {end.year - start.year} years after the start"
+        yield warning("end_date", finding, "Write an earlier year, unless it is meant")
+    phases = [(f"{subject}.", phase) for subject, phase in entries(bundle, "challenge_phases")]
     for prefix, item in [("", config), *phases]:
         for key in ("start_date", "end_date"):
             if isinstance(item.get(key), str):
@@ -112,8 +113,8 @@ def _dates(bundle: Bundle) -> BundleProblems:
         pair = [key for key in ("start_date", "end_date") if isinstance(item.get(key), datetime.datetime)]
         zoned = [key for key in pair if bundle.lines.has_time_zone(f"{prefix}{key}")]
         if len(pair) == 2 and len(zoned) == 1:
-            found = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
-            yield warning(f"{prefix}{zoned[0]}", found, "Write both alike, best in UTC without a zone")
+            finding = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
+            yield warning(f"{prefix}{zoned[0]}", finding, "Write both alike, best in UTC without a zone")
     for prefix, phase in phases:
         first, last = as_datetime(phase.get("start_date")), as_datetime(phase.get("end_date"))
         if start and first and first < start:
@@ -128,12 +129,12 @@ def _ordering(bundle: Bundle) -> BundleProblems:
         hashable_value(row, "leaderboard_id"): row.get("is_leaderboard_order_descending")
         for row in mappings_in(bundle.config, "challenge_phase_splits")
     }
-    for where, board in entries(bundle, "leaderboard"):
+    for subject, board in entries(bundle, "leaderboard"):
         schema = board.get("schema")
         metadata = schema.get("metadata") if isinstance(schema, dict) else None
         if isinstance(schema, dict) and isinstance(metadata, dict):
             expected = descending.get(hashable_value(board))
-            yield from _sort_directions(f"{where}.schema.metadata", schema, metadata, expected)
+            yield from _sort_directions(f"{subject}.schema.metadata", schema, metadata, expected)
 
 
 def _sort_directions(
@@ -141,14 +142,14 @@ def _sort_directions(
 ) -> BundleProblems:
     labels, order_by = schema.get("labels"), schema.get("default_order_by")
     for label, entry in metadata.items():
-        where = f"{path}.{label}"
+        subject = f"{path}.{label}"
         if isinstance(labels, list) and label not in labels:
-            yield warning(where, f"{label} is not a label", "Remove it, or correct its name")
+            yield warning(subject, f"{label} is not a label", "Remove it, or correct its name")
         elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
-            yield breaks_later(where, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
+            yield breaks_later(subject, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
         elif label == order_by and entry["sort_ascending"] == descending:
-            found = "and is_leaderboard_order_descending of the phase split contradict each other"
-            yield warning(f"{where}.sort_ascending", found, "Make them agree: EvalAI follows this one")
+            finding = "and is_leaderboard_order_descending of the phase split contradict each other"
+            yield warning(f"{subject}.sort_ascending", finding, "Make them agree: EvalAI follows this one")
 
 
 def _unused_items(bundle: Bundle) -> BundleProblems:
@@ -156,11 +157,11 @@ def _unused_items(bundle: Bundle) -> BundleProblems:
     for key in ("challenge_phase_id", "leaderboard_id", "dataset_split_id"):
         block = REFERENCES[key][0]
         used = {str(row.get(key)) for row in rows}
-        for where, item in entries(bundle, block):
+        for subject, item in entries(bundle, block):
             if item.get("id") is None or str(item["id"]) in used:
                 continue
-            found = "is not in challenge_phase_splits"
+            finding = "is not in challenge_phase_splits"
             if block == "challenge_phases":
-                yield breaks_later(where, found, "Map it, or every submission to it fails")
+                yield breaks_later(subject, finding, "Map it, or every submission to it fails")
             else:
-                yield warning(where, found, "Map it, or remove it: it can never be deleted once pushed")
+                yield warning(subject, finding, "Map it, or remove it: it can never be deleted once pushed")

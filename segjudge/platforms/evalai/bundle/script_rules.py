@@ -58,8 +58,8 @@ def script(bundle: Bundle) -> BundleProblems:
         yield from _requirements(f"{folder}/{name}", texts[name])
     init = texts.get(INIT)  # a script without one is reported by the rules of the challenge
     if init is not None and b"evaluate" not in init and b"import *" not in init:
-        found = "has no evaluate, so every submission fails"
-        yield breaks_later(f"{folder}/{INIT}", found, "Write: from .main import evaluate")
+        finding = "has no evaluate, so every submission fails"
+        yield breaks_later(f"{folder}/{INIT}", finding, "Write: from .main import evaluate")
     yield from _modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
 
 
@@ -68,9 +68,9 @@ def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProb
     modules, problems = _parsed_modules(texts), []
     for name, module in modules.items():
         if module.error:
-            where = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
-            found = f"is not Python {PINNED_PYTHON} ({module.error})"
-            problems.append((name, breaks_later(where, found, "Correct it")))
+            subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
+            finding = f"is not Python {PINNED_PYTHON} ({module.error})"
+            problems.append((name, breaks_later(subject, finding, "Correct it")))
     # Modules find each other by their bare names through a search path of their own, or when pip installs them.
     finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, module in modules.items():
@@ -86,17 +86,17 @@ def _imports(
 ) -> BundleProblems:
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
     for imported in imports:
-        where = f"{folder}/{importer}:{imported.line}"
+        subject = f"{folder}/{importer}:{imported.line}"
         first = imported.name.split(".", 1)[0]
         own = first in (*modules, folder) and first not in sys.stdlib_module_names
         if own and not imported.level and imported.is_certain and not finds_its_own:
-            found = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
+            finding = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
             dotted = imported.name.removeprefix(f"{folder}.")
-            yield breaks_later(where, found, f"Write it with a dot: from .{dotted} import …")
+            yield breaks_later(subject, finding, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
             for missing in _missing(imported, importer, texts):
                 remedy = "Add it to the folder, of which everything is uploaded"
-                yield breaks_later(where, f"imports {missing}, which is not in the zip", remedy)
+                yield breaks_later(subject, f"imports {missing}, which is not in the zip", remedy)
 
 
 def _missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
@@ -115,35 +115,35 @@ def _missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> 
     ]
 
 
-def _requirements(where: str, text: bytes) -> BundleProblems:
+def _requirements(subject: str, text: bytes) -> BundleProblems:
     pinned = pins()
     joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
     for number, line in enumerate(joined.split("\n"), 1):
-        here, requirement = f"{where}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
+        here, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
         if not requirement:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", requirement) or "git+" in requirement:
-            found = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
-            yield breaks_later(here, found, "Name a released package that has a wheel")
+            finding = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
+            yield breaks_later(here, finding, "Name a released package that has a wheel")
         elif requirement.startswith("-"):
-            found = f"has the option {requirement.split()[0]}"
-            yield warning(here, found, "Make sure that it holds on EvalAI's worker too")
+            finding = f"has the option {requirement.split()[0]}"
+            yield warning(here, finding, "Make sure that it holds on EvalAI's worker too")
         else:
             yield from _requirement(here, requirement, pinned)
 
 
-def _requirement(where: str, text: str, pinned: dict[str, str]) -> BundleProblems:
+def _requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProblems:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        yield breaks_later(where, f"is not a requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
+        yield breaks_later(subject, f"is not a requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
         return
     if requirement.marker and not requirement.marker.evaluate(_WORKER):
         return
     pin = pinned.get(canonicalize_name(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
-        found = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
-        yield breaks_later(where, found, f"Allow {pin}")
+        finding = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
+        yield breaks_later(subject, finding, f"Allow {pin}")
 
 
 @dataclass(frozen=True)

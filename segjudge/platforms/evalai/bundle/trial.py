@@ -46,9 +46,9 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
             return
     error = _pip_error(text)
     if error:
-        found = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
-        where = f"evaluation_script/{REQUIREMENTS}"
-        yield breaks_later(where, found, "Name releases that have a wheel and fit its pins")
+        finding = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
+        subject = f"evaluation_script/{REQUIREMENTS}"
+        yield breaks_later(subject, finding, "Name releases that have a wheel and fit its pins")
         return
     with suppress(OSError):  # a folder that takes no files is asked about again
         accepted.parent.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,8 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
     except HostError as error:
         if INDEX_UNREACHED in str(error):
             raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
-        found = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
-        yield breaks_later(SCRIPT, found, "Correct evaluation_script")
+        finding = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
+        yield breaks_later(SCRIPT, finding, "Correct evaluation_script")
 
 
 def _scored(worker: HostedWorker, root: str) -> BundleProblems:
@@ -78,12 +78,12 @@ def _scored(worker: HostedWorker, root: str) -> BundleProblems:
     for number, (phase, sample) in enumerate(listed, 1):
         outcome = worker.evaluate(phase, sample, number)
         outcomes.setdefault(str(phase["codename"]), []).append(outcome)
-        where = os.path.relpath(sample, root)
+        subject = os.path.relpath(sample, root)
         if outcome.status == "finished":
-            yield from unshown_scores(worker.config, phase, where, outcome)
+            yield from unshown_scores(worker.config, phase, subject, outcome)
         else:
             last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-            yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+            yield breaks_later(subject, f"does not score: {last_line}", "Correct the sample, or the truth")
 
     for codename, of_phase in outcomes.items():
         yield from undefined_labels(codename, of_phase)
@@ -95,32 +95,32 @@ def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> Bundle
     for split in finished[0].result if finished else ():
         of_each = [outcome.undefined.get(split, []) for outcome in finished]
         if labels := [label for label in of_each[0] if all(label in others for others in of_each)]:
-            found = (
+            finding = (
                 f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
             )
-            yield warning(codename, found, "Leave these labels out, in phases.py and the YAML")
+            yield warning(codename, finding, "Leave these labels out, in phases.py and the YAML")
 
 
 def unshown_scores(
-    config: dict[str, Any], phase: dict[str, Any], where: str, outcome: SubmissionOutcome
+    config: dict[str, Any], phase: dict[str, Any], subject: str, outcome: SubmissionOutcome
 ) -> BundleProblems:
     """Yield what keeps the scores of a finished submission from its leaderboards."""
     for split, schema in splits_of(config, phase)[0].items():
         name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
         scores, bars = outcome.result.get(name), outcome.error.get(name)
         if scores is None:
-            found = f"its result has nothing for the split {name}"
-            yield warning(where, found, "Return {split: {label: value}} for each")
+            finding = f"its result has nothing for the split {name}"
+            yield warning(subject, finding, "Return {split: {label: value}} for each")
         elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
             value = scores.get(order) if isinstance(scores, dict) else scores
-            found = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
-            yield breaks_later(where, found, "Return a number")
+            finding = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
+            yield breaks_later(subject, finding, "Return a number")
         elif lacking := [label for label in labels if label not in scores]:
-            found = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
-            yield warning(where, found, "Return every label")
+            finding = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
+            yield warning(subject, finding, "Return every label")
         if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
-            found = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
-            yield breaks_later(where, found, "Return one for each label")
+            finding = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
+            yield breaks_later(subject, finding, "Return one for each label")
 
 
 def _is_ordered(value: object) -> bool:
