@@ -1,7 +1,6 @@
 """What all pages share: the request and its user, the template, and the protection of forms."""
 
 import hashlib
-import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import nh3
+from itsdangerous import Signer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
@@ -92,7 +92,14 @@ class PageRequest:
 
     def form_token(self) -> str:
         """Return what a form of this session carries, and no other site can know."""
-        return hmac.new(self.services.store.secret, f"form {self.session}".encode(), hashlib.sha256).hexdigest()
+        return self._form_signer().get_signature(self.session).decode()
+
+    def is_form_token(self, token: str) -> bool:
+        """Return whether a form's token is that of this session."""
+        return self._form_signer().verify_signature(self.session, token)
+
+    def _form_signer(self) -> Signer:
+        return Signer(self.services.store.secret, salt="form", digest_method=hashlib.sha256)
 
 
 #: A page takes its request and the numbers of its address; a form's action takes its request and the form's fields.
@@ -190,7 +197,7 @@ def _guarded(request: PageRequest, form: JsonObject, act: Action, first: Check) 
     check_text(list(form) + [value for value in form.values() if isinstance(value, (str, list))])
     if first is not allow_anybody:
         request.require_user()
-        if not hmac.compare_digest(str(form.get("form_token", "")).encode(), request.form_token().encode()):
+        if not request.is_form_token(str(form.get("form_token", ""))):
             raise Refusal(403, "This form is from another session: load the page again.")
     return act(request, form)
 
