@@ -64,8 +64,8 @@ def _serve(args: argparse.Namespace) -> int:
 
     from segjudge.interactive.local_session import SessionTerms
     from segjudge.interactive.server import app
+    from segjudge.interactive.server_state import Uptime
     from segjudge.interactive.session_host import SessionHost, SessionLimits, users_of
-    from segjudge.interactive.uptime import Uptime
     from segjudge.system.files import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")

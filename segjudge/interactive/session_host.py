@@ -22,7 +22,7 @@ from segjudge.system.files import replace
 from .dataset_protocol import InteractiveDataset, first_scribbles, shape_of
 from .hosted_session import SUMMARY, HostedSession, means_of
 from .local_session import SessionTerms
-from .session_ledger import SessionLedger
+from .server_state import SessionLedger
 from .summary import Summary, read_report
 
 #: Folders of sessions; keys are not stored, so that a copy of the state opens no session.

@@ -29,9 +29,9 @@ from segjudge.interactive.hosted_session import HostedSession, means_of
 from segjudge.interactive.local_session import SessionTerms
 from segjudge.interactive.remote_connector import RemoteConnector
 from segjudge.interactive.server import app
+from segjudge.interactive.server_state import Uptime
 from segjudge.interactive.session_host import SessionHost, SessionLimits, checksum_of, users_of
 from segjudge.interactive.untrusted_masks import MaskSubmission
-from segjudge.interactive.uptime import Uptime
 from segjudge.interactive.utils.mask import encode_batch_masks, encode_frames
 from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from tests.rehearsals import steady_port
