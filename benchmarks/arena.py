@@ -20,9 +20,9 @@ from pathlib import Path
 
 from segjudge.code_upload import arena
 from segjudge.code_upload.environments import VIDEO
-from segjudge.datasets.demo.davis_root import scenes, write
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
+from segjudge.interactive.demo_root import scenes, write
 from segjudge.system import sandbox
 from tests.builders import ROOT
 from tests.data import SEQUENCES

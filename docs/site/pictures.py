@@ -18,11 +18,9 @@ from PIL import Image
 from track_pictures import panoptic, tracks
 
 import segjudge
-from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families.sequences.losses import KINDS
 from segjudge.evaluation_script.masks.similarity import Region, reach
 from segjudge.evaluation_script.masks.stack import crop, pack, unpack
-from segjudge.families.sequences.failures import failures
-from segjudge.scoring.requests import ScoreRequest, named_protocol
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics"
 SIDES = {"truth alone": TRUTH, "prediction alone": PREDICTION, "both": BOTH}
@@ -185,8 +183,7 @@ def kind_of(frame: tuple[Mask, Mask, Mask], *, returned: bool) -> str:
                     Image.fromarray(image).save(data, "PNG")
                     archive.writestr(f"video/{number:05d}.png", data.getvalue())
         scores = segjudge.score(paths[1], paths[0], "davis2017", layout="davis2017")
-        source = TruthSource(str(paths[0]), "davis2017", "", "", "")
-        losses = failures(ScoreRequest(str(paths[1]), source, named_protocol("davis2017")), scores.reports)[0]
+        losses: dict[str, float] = scores.kinds[list(KINDS)].iloc[0].to_dict()
     return max(losses, key=lambda kind: losses[kind])
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .base.engine import Engine
     from .base.reports import Report
 
-__all__ = ["FAMILIES", "PROTOCOLS", "engine_of", "report_of"]
+__all__ = ["FAMILIES", "FOLDERS", "PROTOCOLS", "engine_of", "report_of"]
 
 #: The folders of the families, in the order in which people read of them.
 FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking")

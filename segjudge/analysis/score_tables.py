@@ -20,8 +20,8 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.evaluation_script.scoring.answer import tables
+from segjudge.families import prefers_smaller
 from segjudge.scoring.parts import merge_parts, rules_as_json
-from segjudge.starting.meanings import rises
 from segjudge.system.errors import UsageError
 
 from .rankings import Sums, TaskScores
@@ -147,7 +147,7 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
             raise UsageError(f"{metric} of {one.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same objects")
-    return Sums(tuple(one.name for one in scores), table, counts[0], rises(metric)), names
+    return Sums(tuple(one.name for one in scores), table, counts[0], prefers_smaller(metric)), names
 
 
 def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
@@ -168,7 +168,7 @@ def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
         if metric not in found:
             raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
         rows.append(found[metric][0])
-    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), rises(metric))
+    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric))
 
 
 def _cases(report: Report) -> object:
@@ -209,7 +209,7 @@ def _grouped_task(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     if len({len(row) for row in rows}) > 1:
         raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")
     cases = tuple(f"group {number}" for number in range(1, len(rows[0]) + 1))
-    return TaskScores(metric, tuple(one.name for one in scores), cases, np.array(rows, float), rises(metric))
+    return TaskScores(metric, tuple(one.name for one in scores), cases, np.array(rows, float), prefers_smaller(metric))
 
 
 def groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:

@@ -17,9 +17,9 @@ from .ranking import write_document
 from .shared import DONE, ProgressBar, jobs_option
 
 if TYPE_CHECKING:
+    from segjudge.analysis.comparison import ComparedMethods
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.families.sequences.losses import LossReader
-    from segjudge.report.comparison import ComparedMethods
     from segjudge.report.page import PageOptions, ReportPage
     from segjudge.scoring.requests import PreparedScoring
 
@@ -66,7 +66,8 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def _page(found: ComparedMethods, methods: list[_ScoredMethod], reader: LossReader, options: PageOptions) -> ReportPage:
-    from segjudge.report.comparison import group_comparison, sequence_comparison
+    from segjudge.analysis.comparison import group_comparison
+    from segjudge.families.sequences.comparison import sequence_comparison
     from segjudge.report.overview import digests
     from segjudge.report.page import ReportPage
 
@@ -98,16 +99,18 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
 
 def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.Namespace) -> ComparedMethods:
     """Return how methods compare, by sequence where the metric is a mean over objects; their losses are read too."""
-    from segjudge.analysis.kinds import costs_of
+    from segjudge.analysis.comparison import ComparedMethods
     from segjudge.analysis.score_tables import AlgorithmScores, grouped_sums, sums_of
     from segjudge.evaluation_script.families.sequences.losses import KINDS
     from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
+    from segjudge.families import tools_of
     from segjudge.families.sequences.failures import check_kinds
-    from segjudge.report.comparison import ComparedMethods
 
     protocol, wanted = PROTOCOLS[args.protocol], args.kinds or args.out
     if not isinstance(protocol, SequenceProtocol):
-        kinds = {one.name: costs_of(one.job, one.report) for one in methods} if wanted else {}
+        kinds = (
+            {one.name: tools_of(protocol.track).sum_failures(one.job, one.report) for one in methods} if wanted else {}
+        )
         return ComparedMethods(
             args.metric, grouped_sums({one.name: one.report for one in methods}, args.metric), [], kinds
         )

@@ -209,7 +209,7 @@ def _samples(args: argparse.Namespace) -> dict[Sample, int]:
 
 def _demo(args: argparse.Namespace) -> int:
     """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
-    from segjudge.datasets.demo.davis_root import scenes, write
+    from segjudge.interactive.demo_root import scenes, write
 
     write(Path(args.out), scenes(args.seed))
     command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"

@@ -19,7 +19,7 @@ DEMO = "davis2017"
 
 def new(args: argparse.Namespace) -> int:
     """Write a small repository with a challenge: your truth, a protocol, samples, texts."""
-    from segjudge.datasets.demo.published import write_published
+    from segjudge.starting.demo import write_published
 
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; leave out --truth")

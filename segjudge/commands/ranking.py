@@ -37,7 +37,7 @@ def rank(args: argparse.Namespace) -> int:
         document["tasks"][-1]["stability"] = {key: value.tolist() for key, value in asdict(spread).items()}
         _print_task(task, document["tasks"][-1])
         if args.plots:
-            from segjudge.report.ranking_plots import plot_ranking
+            from segjudge.analysis.ranking_plots import plot_ranking
 
             for path in plot_ranking(task, document["tasks"][-1], args.plots):
                 say(f"wrote {path}")

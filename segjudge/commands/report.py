@@ -16,9 +16,9 @@ from .shared import DONE, ProgressBar, jobs_option, names
 
 def report(args: argparse.Namespace) -> int:
     """Write one page, for a browser without network, that shows what results scored and where they fail."""
+    from segjudge.analysis.report import report_page
     from segjudge.commands.score import request_of
     from segjudge.evaluation_script.runner.tuning import reuse_memory
-    from segjudge.report.making import report_page
     from segjudge.scoring.requests import prepare
     from segjudge.scoring.scores import score_prepared
 
@@ -38,7 +38,7 @@ def report(args: argparse.Namespace) -> int:
 
 def _stored(args: argparse.Namespace) -> int:
     """Write the page of what a phase, or `score --json`, left."""
-    from segjudge.report.stored import read_stored, stored_page
+    from segjudge.analysis.stored_report import read_stored, stored_page
 
     if not args.results:
         raise UsageError("report needs --truth, or what a phase left of a submission")
@@ -51,8 +51,8 @@ def _stored(args: argparse.Namespace) -> int:
 
 
 def _truth_alone(args: argparse.Namespace) -> int:
+    from segjudge.analysis.report import truth_page
     from segjudge.datasets.opening import TruthSource, open_truth
-    from segjudge.report.making import truth_page
     from segjudge.scoring.requests import choose_sequences
 
     source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
@@ -66,7 +66,7 @@ def _truth_alone(args: argparse.Namespace) -> int:
         name: choose_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])
         for name in ([chosen] if chosen else found)
     }
-    write_page(truth_page(splits, title, options_of(args)), args.out)
+    write_page(truth_page(splits, PROTOCOLS[args.protocol].track, title, options_of(args)), args.out)
     return DONE
 
 

@@ -62,8 +62,8 @@ def score(args: argparse.Namespace) -> int:
 
 def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     """Write the page that `segjudge report` writes."""
+    from segjudge.analysis.report import report_page
     from segjudge.commands.pages import write_page
-    from segjudge.report.making import report_page
     from segjudge.report.page import PageOptions
     from segjudge.scoring.requests import prepare, prepare_phase
 

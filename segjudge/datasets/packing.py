@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 
-from segjudge.evaluation_script.families import engine_of
+from segjudge.evaluation_script.families import FAMILIES, engine_of
 from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.families.base.units import UnitTruth, read_units, write_units
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -17,6 +19,7 @@ from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
+from .layouts import LAYOUTS
 from .opening import TruthSource, check_subset, read_published
 from .places import convert
 
@@ -47,6 +50,20 @@ def pack_instances(
     make_folder(os.path.dirname(out) or ".")
     instance_truth.write(out, splits)
     return f"{images:,} images or videos, {instances:,} instances", notes
+
+
+def pack_truth(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
+    """Write the truth of a protocol, packed or published, as an annotation file; return what is odd about it."""
+    if is_packed(source.path):
+        shutil.copyfile(source.path, out)
+        return []
+    options = FAMILIES[protocol.track].options
+    if "categories" in options:
+        return pack_instances(source, out, split=source.subset, progress=progress)[1]
+    if "layout" in options:
+        layout = source.layout or (protocol.name if protocol.name in LAYOUTS else "")
+        return pack(replace(source, layout=layout), out, progress=progress).notes
+    return pack_units(source, protocol.track, out)[1].notes
 
 
 def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, UnitTruth]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, features
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
@@ -124,3 +125,9 @@ def _label_corners(masks: list[PaintedMask]) -> Iterator[tuple[PaintedMask, tupl
         y = min(y, mask.pixels.shape[0] - FONT_SIZE - 4)
         corners.append((x, y))
         yield mask, (x, y)
+
+
+@lru_cache(maxsize=1)
+def picture_kind() -> str:
+    """Return the kind of pictures in pages."""
+    return "webp" if features.check("webp") else "jpeg"

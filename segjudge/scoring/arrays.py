@@ -1,23 +1,15 @@
 """Score masks that are in memory: arrays or run lengths, frame by frame or videos at once."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
-from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
-from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
-from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
-from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files.problems import name_list
 from segjudge.evaluation_script.scoring.provenance import backend_name, provenance
-from segjudge.families.base.memory import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
-from segjudge.families.instances.memory import InstancesInMemory
-from segjudge.families.panoptic.memory import PanopticInMemory
-from segjudge.families.semantic.memory import SemanticInMemory
-from segjudge.families.sequences.memory import SequencesInMemory
-from segjudge.families.tracking.memory import TracksInMemory
+from segjudge.families import tools_of
+from segjudge.families.base.memory import NUMBER, frame_name, in_order, number_of, refused, text_name
 from segjudge.scoring.requests import named_protocol
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
@@ -26,16 +18,6 @@ from segjudge.system.errors import UsageError
 SPLIT = "all"
 #: What stands for the digest of masks that no file has.
 MEMORY = "memory"
-
-
-#: By track, what counts its masks in memory, of a protocol, categories and unseen sequences.
-_TRACKS: dict[str, Callable[[Any, Sequence[Mapping[str, Any]], Iterable[str]], MemoryTrack]] = {
-    SequenceProtocol.track: lambda protocol, _, unseen: SequencesInMemory(protocol, unseen),
-    InstanceProtocol.track: lambda protocol, categories, _: InstancesInMemory(protocol, categories),
-    PanopticProtocol.track: lambda protocol, categories, _: PanopticInMemory(protocol, categories),
-    SemanticProtocol.track: lambda protocol, _, __: SemanticInMemory(protocol),
-    TracksProtocol.track: lambda protocol, categories, _: TracksInMemory(protocol, categories),
-}
 
 
 class FrameAccumulator:
@@ -64,9 +46,7 @@ class FrameAccumulator:
 
         """
         self.protocol = named_protocol(protocol)
-        if self.protocol.track not in _TRACKS:
-            raise UsageError(f"{self.protocol.name} scores files alone")
-        self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
+        self.track = tools_of(self.protocol.track).open_memory(self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
         self._frames: dict[str, dict[str, bytes]] = {}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.datasets.opening import TruthSource
@@ -15,6 +15,7 @@ from segjudge.evaluation_script.families.base.family import TrackProtocol, Value
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.evaluation_script.scoring.answer import joined_rows
+from segjudge.families import tools_of
 from segjudge.scoring.requests import (
     PreparedScoring,
     ScoreRequest,
@@ -131,10 +132,21 @@ class Scores:
     @cached_property
     def kinds(self) -> DataFrame:
         """What each kind of failure costs each object, category or unit; but for units the files are read again."""
-        from segjudge.analysis.kinds import kinds_of
         from segjudge.report.data_frames import frame_of
 
-        return frame_of(kinds_of(self.request, self.reports))
+        @cache
+        def open_inputs() -> PreparedScoring:
+            if self.request is None:
+                raise UsageError("kinds of failure need what `score` has read from files")
+            return prepare(self.request)
+
+        return frame_of(
+            [
+                {"split": report.split, **row}
+                for report in self.reports
+                for row in tools_of(report.protocol.track).list_failures(open_inputs, report)
+            ]
+        )
 
     def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""

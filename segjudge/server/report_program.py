@@ -48,7 +48,7 @@ def _levels(order: Order) -> str:
 
 
 def _full_page(order: Order) -> str:
-    from segjudge.report.making import report_page
+    from segjudge.analysis.report import report_page
     from segjudge.report.page import PageOptions, rendered
     from segjudge.scoring.requests import prepare_phase
     from segjudge.scoring.scores import score_prepared
@@ -61,7 +61,7 @@ def _full_page(order: Order) -> str:
 
 
 def _stored_page(order: Order) -> str:
-    from segjudge.report.stored import read_stored, stored_page
+    from segjudge.analysis.stored_report import read_stored, stored_page
 
     try:
         result = read_stored(order["result"])

@@ -9,36 +9,28 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from segjudge.datasets import packing
-from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
-from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
-from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
-from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
-from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
-from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, name_list
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.families import FamilyTools, tools_of
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
-from . import facts, samples
 from .lock import FILE as LOCK
 from .lock import requirement
-from .meanings import meaning, rises
 from .title import evalai_title, plain_title
 
 _PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
@@ -54,30 +46,10 @@ _FILES = {
 _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
 #: What the folder's name begins with while it is made, beside where it will be.
 _TEMPORARY = ".new-challenge-"
+#: How far the masks of each sample are moved, as a share of the width.
+_SAMPLES = {"good": 0.0012, "poor": 0.03}
 #: What EvalAI takes as a codename, and what may be a file's name.
 _CODENAME = re.compile(r"[A-Za-z0-9][\w-]{,49}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class HostedTrack:
-    """The functions that make challenges of a track; `files/track_….jinja` holds their texts."""
-
-    #: The files of a sample: of the truths of all splits, a protocol, and how far masks are moved.
-    files: Callable[[list[Any], Any, float], samples.Members]
-    #: What the texts say of the truths.
-    facts: Callable[[list[Any], Any], dict[str, Any]]
-    #: The limits of a phase, where they are others than those of mask sequences.
-    limits: str = ""
-
-
-_UNITS = "UNIT_LIMITS"
-HOSTED = {
-    SequenceProtocol.track: HostedTrack(samples.sequence_files, facts.sequence_facts),
-    InstanceProtocol.track: HostedTrack(samples.instance_files, facts.instance_facts, "INSTANCE_LIMITS"),
-    PanopticProtocol.track: HostedTrack(samples.panoptic_files, facts.unit_facts, _UNITS),
-    SemanticProtocol.track: HostedTrack(samples.semantic_files, facts.unit_facts, _UNITS),
-    TracksProtocol.track: HostedTrack(samples.track_files, facts.unit_facts, _UNITS),
-}
 
 
 @dataclass(frozen=True)
@@ -119,12 +91,12 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
-    track = HOSTED[protocol.track]
+    tools = tools_of(protocol.track)
     Path(folder, LOCK).write_text(requirement(challenge.segjudge, folder), encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
-    notes = [f"truth: {note}" for note in _pack(challenge.source, protocol, packed, progress)]
+    notes = [f"truth: {note}" for note in packing.pack_truth(challenge.source, protocol, packed, progress)]
     splits, rules = annotation_file.read(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
     scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())
@@ -137,12 +109,12 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     os.rename(packed, os.path.join(folder, annotations))
     examples = os.path.join(folder, "examples", phase)
     os.makedirs(examples)
-    for name, share in samples.SAMPLES.items():
+    for name, share in _SAMPLES.items():
         with zipfile.ZipFile(os.path.join(examples, f"{name}.zip"), "w") as archive:
-            for member, data in track.files(truths, protocol, share):
+            for member, data in tools.make_sample(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
-    sample = os.path.join(examples, f"{next(iter(samples.SAMPLES))}.zip")
+    sample = os.path.join(examples, f"{next(iter(_SAMPLES))}.zip")
     metrics_of = _defined_metrics(sample, scorers, protocol)
     for split, metrics in metrics_of.items():
         if without := [metric for metric in protocol.metrics if metric not in metrics]:
@@ -168,11 +140,12 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         "protocol": protocol,
         "metrics": [metric for metric in protocol.metrics if any(metric in metrics for metrics in metrics_of.values())],
         "metrics_of": metrics_of,
+        "other_metrics": tools.other_metrics,
         "boards": list(dict.fromkeys(metrics_of.values())),
-        "limits": track.limits,
-        **track.facts(truths, protocol),
+        "limits": tools.limits,
+        **tools.describe_truth(truths, protocol),
     }
-    _render(folder, values)
+    _render(folder, values, tools)
     return notes
 
 
@@ -190,28 +163,22 @@ def _defined_metrics(sample: str, scorers: list[Scorer], protocol: TrackProtocol
     return found
 
 
-def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
-    """Write the truth as an annotation file; return what is odd about it."""
-    if annotation_file.is_packed(source.path):
-        shutil.copyfile(source.path, out)
-        return []
-    if isinstance(protocol, InstanceProtocol):
-        return packing.pack_instances(source, out, split=source.subset, progress=progress)[1]
-    if isinstance(protocol, SequenceProtocol):
-        layout = source.layout or (protocol.name if protocol.name in LAYOUTS else "")
-        return packing.pack(replace(source, layout=layout), out, progress=progress).notes
-    return packing.pack_units(source, protocol.track, out)[1].notes
-
-
-def _render(folder: str, values: dict[str, Any]) -> None:
+def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
     environment = Environment(
-        loader=PackageLoader("segjudge.starting", "files"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("segjudge.starting", "files"),
+                DictLoader({"family.html.jinja": tools.read_texts()}),
+            ]
+        ),
         autoescape=select_autoescape(["html.jinja"]),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
     # A string in quotes is the same in YAML and in Python.
-    environment.filters.update(quoted=partial(json.dumps, ensure_ascii=False), meaning=meaning, rises=rises)
+    environment.filters.update(
+        quoted=partial(json.dumps, ensure_ascii=False), meaning=tools.describe_metric, rises=tools.prefers_smaller
+    )
     for path, template in _FILES.items():
         target = Path(folder, path)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -17,13 +17,13 @@ from segjudge.code_upload.environments import INTERACTIVE, VIDEO
 from segjudge.code_upload.environments.interactive import AREA
 from segjudge.code_upload.environments.tasks import ActionError
 from segjudge.code_upload.environments.video import SPLIT
-from segjudge.datasets.demo.davis_root import scenes, write
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.interactive import DavisInteractiveSession
+from segjudge.interactive.demo_root import scenes, write
 from segjudge.masks.run_lengths import decoded, encoded
 from tests.builders import png, zipped
 from tests.interactive.test_interactive_session import Clock

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from segjudge.cli import COMMANDS, main
-from segjudge.datasets.demo.published import write_published
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.platforms.evalai.bundle.build import build
+from segjudge.starting.demo import write_published
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 
 ONE = np.zeros((40, 60), np.uint8)

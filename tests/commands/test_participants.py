@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.datasets.demo.published import write_published
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
+from segjudge.starting.demo import write_published
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES

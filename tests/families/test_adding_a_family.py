@@ -1,4 +1,4 @@
-"""A family as `docs/adding-a-family.md` adds one: its folder and one word, in a copy of the sources."""
+"""A family as `docs/adding-a-family.md` adds one: its two folders and one word, in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
 #: The blocks of the page by their first lines, which say where they belong.
 BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+#: A Segjudge that scores, which is not fetched here.
+COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
+#: A protocol of each family that is taken away.
+PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "kitti-mots"}
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
 
 
@@ -25,6 +29,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in ("segjudge", "evaluation_script"):
         ignored = shutil.ignore_patterns("__pycache__", "*.c")
         shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=ignored)
+    for name in ("logo.png", "CHANGELOG.md"):  # links to files beside the folders
+        (copy / "segjudge/starting" / name).unlink()
+        shutil.copyfile(ROOT / "segjudge/starting" / name, copy / "segjudge/starting" / name)
     for title, text in BLOCKS.items():
         name, _, place = title.partition(", ")
         path = copy / name
@@ -62,8 +69,8 @@ def scores(sources: Path, *words: str) -> dict[str, float | None]:
     return found
 
 
-def test_a_folder_and_a_word_are_a_family(sources: Path) -> None:
-    assert len(BLOCKS) == 4
+def test_two_folders_and_a_word_are_a_family(sources: Path) -> None:
+    assert len(BLOCKS) == 6
     score = ("score", "answers.json", "--truth", "truth.json", "--protocol")
     assert scores(sources, *score, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
     run(sources, *score, "counting", "--csv", "tables")
@@ -105,3 +112,49 @@ def test_a_phase_scores_it(sources: Path) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[-1] == str([{"val": {"Error": 4 / 3}}])
+
+
+def test_its_mirror_makes_challenges_and_a_section_of_the_report(sources: Path) -> None:
+    run(sources, "report", "answers.json", "--truth", "truth.json", "--protocol", "counting", "--out", "page.html")
+    page = (sources / "page.html").read_text(encoding="utf-8")
+    assert "Miscounted images" in page
+    assert page.index("<td>c</td>") < page.index("<td>b</td>")
+    run(sources, "new", "mine", "--demo", "--protocol", "counting", "--segjudge", COMMIT)
+    config = (sources / "mine/challenge_config.yaml").read_text(encoding="utf-8")
+    assert 'description: "the mean error of numbers"' in config
+    assert "sort_ascending: True" in config
+    guide = (sources / "mine/templates/submission_guidelines.html").read_text(encoding="utf-8")
+    assert '{"street": 3, …}' in guide
+    sample = ("score", "mine/examples/val/poor.zip", "--truth", "mine/annotations/val.zip")
+    assert scores(sources, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
+
+
+def test_a_family_without_a_mirror_scores_and_shows_its_tables(sources: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "sources"
+    shutil.copytree(sources, copy, symlinks=True)
+    shutil.rmtree(copy / "segjudge/families/counting")
+    score = ("answers.json", "--truth", "truth.json", "--protocol", "counting")
+    assert scores(copy, "score", *score) == {"Error": 4 / 3, "Right": 1 / 3}
+    run(copy, "report", *score, "--out", "page.html")
+    assert "Error" in (copy / "page.html").read_text(encoding="utf-8")
+    assert "counting has no synthetic truth" in run(copy, "new", "mine", "--demo", "--protocol", "counting", code=2)
+
+
+@pytest.mark.parametrize("folder", ["panoptic", "semantic", "tracking"])
+def test_without_its_folders_and_its_word_a_family_is_gone_and_the_rest_scores(
+    sources: Path, tmp_path: Path, folder: str
+) -> None:
+    copy = tmp_path / "sources"
+    shutil.copytree(sources, copy, symlinks=True)
+    for room in ("segjudge", "evaluation_script"):
+        shutil.rmtree(copy / room / "families" / folder)
+    registry = copy / "evaluation_script/families/__init__.py"
+    text = registry.read_text(encoding="utf-8")
+    assert f' "{folder}"' in text
+    registry.write_text(text.replace(f' "{folder}"', "", 1).replace(",,", ","), encoding="utf-8")
+    score = ("answers.json", "--truth", "truth.json", "--protocol", "counting")
+    run(copy, "report", *score, "--out", "page.html")
+    listed = run(copy, "benchmarks")
+    assert "davis2017" in listed
+    assert PROTOCOLS_OF[folder] not in listed
+    assert run(copy, "new", "other", "--demo", "--segjudge", COMMIT).startswith("other")

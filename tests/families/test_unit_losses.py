@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
-from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.units import UnitLosses
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
 
@@ -26,11 +29,17 @@ SAMPLES = {
 }
 
 
+def losses_of(family: str, accumulator: Any) -> UnitLosses:
+    tools = tools_of(family)
+    assert isinstance(tools, UnitTools)
+    return tools.split_losses(accumulator)
+
+
 def scored(protocol: str) -> tuple[Report, UnitLosses]:
     truth, submission, _ = SAMPLES[protocol]
     report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
     assert isinstance(report.counts, UnitAccumulator)
-    return report, UNIT_LOSSES[report.protocol.track](report.counts)
+    return report, losses_of(report.protocol.track, report.counts)
 
 
 @needs_shared
@@ -72,7 +81,7 @@ def test_a_sequence_costs_what_it_lacks() -> None:
         accumulator.update(UnitCounts(name, {"classes": np.zeros(1, np.int64), "hota": hota}))
     nothing = np.zeros((0, len(HOTA_FIELDS), len(ALPHAS)))
     accumulator.update(UnitCounts("empty", {"classes": np.zeros(0, np.int64), "hota": nothing}))
-    losses = UNIT_LOSSES["tracks"](accumulator)
+    losses = losses_of("tracks", accumulator)
     rows = losses.rows(accumulator.names, losses.by_unit)
     assert [row["name"] for row in rows] == ["bad", "good", "empty"]
     assert rows[0] == pytest.approx({"costs": 0.2, "missed": 0.2, "surplus": 0, "swapped": 0} | {"name": "bad"})

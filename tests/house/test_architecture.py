@@ -32,23 +32,7 @@ LAYERS = {
 TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
 
 #: Rooms of the toolkit that import each other in a circle: it is to be undone, and no other may join it.
-TANGLED = frozenset(
-    f"segjudge.{room}"
-    for room in [
-        "analysis",
-        "datasets",
-        "interactive",
-        "report",
-        "scoring",
-        "starting",
-        "families.base",
-        "families.instances",
-        "families.panoptic",
-        "families.semantic",
-        "families.sequences",
-        "families.tracking",
-    ]
-)
+TANGLED = frozenset({"segjudge.datasets", "segjudge.scoring"})
 
 #: Only these print.
 PRINTING = {

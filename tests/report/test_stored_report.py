@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from segjudge.analysis.stored_report import stored_page
 from segjudge.cli import main
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import phase_report
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
-from segjudge.report.stored import stored_page
 from segjudge.system.errors import UsageError
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
+from segjudge.analysis.stored_report import stored_page
 from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import DETAILS
-from segjudge.report.stored import stored_page
 from tests.builders import ROOT, png, zipped
 from tests.published import FRAMES, VIDEOS, davis, labels
 

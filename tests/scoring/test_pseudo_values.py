@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.analysis.comparison import ComparedMethods, verdict
 from segjudge.analysis.rankings import Sums, differences, means
 from segjudge.analysis.score_tables import grouped_sums
 from segjudge.cli import main
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
-from segjudge.report.comparison import ComparedMethods, verdict
-from segjudge.starting.meanings import rises
+from segjudge.families import prefers_smaller
 from segjudge.system.errors import UsageError
 from tests.data import TRACKS_DATA
 from tests.report.test_report_instances import RESULTS, TRUTH, records_of
@@ -175,6 +175,6 @@ def test_of_some_metrics_small_values_are_good() -> None:
 
 
 def test_it_is_known_of_which_metrics_small_values_are_good() -> None:
-    assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if rises(name)] == [
+    assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if prefers_smaller(name)] == [
         "J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm",
     ]  # fmt: skip

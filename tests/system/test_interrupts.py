@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from segjudge.datasets.demo.davis_root import write
 from segjudge.datasets.demo.scenes import scene
 from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.interactive.demo_root import write
 from tests.builders import ANNOTATIONS, ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "segjudge"]

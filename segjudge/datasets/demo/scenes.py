@@ -1,9 +1,12 @@
 """Synthetic videos, whose ellipses move, hide each other and have a rim of void, and images of instances."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from segjudge.masks.run_lengths import encoded
 
 #: An image of object ids.
 Labels = NDArray[np.uint8]
@@ -152,3 +155,33 @@ def places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
     for number, instance in enumerate(instances, 1):
         image[instance.mask()] = (instance.category + 1, number, 0)
     return image
+
+
+#: What the objects of a scene are called, by their numbers.
+NAMES = {1: "disk", 2: "oval", 3: "guest"}
+#: So many frames lie between two images.
+APART = 4
+
+
+def named_frames(video: Scene) -> list[tuple[str, Labels]]:
+    """Return the labels of each frame with its name."""
+    return [(f"{frame:05d}", video.labels(frame)) for frame in range(video.frames)]
+
+
+def object_numbers(video: Scene) -> range:
+    """Return the numbers of the objects."""
+    return range(1, len(video.shapes) + 1)
+
+
+def mask_records(video: Scene) -> dict[int, list[dict[str, Any] | None]]:
+    """Return the run lengths of each object, frame by frame."""
+    texts = [encoded(labels) for _, labels in named_frames(video)]
+    return {
+        number: [{"size": video.size, "counts": text[number]} if number in text else None for text in texts]
+        for number in object_numbers(video)
+    }
+
+
+def still_images(videos: list[Scene]) -> list[tuple[int, Labels]]:
+    """Return some frames as images, numbered from 1."""
+    return list(enumerate((labels for video in videos for _, labels in named_frames(video)[::APART]), 1))

@@ -1,1 +1,81 @@
-"""Instances: masks in memory, the kinds of error that TIDE tells apart, sections and pictures of the report."""
+"""Instances: masks in memory, the kinds of error that TIDE tells apart, the report's sections, new challenges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report, Row
+    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.report.page import PageOptions, Sections
+
+__all__ = ["TOOLS"]
+
+_GROUPS = {
+    "": "",
+    **{name[0]: f" of {name} instances" for name in ("small", "medium", "large")},
+    **{name[0]: f" of {name} categories" for name in ("rare", "common", "frequent")},
+    **{f"-{name}": f" of instances with {name} occlusion" for name in ("light", "medium", "heavy")},
+}
+
+
+class _InstanceTools(FamilyTools):
+    limits = "INSTANCE_LIMITS"
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+        del unseen
+        from .memory import InstancesInMemory
+
+        return InstancesInMemory(protocol, categories)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
+        from .sections import instance_sections
+
+        return instance_sections(inputs, report, options)
+
+    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
+        from .diagnosis import diagnosed
+        from .error_kinds import KINDS
+
+        rows = diagnosed(open_inputs(), report).categories()
+        return [{"category": row["name"], **{kind: row[kind] for kind in KINDS}} for row in rows]
+
+    def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
+        from .diagnosis import diagnosed
+        from .error_kinds import KINDS
+
+        costs = diagnosed(inputs, report).errors.costs()
+        return {kind: costs[kind] for kind in KINDS}
+
+    def describe_metric(self, metric: str) -> str:
+        if precision := re.fullmatch(r"AP(50|75)", metric):
+            return f"Average precision at an intersection over union of .{precision[1]}"
+        if recall := re.fullmatch(r"AR@(\d+)", metric):
+            return (
+                f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image or video"
+            )
+        if kind := re.fullmatch(r"A([PR])([smlrcf]?|-light|-medium|-heavy)(?:@\d+)?", metric):
+            return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_GROUPS[kind[2]]}, over IoU .50 to .95"
+        return metric
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        from .challenges import describe_truth
+
+        return describe_truth(truths, protocol)
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        return make_sample(truths, protocol, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        return make_demo(protocol)
+
+
+TOOLS = _InstanceTools()

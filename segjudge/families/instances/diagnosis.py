@@ -12,11 +12,11 @@ from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS, 
 from segjudge.evaluation_script.families.instances.submission import read_records
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.instances.curves import points_of
 from segjudge.families.instances.error_kinds import BKG, CLS, KINDS, MISS, DetectionErrors, errors_of
 from segjudge.families.instances.judged import JudgedDetections, confusion, judged
 from segjudge.families.instances.thresholds import BestThreshold, ImageCounts, best_threshold, by_image
-from segjudge.scoring.requests import PreparedScoring
 from segjudge.system.errors import UsageError
 
 #: So many suspected errors of the truth are listed.
@@ -177,11 +177,11 @@ class InstanceDiagnosis:
         ]
 
 
-def diagnosed(job: PreparedScoring, report: Report) -> InstanceDiagnosis:
+def diagnosed(inputs: ScoringInputs, report: Report) -> InstanceDiagnosis:
     """Return the diagnosis of a submission; raises SubmissionError where it cannot be read."""
-    scorer, protocol = job.scorers[report.split], report.protocol
+    scorer, protocol = inputs.scorers[report.split], report.protocol
     truth = scorer.truth
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
         raise UsageError(f"failures of {protocol.name} have no kinds")
-    records = read_records(job.results, truth.images, protocol, scorer.rules.limits)
+    records = read_records(inputs.results, truth.images, protocol, scorer.rules.limits)
     return InstanceDiagnosis(judged(records, truth, protocol), protocol)

@@ -14,7 +14,6 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 from segjudge.families.instances.error_kinds import KINDS
-from segjudge.report.frame_pictures import picture_kind
 from segjudge.report.page import PageOptions
 from segjudge.report.painting import (
     FALLING,
@@ -26,6 +25,7 @@ from segjudge.report.painting import (
     PaintedMask,
     ground_of,
     painted,
+    picture_kind,
     pixels_of,
 )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
 from segjudge.families.instances.judged import confusion
 from segjudge.families.instances.thresholds import calibration, located_error
@@ -14,9 +13,6 @@ from segjudge.report.overview import first_rows, kinds_section, listed, tables
 from segjudge.report.page import PageOptions, Section, Sections
 
 from .pictures import mistake_pictures
-
-if TYPE_CHECKING:
-    from segjudge.scoring.requests import PreparedScoring
 
 #: So many images are drawn, and shown at once.
 PICTURES, OPEN = 24, 4
@@ -28,9 +24,9 @@ CHART = 100
 MARKED = (0.5, 0.75)
 
 
-def instance_sections(job: PreparedScoring, report: Report, options: PageOptions) -> Sections:
+def instance_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
     """Return the sections of a split of instance masks."""
-    found = diagnosed(job, report)
+    found = diagnosed(inputs, report)
     costly = costly_categories(found, report)
     sections = [_errors(found)]
     if not found.protocol.tubes:

@@ -1,1 +1,54 @@
-"""Panoptic segments in memory: the maps of frames, counted as those in files are."""
+"""Panoptic segments: the maps of frames in memory, what costs PQ, new challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from segjudge.families.base.tools import Content, Members, UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.units import UnitLosses
+
+__all__ = ["TOOLS"]
+
+
+class _PanopticTools(UnitTools):
+    meanings: ClassVar = {
+        "PQ": "panoptic quality",
+        "SQ": "mean overlap of matched segments",
+        "RQ": "share of segments that are matched (F1)",
+        "VPQ": "video panoptic quality",
+        "STQ": "segmentation and tracking quality",
+        "AQ": "how well instances are kept apart over time",
+        "IoU": "how well pixels are classified",
+    }
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+        del unseen
+        from .memory import PanopticInMemory
+
+        return PanopticInMemory(protocol, categories)
+
+    def split_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        from .losses import split_losses
+
+        return split_losses(accumulator)
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        return ("VPQ", "videos") if protocol.video else ("PQ", "images")
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        return make_sample(truths, protocol, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        return make_demo(protocol)
+
+
+TOOLS = _PanopticTools()

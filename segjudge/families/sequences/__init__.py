@@ -1,1 +1,106 @@
-"""Mask sequences: masks in memory, kinds of failure, sections of the report and its player."""
+"""Mask sequences: masks in memory, kinds of failure, sections of the report and its player, new challenges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report, Row
+    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.report.page import PageOptions, Sections
+
+__all__ = ["TOOLS"]
+
+_MEASURES = {
+    "J&F": "the mean of J and F",
+    "J": "region similarity (intersection over union)",
+    "J_last": "region similarity over the last quarter of the frames",
+    "F": "boundary similarity",
+    "J&F_new": "the mean of J and the second F",
+    "F_new": "boundary similarity with a tolerance that depends on the object's size",
+    "V": "spread of J&F over time; lower is better",
+}
+_STATISTICS = {
+    "Mean": "{}",
+    "seen-Mean": "{}, over the classes of the training data",
+    "unseen-Mean": "{}, over the classes that the training data lack",
+    "Recall": "share of frames above one half: {}",
+    "Decay": "loss from the first to the last quarter of the frames, lower is better: {}",
+}
+_PERIODS = {
+    "": "",
+    "disappear_": ", while the object is absent",
+    "reappear_": ", after the object has come back",
+}
+_OF_EXPRESSIONS = {
+    "N-acc": "share of the expressions without a target for which nothing is predicted",
+    "T-acc": "share of the expressions with a target for which something is predicted",
+    "Final": "the mean of J&F, N-acc and T-acc",
+}
+
+
+class _SequenceTools(FamilyTools):
+    other_metrics = ("J-Volume", "J-Visible", "False-Alarm")
+    keeps_losses = True
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+        del categories
+        from .memory import SequencesInMemory
+
+        return SequencesInMemory(protocol, unseen)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
+        from .sections import sequence_sections
+
+        return sequence_sections(inputs, report, options)
+
+    def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> Sections:
+        from .stored import stored_sections
+
+        return stored_sections(losses, report)
+
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> Sections:
+        from .sections import truth_sections
+
+        return truth_sections(split, truth, options)
+
+    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
+        from .failures import list_failures
+
+        return list_failures(open_inputs(), report)
+
+    def describe_metric(self, metric: str) -> str:
+        parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
+        if metric in _OF_EXPRESSIONS:
+            text = _OF_EXPRESSIONS[metric]
+        elif parts and parts[2] in _MEASURES and parts[3] in _STATISTICS:
+            text = _STATISTICS[parts[3]].format(_MEASURES[parts[2]]) + _PERIODS[parts[1] or ""]
+        else:
+            return metric
+        return text[0].upper() + text[1:]
+
+    def prefers_smaller(self, metric: str) -> bool:
+        return metric.endswith("-Decay") or metric.startswith(("V-", "False-Alarm"))
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        from .challenges import describe_truth
+
+        return describe_truth(truths, protocol)
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        return make_sample(truths, protocol, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        return make_demo(protocol)
+
+
+TOOLS = _SequenceTools()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
+from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
@@ -13,19 +14,24 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
-from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
 
 
-def failures(request: ScoreRequest, reports: list[SequenceReport]) -> list[dict[str, float]]:
-    """Return of each scored object, in the order of the reports, how much of 1 - J&F each kind takes."""
-    job, losses = prepare(request), []
-    for report in reports:
-        check_kinds(report.protocol)
-        for opened in sequences_of(job, report):
-            objects = view_sequence(opened, report.protocol, "", 0).losses.objects
-            losses += [dict(zip(KINDS, one.shares, strict=True)) for one in objects]
-    return losses
+def list_failures(inputs: ScoringInputs, report: Report) -> list[Row]:
+    """Return of each scored object, in the order of the report, how much of 1 - J&F each kind takes."""
+    if not isinstance(report, SequenceReport):
+        raise TypeError(f"{report.split} holds no mask sequences")
+    check_kinds(report.protocol)
+    objects = [
+        lost
+        for opened in sequences_of(inputs, report)
+        for lost in view_sequence(opened, report.protocol, "", 0).losses.objects
+    ]
+    return [
+        {"sequence": score.sequence, "object": score.name, **dict(zip(KINDS, lost.shares, strict=True))}
+        for score, lost in zip(report.scores, objects, strict=True)
+    ]
 
 
 def check_kinds(protocol: SequenceProtocol) -> None:
@@ -34,9 +40,9 @@ def check_kinds(protocol: SequenceProtocol) -> None:
         raise UsageError(f"failures of {protocol.name} have no kinds: J&F is not the mean over its frames")
 
 
-def sequences_of(job: PreparedScoring, report: SequenceReport) -> Iterator[ScoredSequence]:
+def sequences_of(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
     """Yield the sequences of a split that was scored."""
-    with closing(job.scorers[report.split].open(job.results)) as opened:
+    with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
             raise UsageError(f"failures of {report.protocol.name} have no kinds")
         yield from scored_sequences(opened, report)

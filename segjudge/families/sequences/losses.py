@@ -8,9 +8,9 @@ from segjudge.evaluation_script.families.sequences.losses import SequenceLosses,
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.masks.stream import width_for
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.sequences.failures import sequences_of
 from segjudge.report.page import PageOptions
-from segjudge.scoring.requests import PreparedScoring
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class LossReader:
         self.streams: dict[str, bytes] = {}
         self._bare: dict[str, bytes] = {}
 
-    def read(self, job: PreparedScoring, report: SequenceReport, name: str) -> MethodLosses:
+    def read(self, inputs: ScoringInputs, report: SequenceReport, name: str) -> MethodLosses:
         """Return what a method lost."""
-        truth = job.scorers[report.split].truth
+        truth = inputs.scorers[report.split].truth
         if self._options is not None and isinstance(truth, Split):
             frames = sum(len(sequence.frames) for sequence in truth.sequences)
             pictures = bool(self._options.images)
             self.width = width_for(frames, self._expected, self._options.budget, pictures=pictures)
         found = []
-        for scored in sequences_of(job, report):
+        for scored in sequences_of(inputs, report):
             stream = f"{report.split}/{scored.truth.name}"
             new = stream not in self.streams
             view = view_sequence(scored, report.protocol, stream, self.width, with_truth=new)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SCALE,
@@ -19,26 +19,26 @@ from segjudge.evaluation_script.families.sequences.losses import (
     mean_shares,
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
-from segjudge.evaluation_script.masks.stream import in_page
-from segjudge.report.frame_pictures import AROUND, frame_pictures, picture_kind, posters
+from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
+from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
+from segjudge.families.base.tools import ScoringInputs
+from segjudge.families.sequences.frame_pictures import AROUND, frame_pictures, posters
 from segjudge.report.page import PageOptions, Section, Sections, environment, link
+from segjudge.report.painting import picture_kind
 
 from .losses import LossReader, MethodLosses
 from .moments import MEANINGS, Moment, moments_of
-
-if TYPE_CHECKING:
-    from segjudge.scoring.requests import PreparedScoring
 
 #: Bytes of a page without masks and pictures, about.
 FIXED = 250_000
 
 
-def sequence_sections(job: PreparedScoring, report: Report, options: PageOptions) -> Sections:
+def sequence_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
     """Return the sections of a split of mask sequences, and the masks of each sequence."""
     if not isinstance(report, SequenceReport):
         raise TypeError(f"{report.split} holds no mask sequences")
     reader = LossReader(1, options)
-    method = reader.read(job, report, "")
+    method = reader.read(inputs, report, "")
     worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
     pictures = posters(options.images, worst, options.budget) if options.images else {}
     rest = replace(options, budget=options.budget - sum(map(len, pictures.values())))
@@ -230,3 +230,33 @@ def _line(one: ObjectLosses) -> Markup:
         '<svg class="line" viewBox="0 -1 {} 22" preserveAspectRatio="none" aria-hidden="true">'
         '<polyline points="{}"/></svg>'
     ).format(max(1, len(steps) - 1), points)
+
+
+# ── the truth alone ─────────────────────────────────────────────────────────
+
+
+def truth_sections(name: str, truth: SplitTruth, options: PageOptions) -> Sections:
+    """Return the sections of a split, and the masks of its frames."""
+    if not isinstance(truth, Split):
+        raise TypeError(f"{name} holds no mask sequences")
+    frames = sum(len(sequence.frames) for sequence in truth.sequences)
+    width = width_for(frames, 0, options.budget, pictures=bool(options.images))
+    streams, rows, shown = {}, [], []
+    for sequence in truth.sequences:
+        labels = sorted((label for label in sequence.objects if label != VOID), key=label_order)
+        sizes = [block.size for block in sequence.blocks] or [(1, 1)]
+        masks, stream = MaskStream(labels, sizes[0], width), f"{name}/{sequence.name}"
+        for index, block in enumerate(sequence.blocks):
+            masks.add(sequence.read_block(index), block.stop - block.start, block.size)
+        streams[stream] = masks.packed({"frames": sequence.frames, "objects": labels})
+        widest = max(across for _, across in sizes)
+        shown.append(SequenceLosses(sequence.name, sequence.frames, [], {}, widest, stream))
+        categories = sorted({facts.category for facts in sequence.objects.values() if facts.category})
+        size = f"{sizes[0][1]} × {sizes[0][0]}"
+        rows.append([link(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)])
+    room = options.budget - in_page(streams.values())
+    pictures = frame_pictures(options.images, shown, [], room) if options.images else {}
+    seen = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
+    player = player_section([], shown, {**seen, "smaller": any(one.width > width for one in shown)})
+    columns = ["sequence", "objects", "frames", "size", "categories"]
+    return [player, Section("tables", "Tables", {"tables": {"sequences": (columns, rows)}})], streams | pictures

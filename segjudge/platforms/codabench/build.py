@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 from PIL import Image
 
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
@@ -50,7 +50,9 @@ _OPTIONS = (
     *("--platform", "manylinux_2_28_x86_64"),
 )
 #: The package, and the module that makes pages.
-_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.report.stored"
+_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.analysis.stored_report"
+#: What it imports later: what families show of what a phase keeps.
+_OF_FAMILIES = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
 _BESIDE = ("report/pages/*", "report/published.json", "interactive/davis_sequences.csv")
@@ -319,7 +321,7 @@ def page_files(program: str) -> dict[str, bytes]:
 def _module_files(name: str) -> list[Path]:
     """Return the files of a module, and of what it imports of this package when it is imported."""
     paths: dict[str, Path] = {}
-    pending = [name]
+    pending = [name, *_OF_FAMILIES]
     while pending:
         module = pending.pop()
         path = _module_file(module)

@@ -17,7 +17,7 @@ def main() -> None:
     import segjudge
 
     segjudge.__path__.append(program)  # which has the scorers
-    from segjudge.report.stored import stored_page
+    from segjudge.analysis.stored_report import stored_page
 
     wanted = json.load(sys.stdin)
     sys.stdout.buffer.write(stored_page(wanted["result"], wanted["title"]).encode("utf-8"))

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.analysis.kinds import costs_of, kinds_of
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
@@ -47,17 +45,19 @@ from segjudge.evaluation_script.masks.files import MaskFiles
 from segjudge.evaluation_script.masks.kernel import Overlapping
 from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
-from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
+from segjudge.families import tools_of
+from segjudge.families.base.units import UnitLosses
 from segjudge.families.instances.curves import TIDE_RECALLS, CurvePoints
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
 from segjudge.families.instances.error_kinds import KINDS, DetectionErrors, errors_of
 from segjudge.families.instances.judged import confusion, partners
 from segjudge.families.instances.thresholds import ImageCounts, best_threshold, by_image, calibration, located_error
-from segjudge.scoring.requests import ScoreRequest, named_protocol
-from segjudge.scoring.scores import score
+from segjudge.scoring.requests import named_protocol
+from segjudge.scoring.scores import Scores, score
 from segjudge.system.errors import UsageError
 from tests.builders import drawn, label_zip, stack_of
 from tests.families.instances.test_error_kinds import made_up
+from tests.families.test_unit_losses import losses_of
 
 # ── kinds of failure of a frame ─────────────────────────────────────────────
 
@@ -809,7 +809,7 @@ def quality(windows: list[list[tuple[float, int, int, int]]]) -> dict[str, Any]:
 def test_units_lose_their_share_of_panoptic_quality() -> None:
     first = quality([[(1.5, 2, 1, 0), (0, 0, 0, 0), (0, 0, 0, 0)]])
     second = quality([[(0.5, 1, 1, 2), (0, 0, 0, 1), (0, 0, 0, 0)]])
-    found = UNIT_LOSSES["panoptic"](counted(PANOPTIC_PROTOCOLS["coco-panoptic"], [first, second]))
+    found = losses_of("panoptic", counted(PANOPTIC_PROTOCOLS["coco-panoptic"], [first, second]))
     # Category 0: IoU 2 of 3 + 2/2 + 2/2 = 5; category 1: half a segment, missed; category 2 is nowhere.
     assert found.by_unit == pytest.approx(np.array([[0.5 / 5, 0.5 / 5, 0], [0.5 / 5, 0.5 / 5, 1 / 5 + 1]]) / 2)
     assert found.by_category == pytest.approx(np.array([[1 / 5, 1 / 5, 1 / 5], [0, 0, 1], [0, 0, 0]]) / 2)
@@ -819,7 +819,7 @@ def test_units_lose_their_share_of_panoptic_quality() -> None:
 
 def test_windows_of_panoptic_quality_count_the_same() -> None:
     video = quality([[(1, 2, 0, 0), (0, 0, 1, 0)], [(1, 1, 2, 0), (0, 0, 0, 0)]])
-    found = UNIT_LOSSES["panoptic"](counted(PANOPTIC_PROTOCOLS["vipseg"], [video]))
+    found = losses_of("panoptic", counted(PANOPTIC_PROTOCOLS["vipseg"], [video]))
     # First window: means over two categories, 1/2 inexact, 1 surplus; second over one, 1 of 2 surplus.
     assert found.totals() == pytest.approx({"inexact": 1 / 8, "surplus": 1 / 4 + 1 / 4, "missed": 0})
 
@@ -829,8 +829,8 @@ def test_units_lose_their_share_of_mean_iou() -> None:
         return {"cells": np.array([[real << SHIFT | sent for real, sent, _ in rows], [pixels for *_, pixels in rows]])}
 
     protocol = replace(SEMANTIC_PROTOCOLS["semantic"], classes=4)
-    found = UNIT_LOSSES["semantic"](
-        counted(protocol, [cells((0, 0, 5), (0, 1, 3)), cells((1, 1, 4), (1, 0, 2), (1, 2, 1))])
+    found = losses_of(
+        "semantic", counted(protocol, [cells((0, 0, 5), (0, 1, 3)), cells((1, 1, 4), (1, 0, 2), (1, 2, 1))])
     )
     # Unions: 10 of class 0, 10 of class 1, 1 of class 2, which the truth lacks, as class 3.
     assert found.by_unit == pytest.approx(np.array([[3 / 10, 3 / 10], [3 / 10, 2 / 10]]) / 2)
@@ -852,15 +852,15 @@ def test_sequences_lose_their_share_of_detection_and_association() -> None:
     )
     more = tables([1], matched=[[4, 4]], missed=[[2, 2]], surplus=[[0, 0]], AssA=[[1, 1]])
     for protocol, facts in (("kitti-mots", {}), ("burst", {"classes": [["a", 1], ["b", 2]]})):
-        found = UNIT_LOSSES["tracks"](counted(TRACKS_PROTOCOLS[protocol], [some, more], facts))
+        found = losses_of("tracks", counted(TRACKS_PROTOCOLS[protocol], [some, more], facts))
         # Class 0: 10 in all, class 1: 10 in all; of matches 8 and 5.
         assert found.by_unit == pytest.approx(np.array([[2 / 10, 3 / 10, 2 / 8], [2 / 10, 0, 3 / 5]]) / 2)
         assert found.by_category == pytest.approx(np.array([[2 / 10, 0, 2 / 8], [2 / 10, 3 / 10, 3 / 5]]) / 2)
     share = len(ALPHAS)
     uneven = tables([0], matched=[[1, 0]], missed=[[0, 1]], AssA=[[1, 0]])
-    one = UNIT_LOSSES["tracks"](counted(TRACKS_PROTOCOLS["mots"], [uneven]))
+    one = losses_of("tracks", counted(TRACKS_PROTOCOLS["mots"], [uneven]))
     assert one.totals() == pytest.approx({"missed": (share - 1) / share, "surplus": 0, "swapped": 0})
-    none = UNIT_LOSSES["tracks"](counted(TRACKS_PROTOCOLS["mots"], []))
+    none = losses_of("tracks", counted(TRACKS_PROTOCOLS["mots"], []))
     assert none.totals() == {"missed": 0, "surplus": 0, "swapped": 0}
 
 
@@ -882,13 +882,13 @@ def test_kinds_of_units_need_their_counts_alone() -> None:
     protocol = PANOPTIC_PROTOCOLS["coco-panoptic"]
     report: Any = ReportOfUnits(counted(protocol, [quality([[(0.5, 1, 1, 2)]]), quality([[(0, 0, 0, 0)]])]), protocol)
     lost = {"inexact": 0.5 / 2.5, "surplus": 0.5 / 2.5, "missed": 1 / 2.5}
-    first, second = kinds_of(None, [report])
+    first, second = Scores([report]).kinds.to_dict("records")
     assert first == pytest.approx({"split": "val", "name": "unit 0", **lost})
     assert second == {"split": "val", "name": "unit 1", "inexact": 0, "surplus": 0, "missed": 0}
-    assert costs_of(report, report) == pytest.approx(lost)
+    assert tools_of("panoptic").sum_failures(report, report) == pytest.approx(lost)
     other: Any = ReportOfUnits(None, INSTANCE_PROTOCOLS["coco"])
     with pytest.raises(UsageError, match="read from files"):
-        kinds_of(None, [other])
+        _ = Scores([other]).kinds
 
 
 def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_path: Path) -> None:
@@ -904,13 +904,11 @@ def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_p
 
 def test_one_pixel_and_one_match_are_the_whole() -> None:
     cells = {"cells": np.array([[3 << SHIFT], [1]])}
-    lone = UNIT_LOSSES["semantic"](counted(replace(SEMANTIC_PROTOCOLS["semantic"], classes=4), [cells]))
+    lone = losses_of("semantic", counted(replace(SEMANTIC_PROTOCOLS["semantic"], classes=4), [cells]))
     assert lone.totals() == {"missed": 1, "surplus": 0}
     hota = np.zeros((1, len(HOTA_FIELDS), len(ALPHAS)))
     hota[:, HOTA_FIELDS.index("matched")] = 1
-    swapped = UNIT_LOSSES["tracks"](
-        counted(TRACKS_PROTOCOLS["mots"], [{"classes": np.zeros(1, np.int64), "hota": hota}])
-    )
+    swapped = losses_of("tracks", counted(TRACKS_PROTOCOLS["mots"], [{"classes": np.zeros(1, np.int64), "hota": hota}]))
     assert swapped.totals() == pytest.approx({"missed": 0, "surplus": 0, "swapped": 1})
 
 
@@ -928,7 +926,7 @@ def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -
     protocol = named_protocol("vos-benchmark")
     paths = [tmp_path / "sent.zip", tmp_path / "truth.zip"]
     found = score(*paths, protocol, layout="davis2017")
-    (row,) = kinds_of(ScoreRequest(str(paths[0]), TruthSource(str(paths[1]), "davis2017"), protocol), found.reports)
+    (row,) = found.kinds.to_dict("records")
     assert (row["sequence"], row["object"], row["split"]) == ("video", "1", found.reports[0].split)
     assert {kind: row[kind] for kind in FAILURES} == {kind: (kind == "drift") / 2 for kind in FAILURES}
 

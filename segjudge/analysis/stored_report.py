@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.families.base.family import Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.limits import check_memory, size_text
 from segjudge.evaluation_script.files.problems import Flaw
-from segjudge.families.sequences.stored_losses import stored_sections
+from segjudge.families import FamilyTools, tools_of
 from segjudge.report.overview import digests, listed, origins, summary, tables
 from segjudge.report.page import ReportPage, Section, rendered
 from segjudge.report.stored_shapes import by_split, list_of, mapping_of, number_of, refuse, text_of, value_of
@@ -31,7 +31,8 @@ def stored_page(result: Mapping[str, object], title: str) -> str:
     for report in reports:
         found = [summary(report)]
         if report.split in losses:
-            own, more = stored_sections(mapping_of(losses[report.split]), report)
+            tools = _tools_that_read(report.protocol.name)
+            own, more = tools.make_stored_sections(mapping_of(losses[report.split]), report)
             streams |= more
             found += own
         elif report.rows():
@@ -129,6 +130,12 @@ def _protocol(result: Mapping[str, object], split: str, values: Values) -> Store
         return StoredProtocol(name, "", tuple(values))
     metrics = [metric for metric in ours.metrics if metric in values]
     return StoredProtocol(name, ours.about, tuple(metrics or values))
+
+
+def _tools_that_read(protocol: str) -> FamilyTools:
+    """Return what reads stored losses: the protocol's family if that keeps any, or else one that does."""
+    own = [PROTOCOLS[protocol].track] if protocol in PROTOCOLS else []
+    return next(filter(lambda tools: tools.keeps_losses, map(tools_of, [*own, *FAMILIES])), FamilyTools())
 
 
 def _interval(ends: object) -> tuple[float, float]:

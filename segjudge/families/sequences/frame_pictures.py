@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 from markupsafe import Markup
-from PIL import Image, features
+from PIL import Image
 
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.evaluation_script.families.sequences.losses import SequenceLosses
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import in_page
-from segjudge.families.sequences.moments import Moment
+from segjudge.report.painting import picture_kind
+
+from .moments import Moment
 
 #: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000
@@ -97,12 +98,6 @@ def _order(one: SequenceLosses) -> list[int]:
     counted = np.flatnonzero(~np.isnan(lost).all(axis=0))
     means = np.nanmean(lost[:, counted], axis=0)
     return [int(frame) for frame in counted[np.lexsort((-counted, means))]] or [0]
-
-
-@lru_cache(maxsize=1)
-def picture_kind() -> str:
-    """Return the kind of pictures in pages."""
-    return "webp" if features.check("webp") else "jpeg"
 
 
 def picture_bytes(path: str, side: int = SIDE) -> bytes:

@@ -6,22 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import Any
 
 from markupsafe import Markup
 
 from segjudge.analysis.rankings import Difference, Mean, Sums, differences, means
 from segjudge.analysis.significance import cases_needed
 from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
-from segjudge.evaluation_script.families.base.units import UnitAccumulator
-from segjudge.evaluation_script.families.sequences.losses import KINDS, SequenceLosses
-from segjudge.families.base.unit_losses import UNIT_LOSSES
-from segjudge.families.sequences.losses import LossReader
-from segjudge.families.sequences.sections import frames_section, loss_cells, parts_of_bar
-
-from .overview import first_metric, listed, origins
-from .page import PageOptions, Section, link
-from .tables import number, table
+from segjudge.families import tools_of
+from segjudge.report.overview import first_metric, listed, origins
+from segjudge.report.page import Section
+from segjudge.report.tables import number, table
 
 #: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.
 SEQUENCES, GROUPS = "sequences", "groups of images or videos"
@@ -148,7 +142,7 @@ def whiskers(rows: list[Mean]) -> list[Markup]:
     return pictures
 
 
-def _methods(
+def methods_section(
     found: ComparedMethods, about: str, columns: Iterable[str], cells: Mapping[str, list[object]], **more: object
 ) -> Section:
     """Return places, verdicts and costs; `cells` are what columns hold of each method."""
@@ -169,79 +163,23 @@ def _methods(
     return Section("methods", "Methods", values)
 
 
-# ── mask sequences ──────────────────────────────────────────────────────────
-
-
-def sequence_comparison(
-    found: ComparedMethods, reader: LossReader, options: PageOptions, provenance: Mapping[str, object]
-) -> list[Section]:
-    """Return the sections of several methods of mask sequences."""
-    methods, counts = reader.methods, found.sums.counts
-    shares = {one.name: one.shares for one in methods}
-    by_name = {method.name: {one.name: one for one in method.sequences} for method in methods}
-    base, second = list(by_name.values())[:2]
-    regressions = sorted(second.values(), key=lambda one: (base[one.name].lost - one.lost, one.name))
-    about = (
-        f"{len(counts)} sequences, {int(counts.sum())} objects. Places and verdicts hold "
-        "for all pairs together (sign flips by sequence, adjusted by Holm)."
-    )
-    section = _methods(
-        found,
-        about,
-        ["loss", "by kind", *KINDS],
-        {name: loss_cells(mine) for name, mine in shares.items()},
-        points=[(one.name, one.stream, 1 - base[one.name].lost, 1 - one.lost) for one in second.values()],
-        axes=[method.name for method in methods[:2]],
-        bars=[(row.name, parts_of_bar(shares[row.name]), sum(shares[row.name])) for row in found.means],
-    )
-    frames = frames_section(reader, methods, regressions, options)
-    return [section, _sequences(by_name, regressions), frames, origins([], provenance)]
-
-
-def _sequences(by_name: dict[str, dict[str, SequenceLosses]], order: list[SequenceLosses]) -> Section:
-    rows = []
-    for one in order:
-        found = [method[one.name] for method in by_name.values()]
-        base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in found[:2])
-        rows.append(
-            [
-                link(one.name, one.stream), len(one.objects), *(1 - method.lost for method in found),
-                *(found[0].lost - method.lost for method in found[1:]), difference_of_kinds(second, base),
-            ]
-        )  # fmt: skip
-    first, *others = by_name
-    changes = [*(f"{name} − {first}" for name in others), f"why {others[0]} loses"]
-    columns = ["sequence", "objects", first, *others, *changes]
-    return Section("tables", "Sequences", {"tables": {"sequences": (columns, rows)}})
-
-
-# ── other tracks ────────────────────────────────────────────────────────────
-
-
 def group_comparison(
     found: ComparedMethods, reports: Mapping[str, Report], provenance: Mapping[str, object]
 ) -> list[Section]:
     """Return the sections of several methods of instances, or of a track that counts by unit: regressions first."""
     about = f"{found.about}. Places and verdicts hold for all pairs together (sign flips by group, Holm)."
     cells: dict[str, list[object]] = {name: [*costs.values()] for name, costs in found.costs.items()}
-    sections = [_methods(found, about, next(iter(found.costs.values())), cells)]
+    sections = [methods_section(found, about, next(iter(found.costs.values())), cells)]
     categories = {}
     for name, report in reports.items():
         rows = report.rows()["categories"]
         metric = first_metric(rows)
         categories[name] = {str(row["name"]): row[metric] for row in rows}
     sections.append(listed("Categories", _beside(categories), "Those first in which the second lost most."))
-    counts = {name: report.counts for name, report in reports.items() if isinstance(report.counts, UnitAccumulator)}
-    if len(counts) == len(reports):
-        units = _beside({name: _unit_losses(accumulator) for name, accumulator in counts.items()})
-        sections.append(listed("Images or videos", units, "What each costs, regressions first."))
+    units = {name: tools_of(report.protocol.track).list_unit_costs(report) for name, report in reports.items()}
+    if all(units.values()):
+        sections.append(listed("Images or videos", _beside(units), "What each costs, regressions first."))
     return [*sections, origins([], provenance)]
-
-
-def _unit_losses(counts: UnitAccumulator[Any]) -> dict[str, float | None]:
-    """Return what each unit costs, less than nothing."""
-    losses = UNIT_LOSSES[counts.protocol.track](counts)
-    return dict(zip(counts.names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
 
 
 def _beside(values: dict[str, dict[str, float | None]]) -> list[Row]:

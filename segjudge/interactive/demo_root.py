@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+from segjudge.datasets.demo import SEED
+from segjudge.datasets.demo.make import png_of, scenes_of, write_picture
+from segjudge.datasets.demo.scenes import Scene
 from segjudge.system.files import replace
 
-from . import SEED
-from .make import png_of, scenes_of, write_picture
-from .scenes import Scene
+from .dataset import Davis
+from .other_datasets import DrawnScribbles
 
 
 def scenes(seed: int = SEED) -> list[Scene]:
@@ -32,9 +34,6 @@ def write(folder: Path, videos: list[Scene], sets: int = 1) -> None:
 
 
 def _draw_scribbles(folder: Path, videos: list[Scene], sets: int) -> None:
-    from segjudge.interactive.dataset import Davis
-    from segjudge.interactive.other_datasets import DrawnScribbles
-
     drawn = DrawnScribbles(Davis(str(folder)), sets)
     for video in videos:
         target = folder / "Scribbles" / video.name

@@ -1,0 +1,109 @@
+"""New challenges of instance masks: what their texts say, samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.demo.make import first_scenes
+from segjudge.datasets.demo.scenes import NAMES, Scene, mask_records, named_frames, still_images
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.masks.run_lengths import compress_many
+from segjudge.families.base.samples import as_json, moved_runs, step
+from segjudge.families.base.tools import Content, Facts, Members, count_categories
+from segjudge.masks.run_lengths import encoded
+
+FREQUENCIES = {1: "f", 2: "c", 3: "r"}
+
+
+def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> Facts:
+    """Return the facts of instance masks."""
+    first = truths[0]
+    kind, lengths = "video" if protocol.tubes else "image", first.images.frames
+    total = quantity(sum(len(truth.images.ids) for truth in truths), kind)
+    height, width = first.images.sizes[0].tolist()
+    return {
+        "content": f"{total} with {count_categories(len(first.categories))}",
+        "about": f"Find every object in {total}.",
+        "examples": [int(first.images.ids[0]), first.categories[0].id],
+        "size": [height, width if lengths is None else width // int(lengths[0])],
+        "kind": kind,
+    }
+
+
+def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: float) -> Members:
+    """Yield one JSON with a detection for each instance."""
+    yield "results.json", as_json([one for truth in truths for one in _detections(truth, share, boxes=protocol.boxes)])
+
+
+def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
+    frames = truth.images.frames
+    for index in np.flatnonzero(~truth.crowd).tolist():
+        image = int(truth.image[index])
+        height, width = truth.images.sizes[image].tolist()
+        if boxes:
+            left, *others = truth.boxes[index].tolist()
+            shape: dict[str, object] = {"bbox": [left + step(width, share), *others]}
+        else:
+            count = 1 if frames is None else int(frames[image])
+            runs = moved_runs(truth.masks[index], (height, width // count), count, share)
+            masks = [{"size": [height, width // count], "counts": mask} for mask in compress_many(runs)]
+            shown = [mask if len(parts) > 1 else None for mask, parts in zip(masks, runs, strict=True)]
+            shape = {"segmentation": masks[0]} if frames is None else {"segmentations": shown}
+        yield {
+            truth.images.key: int(truth.images.ids[image]),
+            "category_id": truth.categories[int(truth.category[index])].id,
+            "score": round(1 - share, 3),
+            **shape,
+        }
+
+
+def make_demo(protocol: InstanceProtocol) -> Content:
+    """Yield the synthetic truth as a benchmark publishes its own."""
+    videos = first_scenes()
+    return _vis(videos) if protocol.tubes else _coco(videos)
+
+
+def _coco(videos: list[Scene]) -> Content:
+    records: list[dict[str, Any]] = []
+    pictures = still_images(videos)
+    for image, labels in pictures:
+        for number, counts in encoded(labels).items():
+            rows, columns = np.nonzero(labels == number)
+            left, top = int(columns.min()), int(rows.min())
+            records.append({
+                "id": len(records) + 1, "image_id": image, "category_id": number, "iscrowd": 0, "area": len(rows),
+                "bbox": [left, top, int(columns.max()) + 1 - left, int(rows.max()) + 1 - top],
+                "segmentation": {"size": labels.shape, "counts": counts},
+            })  # fmt: skip
+    listing = [
+        {
+            "id": image, "file_name": f"{image:012d}.jpg", "height": labels.shape[0], "width": labels.shape[1],
+            "neg_category_ids": [], "not_exhaustive_category_ids": [],
+        }
+        for image, labels in pictures
+    ]  # fmt: skip
+    categories = [{"id": number, "name": name, "frequency": FREQUENCIES[number]} for number, name in NAMES.items()]
+    yield "instances.json", {"images": listing, "categories": categories, "annotations": records}
+
+
+def _vis(videos: list[Scene]) -> Content:
+    listing: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    for place, video in enumerate(videos, 1):
+        size = {"height": video.size[0], "width": video.size[1]}
+        files = [f"{video.name}/{name}.jpg" for name, _ in named_frames(video)]
+        listing.append({"id": place, **size, "length": video.frames, "file_names": files})
+        for number, masks in mask_records(video).items():
+            areas = [int((labels == number).sum()) or None for _, labels in named_frames(video)]
+            hidden = [None if area is None else ("no", "slight", "severe")[number - 1] + "_occlusion" for area in areas]
+            records.append({
+                "id": len(records) + 1, "video_id": place, "category_id": number, "iscrowd": 0, **size,
+                "segmentations": masks, "areas": areas, "occlusion": hidden,
+            })  # fmt: skip
+    categories = [{"id": number, "name": name} for number, name in NAMES.items()]
+    yield "instances.json", {"videos": listing, "categories": categories, "annotations": records}

@@ -1,0 +1,80 @@
+"""New challenges of panoptic segments: samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.compression import code_png
+from segjudge.datasets.demo.make import first_scenes
+from segjudge.datasets.demo.scenes import NAMES, Labels, Scene, named_frames, still_images
+from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.families.base.samples import QUICK, as_json, moved_labels
+from segjudge.families.base.tools import Content, Members
+
+#: A segment's id is so many times its category.
+IDS = 1000
+GROUND = 4
+_PANOPTIC = [{"id": number, "name": name, "isthing": 1} for number, name in NAMES.items()]
+_PANOPTIC.append({"id": GROUND, "name": "ground", "isthing": 0})
+
+
+def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
+    """Yield PNGs whose colours are ids, and the JSON that lists their segments; crowds are left out."""
+    entries: list[dict[str, Any]] = []
+    for unit, listed in [(unit, truth.facts["categories"]) for truth in truths for unit in truth.units]:
+        frames = []
+        for frame in unit.load():
+            categories = {row[0]: listed[row[1]][0] for row in frame.rows if not row[2]}
+            ids = moved_labels(frame.read(), np.array(list(categories), np.int64), share)
+            flat = ids.reshape(-1)
+            seen = [number for number in np.unique(flat[np.append(True, flat[1:] != flat[:-1])]).tolist() if number]
+            folder, name = f"segments/{unit.name}" if protocol.video else "segments", f"{frame.name}.png"
+            yield f"{folder}/{name}", code_png(ids, QUICK)
+            segments = [{"id": number, "category_id": categories[number]} for number in seen]
+            frames.append({"file_name": name, "segments_info": segments})
+        if protocol.video:
+            entries.append({"video_id": unit.name, "annotations": frames})
+        else:
+            entries += [{"image_id": unit.name, **frame} for frame in frames]
+    yield "segments.json", as_json({"annotations": entries})
+
+
+def make_demo(protocol: PanopticProtocol) -> Content:
+    """Yield the synthetic truth as a benchmark publishes its own."""
+    videos = first_scenes()
+    return _vipseg(videos) if protocol.video else _coco_panoptic(videos)
+
+
+def _segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
+    """Return a PNG whose colours are ids, and its list of segments."""
+    ids = np.where(labels, labels, GROUND) * np.int64(IDS)
+    found = zip(*np.unique(ids, return_counts=True), strict=True)
+    return code_png(ids), [
+        {"id": int(one), "category_id": int(one) // IDS, "iscrowd": 0, "area": int(area)} for one, area in found
+    ]
+
+
+def _coco_panoptic(videos: list[Scene]) -> Content:
+    records = []
+    for image, labels in still_images(videos):
+        data, segments = _segments(labels)
+        records.append({"image_id": image, "file_name": f"{image:012d}.png", "segments_info": segments})
+        yield f"panoptic_val/{image:012d}.png", data
+    listing = [{"id": record["image_id"], "file_name": record["file_name"]} for record in records]
+    yield "panoptic_val.json", {"images": listing, "annotations": records, "categories": _PANOPTIC}
+
+
+def _vipseg(videos: list[Scene]) -> Content:
+    records = []
+    for video in videos:
+        entries = []
+        for frame, labels in named_frames(video):
+            data, segments = _segments(labels)
+            entries.append({"image_id": frame, "file_name": f"{frame}.png", "segments_info": segments})
+            yield f"panomasksRGB/{video.name}/{frame}.png", data
+        records.append({"video_id": video.name, "annotations": entries})
+    listing = [{"video_id": video.name} for video in videos]
+    yield "panoptic_gt_VIPSeg_val.json", {"videos": listing, "annotations": records, "categories": _PANOPTIC}

@@ -1,0 +1,117 @@
+"""New challenges of mask sequences: what their texts say, samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.compression import CompressedMask, label_png, run_lengths_of
+from segjudge.datasets.demo.make import davis_files, first_scenes, images, png_of
+from segjudge.datasets.demo.scenes import NAMES, Scene, mask_records, named_frames, object_numbers
+from segjudge.evaluation_script.families.sequences.layouts import layout_of
+from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.masks.run_lengths import compress_many
+from segjudge.families.base.samples import QUICK, as_json, moved, moved_runs
+from segjudge.families.base.tools import Content, Facts, Members
+from segjudge.masks.comparison import VOID, ids_of, labels_of
+
+#: The most proposals of protocols that match them, and the most objects of a phase.
+MOST_OBJECTS = 20, 254
+
+
+def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
+    """Return the facts of mask sequences."""
+    sequences = [sequence for truth in truths for sequence in truth.sequences]
+    frames = quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
+    videos = quantity(len(sequences), "video")
+    within = f"{protocol.rounds[0]}/" if protocol.rounds else ""
+    # Only where objects are expressions each of them has to be answered.
+    referring = bool(protocol.rounds) or protocol.missing_object is not MissingRule.EMPTY
+    return {
+        "content": f"{videos} with {frames}",
+        "about": f"Segment what expressions mean in {videos}." if referring else f"Segment the objects of {videos}.",
+        "referring": referring,
+        "examples": [
+            f"{within}{sequence.name}/{folder}{frame}.png"
+            for sequence in sequences[:2]
+            for folder in [f"{next(iter(sequence.objects), '1')}/" if protocol.overlapping else ""]
+            for frame in sequence.frames[:2]
+        ],
+    }
+
+
+def make_sample(truths: list[Split], protocol: SequenceProtocol, share: float) -> Members:
+    """Yield PNGs of labels; where objects may overlap, which takes a PNG for each of them, one JSON of run lengths."""
+    sequences = [sequence for truth in truths for sequence in truth.sequences]
+    if protocol.overlapping:
+        yield "results.json", as_json({sequence.name: _objects(sequence, share) for sequence in sequences})
+        return
+    for sequence in sequences:
+        yield from _label_pngs(sequence, protocol, share)
+
+
+def _objects(sequence: Sequence, share: float) -> dict[str, list[CompressedMask | None]]:
+    """Return the moved masks of each object, frame by frame."""
+    objects = run_lengths_of(sequence)
+    for masks in objects.values():
+        seen = [mask for mask in masks if mask]
+        shifted = [moved_runs(mask["counts"], mask["size"], 1, share)[0] for mask in seen]
+        for mask, counts in zip(seen, compress_many(shifted), strict=True):
+            mask["counts"] = counts
+    return objects
+
+
+def _label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: float) -> Members:
+    ids = ids_of(sequence)
+    for index, block in enumerate(sequence.blocks):
+        labels = labels_of(sequence.read_block(index), block, ids)
+        if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
+            labels = (labels > 0).astype(np.uint8)
+        labels[(labels > MOST_OBJECTS[not protocol.proposals]) | (labels == VOID)] = 0
+        for frame, image in zip(sequence.frames[block.start : block.stop], labels, strict=True):
+            data = label_png(moved(image, share), QUICK)
+            for part in protocol.rounds or ("",):
+                yield f"{part}/{sequence.name}/{frame}.png".lstrip("/"), data
+
+
+def make_demo(protocol: SequenceProtocol) -> Content:
+    """Yield the synthetic truth as a benchmark publishes its own."""
+    videos = first_scenes()
+    layouts = {"sav": _sav, "mevis": _mevis, "ref-youtube-vos": _ref_youtube_vos}
+    return layouts.get(layout_of(protocol.name).name, davis_files)(videos)
+
+
+def _sav(videos: list[Scene]) -> Content:
+    for video in videos:
+        for number in object_numbers(video):
+            for frame, labels in named_frames(video):
+                mask = (labels == number).astype(np.uint8)
+                yield f"Annotations_6fps/{video.name}/{number - 1:03d}/{frame}.png", png_of(mask)
+
+
+def _mevis(videos: list[Scene]) -> Content:
+    masks: dict[str, Any] = {}
+    listing = {}
+    for video in videos:
+        first = len(masks)
+        masks.update({str(first + place): mask for place, mask in enumerate(mask_records(video).values())})
+        one_by_one = [[number] for number in range(first, len(masks))]
+        ids = [*one_by_one, list(range(first, len(masks))), []]  # each, all and none
+        expressions = {str(place): {"exp": "…", "obj_id": one, "anno_id": one} for place, one in enumerate(ids)}
+        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in named_frames(video)]}
+    yield "meta_expressions.json", {"videos": listing}
+    yield "mask_dict.json", masks
+
+
+def _ref_youtube_vos(videos: list[Scene]) -> Content:
+    listing = {}
+    for video in videos:
+        expressions = {
+            str(number - 1): {"exp": f"a {NAMES[number]}", "obj_id": str(number)} for number in object_numbers(video)
+        }
+        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in named_frames(video)]}
+    yield "meta_expressions/valid/meta_expressions.json", {"videos": listing}
+    yield from ((f"valid/Annotations/{name}", data) for name, data in images(videos, Scene.labels))

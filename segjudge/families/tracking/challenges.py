@@ -1,0 +1,105 @@
+"""New challenges of tracks: samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+from segjudge.datasets.demo.make import first_scenes
+from segjudge.datasets.demo.scenes import NAMES, Scene, named_frames, object_numbers
+from segjudge.datasets.demo.scenes import VOID as SCENE_VOID
+from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, UnitTruth
+from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
+from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
+from segjudge.evaluation_script.masks.run_lengths import compress_many
+from segjudge.families.base.samples import as_json, moved_runs
+from segjudge.families.base.tools import Content, Members
+from segjudge.masks.run_lengths import encoded
+
+#: The categories of BURST that they are taken for: one of them is not common.
+BURST = {1: 4, 2: 5, 3: 13}
+#: A track is so many times its class.
+IDS = 1000
+
+
+def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float) -> Members:
+    """Yield a text for each sequence, or one JSON of BURST's."""
+    units = [(unit.name, unit.load()) for truth in truths for unit in truth.units]
+    if protocol.burst:
+        yield "results.json", as_json({"sequences": [_burst_entry(name, frames, share) for name, frames in units]})
+        return
+    for name, frames in units:
+        lines = [
+            f"{frame.name} {row[TRACK_ID]} {row[CATEGORY]} {frame.size[0]} {frame.size[1]} {row[MASK]}\n"
+            for frame in frames
+            for row in _moved_rows(frame, share)
+            if row[CATEGORY] != IGNORED
+        ]
+        yield f"{name}.txt", "".join(lines).encode()
+
+
+def _moved_rows(frame: TruthFrame, share: float) -> Rows:
+    """Return the masks of a frame that are still in it."""
+    runs = [moved_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
+    masks = zip(frame.rows, compress_many(runs), runs, strict=True)
+    return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, parts in masks if len(parts) > 1]
+
+
+def _burst_entry(name: str, frames: list[TruthFrame], share: float) -> dict[str, object]:
+    dataset, _, sequence = name.partition("/")
+    rows = [_moved_rows(frame, share) for frame in frames]
+    return {
+        "dataset": dataset,
+        "seq_name": sequence,
+        "annotated_image_paths": [frame.name for frame in frames],
+        "track_category_ids": {str(row[TRACK_ID]): row[CATEGORY] for of_frame in rows for row in of_frame},
+        "segmentations": [
+            {str(row[TRACK_ID]): {"rle": row[MASK], "score": round(1 - share, 3)} for row in of_frame}
+            for of_frame in rows
+        ],
+    }
+
+
+def make_demo(protocol: TracksProtocol) -> Content:
+    """Yield the synthetic truth as a benchmark publishes its own."""
+    videos = first_scenes()
+    return _burst(videos) if protocol.burst else _kitti(videos) if len(protocol.classes) > 1 else _mots(videos)
+
+
+def _lines(video: Scene, first: int, classes: tuple[int, ...]) -> str:
+    """Return a text of tracks: the frames count from `first`, the objects are of these classes in turn."""
+    lines = []
+    for frame in range(video.frames):
+        for number, counts in encoded(video.truth(frame)).items():
+            kind = 10 if number == SCENE_VOID else classes[number % len(classes)]
+            track = 10_000 if number == SCENE_VOID else kind * IDS + number
+            lines.append(f"{frame + first} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
+    return "".join(lines)
+
+
+def _mots(videos: list[Scene]) -> Content:
+    for video in videos:
+        yield f"{video.name}/gt/gt.txt", _lines(video, 1, (2,))
+        facts = {"seqLength": video.frames, "imHeight": video.size[0], "imWidth": video.size[1]}
+        yield f"{video.name}/seqinfo.ini", "".join(["[Sequence]\n", *(f"{key}={one}\n" for key, one in facts.items())])
+
+
+def _kitti(videos: list[Scene]) -> Content:
+    for place, video in enumerate(videos):
+        yield f"instances_txt/{place:04d}.txt", _lines(video, 0, (1, 2))
+    yield "val.seqmap", "".join(f"{place:04d} empty 000000 {one.frames:06d}\n" for place, one in enumerate(videos))
+
+
+def _burst(videos: list[Scene]) -> Content:
+    sequences = [
+        {
+            "id": place, "width": video.size[1], "height": video.size[0], "seq_name": video.name, "dataset": "Demo",
+            "annotated_image_paths": [f"{name}.jpg" for name, _ in named_frames(video)],
+            "neg_category_ids": [], "not_exhaustive_category_ids": [],
+            "track_category_ids": {str(number): BURST[number] for number in object_numbers(video)},
+            "segmentations": [
+                {str(number): {"rle": counts} for number, counts in encoded(labels).items()}
+                for _, labels in named_frames(video)
+            ],
+        }
+        for place, video in enumerate(videos, 1)
+    ]  # fmt: skip
+    categories = [{"id": BURST[number], "name": name} for number, name in NAMES.items()]
+    yield "all_classes.json", {"split": "val", "sequences": sequences, "categories": categories}
