@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from segjudge.server.first_run import Person
     from segjudge.server.middleware import Faults
     from segjudge.server.services import Services
-    from segjudge.server.workers import Scorer, Workers
+    from segjudge.server.workers import JobScorer, Workers
 
 PORT = 8899
 
@@ -162,18 +162,18 @@ def _clock(date: str | None) -> Callable[[], float]:
     if not date:
         return time.time
     try:
-        beginning = parse_moment(date) - time.monotonic()
+        beginning = parse_moment(f"{date}T00:00:00Z" if len(date) == len("2026-05-01") else date) - time.monotonic()
     except ValueError:
         raise UsageError(f"--now {date}: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z") from None
     return lambda: beginning + time.monotonic()
 
 
-def _scorer(args: argparse.Namespace, root: str) -> Scorer:
+def _scorer(args: argparse.Namespace, root: str) -> JobScorer:
     """Return the stand-in for the worker, after checking that it runs."""
-    from segjudge.server.workers import Scorer
+    from segjudge.server.workers import JobScorer
 
     python = worker_interpreter(args.python, root)
-    return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
+    return JobScorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
@@ -225,7 +225,7 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
     return CodeUploads(services, table, address, host)
 
 
-def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
+def _about_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
     """Return a sentence on how the stand-in differs from EvalAI's worker."""
     if not number:
         return "No worker runs here.\n"

@@ -43,7 +43,7 @@ _HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and
 
 
 @dataclass(frozen=True)
-class Scorer:
+class JobScorer:
     """The interpreter that scores, and its limits."""
 
     python: Interpreter
@@ -55,7 +55,7 @@ class Scorer:
 class Workers(Background):
     """A number of workers, each a thread here with a process of its own."""
 
-    def __init__(self, services: Services, scorer: Scorer, number: int) -> None:
+    def __init__(self, services: Services, scorer: JobScorer, number: int) -> None:
         super().__init__(services.store, "a worker")
         self._group = ResourceGroup(cores=CORES * number, processes=SCORER_PROCESSES * number)
         _sweep(services)
@@ -88,7 +88,7 @@ class _Worker:
     def __init__(
         self,
         services: Services,
-        scorer: Scorer,
+        scorer: JobScorer,
         number: int,
         group: ResourceGroup,
         stop: threading.Event,

@@ -63,7 +63,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program(folder / ".bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
     program(folder / ".venv/bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
     program(folder / ".bin/segjudge", SEGJUDGE)
-    program(folder / "run.sh", f'case "$1" in test|site) exit 0;; esac\n[ $# -gt 0 ] || set -- run\n{SEGJUDGE}')
+    program(folder / "run.sh", f'case "$1" in test|format|site) exit 0;; esac\n[ $# -gt 0 ] || set -- run\n{SEGJUDGE}')
     (folder / "path/to/starter/remote_challenge_evaluation").mkdir(parents=True)
     return folder
 

@@ -8,32 +8,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
+from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
-from ...masks.stack import Array, Size, Stack, Stacks, join_stacks
+from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks
 from ..base.engine import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (
     GENERIC,
     HOST_LIMITS,
     DatasetFolder,
-    DatasetMasks,
     Layout,
-    SizedFiles,
     fitting_names,
     names_and_facts,
     read_list,
-    read_masks,
     sort_dataset,
     unseen_names,
 )
-from .truth import VOID, ObjectFacts, Ranges, Sequence, Split, label_order, ranges_of
+from .truth import VOID, Block, ObjectFacts, Ranges, Sequence, Split, blocks_of, label_order, ranges_of
 
 #: LVOS annotates every fifth frame.
 LVOS_STEP = 5
@@ -334,3 +332,57 @@ class _LabelSource:
         frames = [frame for frame in video.frames if frame in members]
         masks = LabelImages(files, members, Problems())
         return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
+
+
+@dataclass(frozen=True)
+class DatasetMasks:
+    """The masks of one sequence."""
+
+    blocks: List[Block]
+    #: In which frames each object is visible, and its most pixels in any.
+    visible: Dict[str, Array]
+    areas: Dict[str, int]
+    read_block: Callable[[int], Stacks]
+
+
+def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root: str) -> DatasetMasks:
+    """Read the masks of a sequence whose frames have these sizes; raises HostError where one cannot be read."""
+    blocks: List[Block] = []
+    visible: Dict[str, Array] = {}
+    areas: Dict[str, int] = {}
+    folded: List[Dict[str, FoldedStack]] = []
+    for block in blocks_of(sizes):
+        stacks = images.stacks(frames[block.start : block.stop], block.size)
+        if stacks is None:
+            raise HostError(f"{root}: {images.problems.text('the truth')}")
+        for label, stack in stacks.items():
+            area = stack.area
+            visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
+            areas[label] = max(areas.get(label, 0), int(area.max()))
+        folded.append({label: FoldedStack(stack) for label, stack in stacks.items()})
+        blocks.append(block)
+
+    def read_block(index: int) -> Stacks:
+        return {label: stack.unfolded() for label, stack in folded[index].items()}
+
+    return DatasetMasks(blocks, visible, areas, read_block)
+
+
+class SizedFiles(Files):
+    """Files whose sizes as images are read first; the bytes are kept until they are read, once."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__()
+        self.sizes, self._files = files.sizes, files
+        self._kept: Dict[str, bytes] = {}
+
+    def size_of(self, name: str) -> Size:
+        """Return the (height, width) of a PNG."""
+        self._kept[name] = self._files.read(name)
+        return png.size_of(self._kept[name])
+
+    def read(self, name: str) -> bytes:
+        return self._kept.pop(name, b"") or self._files.read(name)
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        yield self.read(name)
