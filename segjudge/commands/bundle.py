@@ -159,7 +159,7 @@ def build(args: argparse.Namespace) -> int:
                 say(str(problem))
     form = web_form_problems(built.path)
     if form:
-        say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].finding}).")
+        say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].fault}).")
     print(built)
     return DONE
 

@@ -140,7 +140,7 @@ def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_
     if form:
         print("Its web form would not:")
         for problem in form:
-            print(f"    {_printable(problem.subject)}: {_printable(problem.finding)}. {problem.remedy}.")
+            print(f"    {_printable(problem.subject)}: {_printable(problem.fault)}. {problem.remedy}.")
 
 
 def has_errors(problems: list[BundleProblem]) -> bool:
@@ -161,7 +161,7 @@ def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> N
     """Print problems with the location first, as compilers do, and the platform's words; errors before warnings."""
     for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
         location = f"{problem.location}: " if problem.location else ""
-        text = f"{location}{problem.severity}: {problem.subject}: {problem.finding}\n    {problem.remedy}."
+        text = f"{location}{problem.severity}: {problem.subject}: {problem.fault}\n    {problem.remedy}."
         print(_printable(text))
         if problem.quote:
             for line in _printable(problem.server_message).strip().splitlines():

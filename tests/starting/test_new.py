@@ -419,7 +419,7 @@ def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys
         (folder / name).write_text(text.replace(old, new, 1))
     sentence = "val: val: nothing to average for APl on this truth, so that the leaderboard shows 0"
     bundle = build(str(folder), str(tmp_path / "bundle.zip")).path
-    assert [f"{problem.subject}: {problem.finding}" for problem in try_samples(str(folder), bundle)] == [sentence]
+    assert [f"{problem.subject}: {problem.fault}" for problem in try_samples(str(folder), bundle)] == [sentence]
     capsys.readouterr()
     assert main(["run", str(folder)]) == 0
     out = capsys.readouterr().out

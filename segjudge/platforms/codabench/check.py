@@ -78,12 +78,12 @@ def check(path: str) -> list[BundleProblem]:
 def _check_rules(bundle: OpenedCompetition, path: str) -> BundleProblems:
     version = str(bundle.config.get("version", "1"))
     if version in _OLD_VERSIONS and "html" not in bundle.config:
-        finding = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
+        fault = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
         quote = "HTML pages could not be found in the yaml file"
-        yield refused(4, "version", finding, "Write version: 2", quote)
+        yield refused(4, "version", fault, "Write version: 2", quote)
     elif version in _OLD_VERSIONS:
-        finding = f"is a bundle of CodaLab's ({CONFIG} has no version: 2), which Codabench reads by other rules"
-        raise UsageError(f"{path}: {finding}; nothing can be said of it here. Write it anew for version 2")
+        fault = f"is a bundle of CodaLab's ({CONFIG} has no version: 2), which Codabench reads by other rules"
+        raise UsageError(f"{path}: {fault}; nothing can be said of it here. Write it anew for version 2")
     elif version != "2":
         quote = "A suitable version could not be found for this competition. Make sure one is supplied in the yaml."
         yield refused(4, "version", f"is {version}", "Write version: 2", quote)
@@ -97,8 +97,8 @@ def _file_problem(bundle: OpenedCompetition, rule: int, subject: str, name: obje
     if not isinstance(name, str):
         return not_a_path(rule, subject, name)
     if not os.path.exists(bundle.path(name)):
-        finding, quote = f"{name} is not in the bundle", f"Unable to find {title}: {name}"
-        return refused(rule, subject, finding, "Put it there, or correct the path", quote)
+        fault, quote = f"{name} is not in the bundle", f"Unable to find {title}: {name}"
+        return refused(rule, subject, fault, "Put it there, or correct the path", quote)
     if not os.path.isfile(bundle.path(name)):
         text = f"[Errno 21] Is a directory: '<temporary folder>/{name}'"
         return crashed(rule, subject, f"{name} is a folder", f"Name a {kind}", text)
@@ -129,8 +129,8 @@ def _null_problems(bundle: OpenedCompetition, rule: int, subject: str, name: obj
         except OSError:  # said already
             return
         if b"\0" in text:
-            finding = f"{name} holds a NUL character, in line {text[: text.index(0)].count(10) + 1}"
-            yield refused(rule, subject, finding, "Remove it", f"{field}: Null characters are not allowed.\n")
+            fault = f"{name} holds a NUL character, in line {text[: text.index(0)].count(10) + 1}"
+            yield refused(rule, subject, fault, "Remove it", f"{field}: Null characters are not allowed.\n")
 
 
 def _check_pages(bundle: OpenedCompetition) -> BundleProblems:
@@ -169,8 +169,8 @@ def _check_queue(bundle: OpenedCompetition) -> BundleProblems:
     if is_uuid(str(name)):
         yield harmful(15, "queue", "is on the site and cannot be looked up here", remedy)
     else:
-        finding, text = f"{name!r:.60} is not the UUID of a queue", f"['“{name}” is not a valid UUID.']"
-        yield crashed(15, "queue", finding, "Copy the vhost from the page of queues", text)
+        fault, text = f"{name!r:.60} is not the UUID of a queue", f"['“{name}” is not a valid UUID.']"
+        yield crashed(15, "queue", fault, "Copy the vhost from the page of queues", text)
 
 
 def _check_logo(bundle: OpenedCompetition) -> BundleProblems:
@@ -248,8 +248,8 @@ def _check_stored_fact_sheet(sheet: dict[object, object]) -> BundleProblems:
                 text = "unsupported Unicode escape sequence\nDETAIL:  \\u0000 cannot be converted to text."
                 yield crashed(18, subject, "holds a NUL character", "Remove it", text)
             elif isinstance(leaf, str) and SURROGATE.search(leaf):
-                finding, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
-                yield crashed(18, subject, finding, "Write the whole character", text)
+                fault, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
+                yield crashed(18, subject, fault, "Write the whole character", text)
 
 
 def _check_first_fields(bundle: OpenedCompetition) -> BundleProblems:
@@ -278,8 +278,8 @@ def _check_last_fields(bundle: OpenedCompetition) -> BundleProblems:
     title = bundle.config.get("title")
     if isinstance(title, str) and _LONGEST_TITLE < len(title) <= BEFORE_PAGES["title"].most:
         text = "value too long for type character varying(255)"
-        finding = f"has {len(title)} characters, and the competition stays, half made"
-        yield crashed(9, "title", finding, "Shorten it", text)
+        fault = f"has {len(title)} characters, and the competition stays, half made"
+        yield crashed(9, "title", fault, "Shorten it", text)
 
 
 def _check_tasks(bundle: OpenedCompetition) -> BundleProblems:
@@ -332,10 +332,10 @@ def _check_site_key(subject: str, key: object) -> BundleProblem:
         text = f"'{type(key).__name__}' object is not subscriptable"
         return crashed(21, subject, f"is {key!r:.60}", "Write the key of a task on the site, as a text", text)
     if not is_uuid(key):
-        finding, text = f"{key} is no UUID", f"['“{key}” is not a valid UUID.']"
-        return crashed(21, subject, finding, "Copy the key of a task from the site, or leave the key out", text)
-    finding = "is the key of something on the site, which cannot be looked up here"
-    return harmful(21, subject, finding, "See that it exists")
+        fault, text = f"{key} is no UUID", f"['“{key}” is not a valid UUID.']"
+        return crashed(21, subject, fault, "Copy the key of a task from the site, or leave the key out", text)
+    fault = "is the key of something on the site, which cannot be looked up here"
+    return harmful(21, subject, fault, "See that it exists")
 
 
 def _check_solutions(bundle: OpenedCompetition) -> BundleProblems:
@@ -356,10 +356,8 @@ def _check_solutions(bundle: OpenedCompetition) -> BundleProblems:
         elif any(index not in known for index in solution["tasks"]):
             quote = f"ERROR: Solution: {solution.get('key')} missing task index pointers"
             make = refused if "key" in solution else crashed
-            finding = "names a task that there is not"
-            yield make(
-                24, f"{subject}.tasks", finding, "Write indexes of tasks", quote if "key" in solution else "'key'"
-            )
+            fault = "names a task that there is not"
+            yield make(24, f"{subject}.tasks", fault, "Write indexes of tasks", quote if "key" in solution else "'key'")
         elif "key" not in solution and "path" not in solution:
             quote = f'Solution {solution.get("name")} missing "path"'
             yield refused(24, f"{subject}.path", "is missing", "Name a zip", quote)
@@ -399,9 +397,9 @@ def _check_phases(bundle: OpenedCompetition) -> BundleProblems:
             try:
                 moments.append(moment(phase.get(key)))
             except (ValueError, OverflowError, TypeError) as error:
-                finding = f"is {phase[key]!r:.60}, which is no date"
+                fault = f"is {phase[key]!r:.60}, which is no date"
                 remedy = "Write it as '2026-01-31 12:00:00', in quotes"
-                yield crashed(35, f"{subject}.{key}", finding, remedy, str(error))
+                yield crashed(35, f"{subject}.{key}", fault, remedy, str(error))
         if "tasks" not in phase:
             quote = "Phases must contain at least one task to be valid"
             yield refused(31, f"{subject}.tasks", "is missing", "List the indexes of tasks", quote)
@@ -424,9 +422,9 @@ def _check_order(bundle: OpenedCompetition, starts: _Moments, ends: _Moments) ->
             yield refused(36, f"{first}.end", missing, "Say when it ends, in UTC", quote)
         elif start is not None and start < end:
             quote = f"Phases must be sequential. Phase: {next_name}starts before Phase: {name} has ended"
-            finding = f"starts at {start}, and {name} ends at {end}"
+            fault = f"starts at {start}, and {name} ends at {end}"
             remedy = "Let phases follow each other, or make two competitions"
-            yield refused(37, f"{second}.start", finding, remedy, quote)
+            yield refused(37, f"{second}.start", fault, remedy, quote)
         elif start == end:
             quote = f"Phases dates conflict. Phase: {next_name} should start after Phase: {name} has ended"
             yield refused(38, f"{second}.start", f"is when {name} ends", "Let it start a second later", quote)
@@ -536,9 +534,9 @@ def _check_saved_phases(bundle: OpenedCompetition) -> BundleProblems:
             wanted = []
         for index in wanted:
             if isinstance(index, (list, dict)) or index not in known:
-                finding = f"{index!r} is no task's index: {', '.join(map(repr, known))}"
+                fault = f"{index!r} is no task's index: {', '.join(map(repr, known))}"
                 text = f"unhashable type: '{type(index).__name__}'" if isinstance(index, (list, dict)) else repr(index)
-                yield crashed(32, f"{subject}.tasks", finding, "Write it as the task does", text)
+                yield crashed(32, f"{subject}.tasks", fault, "Write it as the task does", text)
         yield from data_problems(bundle, 44, subject, phase, PHASE_FILES)
 
 

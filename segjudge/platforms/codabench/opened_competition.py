@@ -31,19 +31,19 @@ ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 _UNPACKED_BYTES = 20 << 30
 
 
-def refused(rule: int, subject: str, finding: str, remedy: str, quote: str) -> BundleProblem:
+def refused(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
     """Return a problem that Codabench refuses, with its own words."""
-    return BundleProblem(subject, finding, remedy, quote, rule)
+    return BundleProblem(subject, fault, remedy, quote, rule)
 
 
-def crashed(rule: int, subject: str, finding: str, remedy: str, text: str) -> BundleProblem:
+def crashed(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
     """Return a problem that Codabench answers with a text of Python's."""
-    return BundleProblem(subject, finding, remedy, ERROR_LOG + text, rule)
+    return BundleProblem(subject, fault, remedy, ERROR_LOG + text, rule)
 
 
-def harmful(rule: int, subject: str, finding: str, remedy: str) -> BundleProblem:
+def harmful(rule: int, subject: str, fault: str, remedy: str) -> BundleProblem:
     """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
-    return BundleProblem(subject, finding, remedy, rule=rule, severity=WARNING, accepted=True)
+    return BundleProblem(subject, fault, remedy, rule=rule, severity=WARNING, accepted=True)
 
 
 class OpenedCompetition:
@@ -55,15 +55,15 @@ class OpenedCompetition:
         if not os.path.exists(path):
             quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            finding = "is not there, at the top of the bundle"
-            raise BundleRefusedError(refused(1, CONFIG, finding, remedy, f"{CONFIG} {quote}"))
+            fault = "is not there, at the top of the bundle"
+            raise BundleRefusedError(refused(1, CONFIG, fault, remedy, f"{CONFIG} {quote}"))
         try:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError as error:
-            finding = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
+            fault = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
             text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
-            problem = crashed(1, CONFIG, finding, "Put the file itself there", text)
+            problem = crashed(1, CONFIG, fault, "Put the file itself there", text)
             raise BundleRefusedError(problem) from None
         self.config, self.lines = _parsed(data)
 
@@ -127,9 +127,9 @@ def can_be_path(name: str) -> bool:
 
 def not_a_path(rule: int, subject: str, name: object) -> BundleProblem:
     """Return what the unpacker says of a path that is no text."""
-    finding, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
+    fault, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
     text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-    return crashed(rule, subject, finding, remedy, text)
+    return crashed(rule, subject, fault, remedy, text)
 
 
 def is_uuid(text: str) -> bool:
@@ -147,15 +147,15 @@ def data_problems(
     for key in keys:
         name, path = item.get(key), f"{subject}.{key}"
         if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
-            finding = f"{name} is the root of the site's own machine, which it would zip as a whole"
-            yield crashed(rule, path, finding, "Name a finished zip in the bundle", "")
+            fault = f"{name} is the root of the site's own machine, which it would zip as a whole"
+            yield crashed(rule, path, fault, "Name a finished zip in the bundle", "")
             continue
         if not isinstance(name, str) or os.path.exists(bundle.path(name)):
             continue
         if is_uuid(name):
             kind = "solution" if key == "path" else key
-            finding = f"is the key of a {kind} on the site, which cannot be looked up here"
-            yield harmful(rule, path, finding, "See that it exists there")
+            fault = f"is the key of a {kind} on the site, which cannot be looked up here"
+            yield harmful(rule, path, fault, "See that it exists there")
         else:
             quote = f'Cannot find dataset: "{name}"'
             yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
@@ -176,8 +176,8 @@ def _extract(path: str, folder: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
-                finding = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
-                raise BundleRefusedError(BundleProblem(path, finding, "Leave out what is not needed", rule=7))
+                fault = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
+                raise BundleRefusedError(BundleProblem(path, fault, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
         problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
@@ -195,8 +195,8 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
-        finding = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
-        problem = crashed(3, CONFIG, finding, "Correct that line or the one above", str(error))
+        fault = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
+        problem = crashed(3, CONFIG, fault, "Correct that line or the one above", str(error))
         raise BundleRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"

@@ -71,8 +71,8 @@ def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     for rule in (_keys, _top, _paths, _task_rules, _program_rules, _phase_rules, _board_rules):
         yield from rule(bundle)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
-        finding = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
-        yield harmful(7, os.path.basename(path), finding, "Leave out what is not needed")
+        fault = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
+        yield harmful(7, os.path.basename(path), fault, "Leave out what is not needed")
     named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
     solutions = map(bundle.path, named)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
@@ -102,14 +102,14 @@ def _top(bundle: OpenedCompetition) -> BundleProblems:
     config = bundle.config
     title = str(config.get("title") or "")
     if len(title) > TITLE:
-        finding = f"has {len(title)} characters; with a long user name the competition is left half made"
-        yield harmful(9, "title", finding, f"Keep it below {TITLE + 1}")
+        fault = f"has {len(title)} characters; with a long user name the competition is left half made"
+        yield harmful(9, "title", fault, f"Keep it below {TITLE + 1}")
     if "docker_image" not in config:
-        finding = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
-        yield harmful(14, "docker_image", finding, "Write docker_image: codalab/codalab-legacy:py312, or your own")
+        fault = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
+        yield harmful(14, "docker_image", fault, "Write docker_image: codalab/codalab-legacy:py312, or your own")
     if "registration_auto_approve" not in config:
-        finding = "is missing, so that you approve each participant by hand"
-        yield harmful(19, "registration_auto_approve", finding, "Write it, true or false")
+        fault = "is missing, so that you approve each participant by hand"
+        yield harmful(19, "registration_auto_approve", fault, "Write it, true or false")
 
 
 def _paths(bundle: OpenedCompetition) -> BundleProblems:
@@ -126,14 +126,14 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
         if not path:
             continue
         if os.path.isdir(path):
-            finding = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
-            yield harmful(6, subject, finding, "Ship a finished zip")
+            fault = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
+            yield harmful(6, subject, fault, "Ship a finished zip")
             continue
         try:
             names_in(path)
         except GivenUpError:
-            finding = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
-            yield harmful(6, subject, finding, "Zip it")
+            fault = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
+            yield harmful(6, subject, fault, "Zip it")
 
 
 def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
@@ -153,15 +153,15 @@ def _data(subject: str, key: str, path: str) -> BundleProblems:
     names = names_in(path)
     tops = {name.split("/")[0] for name in names}
     if names and len(tops) == 1 and all("/" in name for name in names):
-        finding = f"everything in it is in the folder {tops.pop()}"
-        yield harmful(29, subject, finding, "Zip the files themselves, not the folder around them")
+        fault = f"everything in it is in the folder {tops.pop()}"
+        yield harmful(29, subject, fault, "Zip the files themselves, not the folder around them")
     if key != "scoring_program":
         return
     command = command_of(path)
     if not command:
         what = "no command" if any(name in names for name in METADATA) else f"no {METADATA[0]} at its root"
-        finding = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
-        yield harmful(25, subject, finding, "Write metadata.yaml with command: python3 FILE.py")
+        fault = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
+        yield harmful(25, subject, fault, "Write metadata.yaml with command: python3 FILE.py")
         return
     if re.search(r"[|;<>*]|&&|\$\(|`", command):
         yield harmful(26, subject, f"its command needs a shell, and there is none: {command}", "Put it into a script")
@@ -186,8 +186,8 @@ def _phase_rules(bundle: OpenedCompetition) -> BundleProblems:
         if phase.get("tasks") == []:
             yield harmful(32, f"{subject}.tasks", "is empty, so that nothing can be scored", "Name a task")
         if len(_listed(phase.get("tasks"))) > 1:
-            finding = "has several, and the leaderboard shows what was scored last, or sums"
-            yield harmful(43, f"{subject}.tasks", finding, "Score all in one task, in columns of their own")
+            fault = "has several, and the leaderboard shows what was scored last, or sums"
+            yield harmful(43, f"{subject}.tasks", fault, "Score all in one task, in columns of their own")
         yield from _dates(subject, phase)
         try:
             start, end = moment(phase.get("start")), moment(phase.get("end"))
@@ -219,27 +219,27 @@ def _limits(bundle: OpenedCompetition, subject: str, phase: dict[Any, Any]) -> B
             yield harmful(40, f"{subject}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
     limit = phase.get("execution_time_limit")
     if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
-        finding = f"is {limit}, and the public queue allows {CAP} seconds"
-        yield harmful(41, f"{subject}.execution_time_limit", finding, "Name a queue of your own, or write less")
+        fault = f"is {limit}, and the public queue allows {CAP} seconds"
+        yield harmful(41, f"{subject}.execution_time_limit", fault, "Name a queue of your own, or write less")
 
 
 def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
     boards = bundle.mappings("leaderboards")
     for subject, _ in boards[1:]:
-        finding = "belongs to no phase: only the first leaderboard counts"
-        yield harmful(45, subject, finding, "Make a competition of its own")
+        fault = "belongs to no phase: only the first leaderboard counts"
+        yield harmful(45, subject, fault, "Make a competition of its own")
     for subject, board in boards[:1]:
         if board.get("submission_rule", "Add") == "Add":
-            finding = "is Add, so that the board stays empty until participants put something there"
-            yield harmful(47, f"{subject}.submission_rule", finding, "Write Force_Best, which is EvalAI's way")
+            fault = "is Add, so that the board stays empty until participants put something there"
+            yield harmful(47, f"{subject}.submission_rule", fault, "Write Force_Best, which is EvalAI's way")
         if board.get("hidden") in (True, "true", "yes"):
-            finding = "hides it on the page alone; the API gives it to anybody"
-            yield harmful(58, f"{subject}.hidden", finding, "Do not let scores be a secret")
+            fault = "hides it on the page alone; the API gives it to anybody"
+            yield harmful(58, f"{subject}.hidden", fault, "Do not let scores be a secret")
         columns = mappings_in(board, "columns")
         primary = board.get("primary_index", 0)
         if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
-            finding = f"no visible column has the index {primary}, and the board breaks"
-            yield harmful(53, f"{subject}.primary_index", finding, "Name the index of a visible column")
+            fault = f"no visible column has the index {primary}, and the board breaks"
+            yield harmful(53, f"{subject}.primary_index", fault, "Name the index of a visible column")
         if columns and all(column.get("hidden") for column in columns):
             yield harmful(54, f"{subject}.columns", "are all hidden", "Show one")
         for index, column in enumerate(columns):
@@ -258,9 +258,9 @@ def _program_rules(bundle: OpenedCompetition) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
-        finding = f"{image} is not known here; the worker pulls it anew for each run"
+        fault = f"{image} is not known here; the worker pulls it anew for each run"
         remedy = "See that it is in a public registry, and has what the program imports"
-        yield harmful(14, "docker_image", finding, remedy)
+        yield harmful(14, "docker_image", fault, remedy)
     seen: set[str] = set()
     for subject, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("scoring_program"))
@@ -285,14 +285,14 @@ def _module_rules(subject: str, path: str, image: str) -> BundleProblems:
         try:
             tree = ast.parse(text, feature_version=version)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            finding = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
-            yield harmful(28, subject, finding, "Name a newer image in docker_image")
+            fault = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
+            yield harmful(28, subject, fault, "Name a newer image in docker_image")
             return
         missing |= _imports(tree) - own
     unknown = sorted(missing - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
-        finding = f"imports {', '.join(unknown[:5])}, which {image} lacks"
-        yield harmful(28, subject, finding, "Put it into the program's zip, or name another image")
+        fault = f"imports {', '.join(unknown[:5])}, which {image} lacks"
+        yield harmful(28, subject, fault, "Put it into the program's zip, or name another image")
 
 
 def _imports(tree: ast.Module) -> set[str]:
@@ -327,8 +327,8 @@ def _column_rules(bundle: OpenedCompetition) -> BundleProblems:
     primary = next((hashable_value(column, "key") for column in columns if column.get("index") == first), None)
     for index, task in written.items():
         if primary in every and primary not in task:
-            finding = f"the task {index} does not write {primary}, so that its submissions rank first"
-            yield harmful(53, f"{subject}.primary_index", finding, "Name a column that every phase fills")
+            fault = f"the task {index} does not write {primary}, so that its submissions rank first"
+            yield harmful(53, f"{subject}.primary_index", fault, "Name a column that every phase fills")
 
 
 def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
@@ -362,12 +362,12 @@ def _task_limits(bundle: OpenedCompetition) -> BundleProblems:
         limit = phase.get("execution_time_limit", 600)
         slowest = max([seconds for _, seconds in known if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:
-            finding = f"is {limit}, and its task may take {slowest} seconds"
-            yield harmful(41, f"{subject}.execution_time_limit", finding, f"Write {slowest + 120}")
+            fault = f"is {limit}, and its task may take {slowest} seconds"
+            yield harmful(41, f"{subject}.execution_time_limit", fault, f"Write {slowest + 120}")
         columns = {column for names, _ in known for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
-            finding = "takes submissions over whose columns are others"
-            yield harmful(42, f"{subject}.auto_migrate_to_this_phase", finding, "Let participants submit again")
+            fault = "takes submissions over whose columns are others"
+            yield harmful(42, f"{subject}.auto_migrate_to_this_phase", fault, "Let participants submit again")
         before = columns
 
 

@@ -144,8 +144,8 @@ def field_problems(
             continue
         path = f"{subject}.{key}".lstrip(".")
         quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
-        finding = "is missing" if key not in item else f"is {item[key]!r:.60}"
-        yield refused(field.rule, path, f"{finding}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+        fault = "is missing" if key not in item else f"is {item[key]!r:.60}"
+        yield refused(field.rule, path, f"{fault}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
 
 
 def _kind(field: SerializerField) -> str:

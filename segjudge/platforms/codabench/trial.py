@@ -76,27 +76,27 @@ class CompetitionTrial:
         task = f"{self._tasks[index][0]}.scoring_program"
         if outcome.status == FAILED:
             if "Time Limit" in outcome.details:
-                finding = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
-                yield harmful(64, f"{subject}.execution_time_limit", finding, "Let the program limit itself")
+                fault = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
+                yield harmful(64, f"{subject}.execution_time_limit", fault, "Let the program limit itself")
             elif ADDED in outcome.output:
                 yield harmful(63, task, "writes a file named metadata, which is Codabench's", "Rename it")
             return
         if not isinstance(outcome.written, dict):
-            finding = f"{name} is finished without scores: what it writes is no object"
-            yield harmful(59, task, finding, "Write {key: number}")
+            fault = f"{name} is finished without scores: what it writes is no object"
+            yield harmful(59, task, fault, "Write {key: number}")
             return
         wanted = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
             if key in self.columns and not abs(number) < TOO_LARGE:
-                finding = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
-                yield harmful(59, task, finding, "Write a number")
+                fault = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
+                yield harmful(59, task, fault, "Write a number")
             if key not in self.columns:
                 yield harmful(56, task, f"{name}: {key} is written, and no column has that key", "Add the column")
         missing = [key for key in wanted if key not in outcome.written]
         if missing:
-            finding = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
-            yield harmful(60, task, finding, "Write every column, or end with exit code 1")
+            fault = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
+            yield harmful(60, task, fault, "Write every column, or end with exit code 1")
         if outcome.stderr.strip():
             last = outcome.stderr.strip().splitlines()[-1][:120]
             yield harmful(62, task, f"{name}: stderr, which participants read, says {last!r}", "Keep the log elsewhere")

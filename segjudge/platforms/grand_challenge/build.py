@@ -57,8 +57,8 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
                 try:
                     written[folder] = _write(bundle, configured, phase, folder)
                 except OSError as error:
-                    finding = f"{folder}: cannot be written ({error.strerror})"
-                    raise HostError(f"{finding}; name another place with --out") from None
+                    fault = f"{folder}: cannot be written ({error.strerror})"
+                    raise HostError(f"{fault}; name another place with --out") from None
     return written
 
 

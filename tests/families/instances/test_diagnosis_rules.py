@@ -913,7 +913,7 @@ def test_one_pixel_and_one_match_are_the_whole() -> None:
 
 
 def test_other_tracks_have_no_diagnosis_of_detections() -> None:
-    job: Any = SimpleNamespace(splits={"val": None})
+    job: Any = SimpleNamespace(scorers={"val": SimpleNamespace(truth=None)})
     with pytest.raises(UsageError, match="no kinds"):
         diagnosed(job, ReportOfUnits(None, PROTOCOL))  # type: ignore[arg-type]
 

@@ -292,7 +292,7 @@ def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: in
 def test_a_text_with_a_nul_character_is_refused(bundle: Path, name: str, words: str) -> None:
     (bundle / name).write_text("one\ntwo\0")
     (problem,) = refusals(bundle)
-    assert (problem.quote, "in line 2" in problem.finding) == (words, True)
+    assert (problem.quote, "in line 2" in problem.fault) == (words, True)
 
 
 ADDRESSES = {
@@ -329,7 +329,7 @@ def test_a_config_that_is_a_folder_is_refused(bundle: Path, tmp_path: Path, pack
     path = tmp_path / "bundle.zip"
     zipped(path, {"competition.yaml/": ""})
     (problem,) = refusals(path if packed else bundle)
-    assert (problem.rule, problem.finding) == (1, "is a folder")
+    assert (problem.rule, problem.fault) == (1, "is a folder")
     assert "[Errno 21] Is a directory" in problem.quote
 
 

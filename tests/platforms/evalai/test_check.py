@@ -736,7 +736,7 @@ def test_a_time_zone_in_one_date_alone_is_a_warning(
     for key, date in (("start_date", start), ("end_date", end)):
         text = re.sub(rf"^{indent}{key}: .*$", f"{indent}{key}: {date}", text, count=1, flags=re.MULTILINE)
     problems = changed(bundle, tmp_path, files={"challenge_config.yaml": text.encode()})
-    zones = [problem for problem in problems if "has a time zone" in problem.finding]
+    zones = [problem for problem in problems if "has a time zone" in problem.fault]
     where = f"challenge_phases[0].{warned}" if of_phase else warned
     assert [(problem.subject, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
 

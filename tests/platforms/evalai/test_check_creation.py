@@ -383,7 +383,7 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     path = written(bundle, tmp_path, *changes, **{"data/other.yml": b"a: 1", "__MACOSX/x.yaml": b""})
     assert errors(path) == []
     name, please = "Sequences, development", "Please add it and  then try again!"
-    answer = [problem.server_message or problem.finding for problem in web_form_problems(path)]
+    answer = [problem.server_message or problem.fault for problem in web_form_problems(path)]
     assert answer == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
@@ -395,9 +395,9 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
 
 def test_problems_come_in_the_same_order_every_time(bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, (("challenge_phases",), [{"codename": name} for name in "zyxwvutsrq"]))
-    places = [problem.subject for problem in check(path) if problem.finding.startswith("lacks the phase")]
+    places = [problem.subject for problem in check(path) if problem.fault.startswith("lacks the phase")]
     assert len(places) == 10
-    names = [problem.finding.split()[-1] for problem in check(path) if problem.finding.startswith("lacks the phase")]
+    names = [problem.fault.split()[-1] for problem in check(path) if problem.fault.startswith("lacks the phase")]
     assert "".join(names) == "zyxwvutsrq", "the YAML's own order, not that of a set"
 
 

@@ -242,7 +242,7 @@ def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
     folder = broken(tmp_path, RETURNS.format(returned))
     (folder / "examples/test/half.json").unlink()
     bundle = build(str(folder)).path
-    problems = {(problem.severity, problem.finding) for problem in try_samples(str(folder), bundle)}
+    problems = {(problem.severity, problem.fault) for problem in try_samples(str(folder), bundle)}
     assert all(kind == severity and words in found for kind, found in problems)
     assert bool(problems) == bool(words)
     assert main(["run", str(folder)]) == int("does not score" in words)

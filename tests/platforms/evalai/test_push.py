@@ -266,7 +266,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
             "image",
         ]
         assert [problem.location for problem in found[:-1]] == [opened.lines.location(place) for place in places]
-    assert (found[-1].subject, found[-1].finding) == ("EvalAI", "Something new")
+    assert (found[-1].subject, found[-1].fault) == ("EvalAI", "Something new")
 
 
 def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:

@@ -36,8 +36,8 @@ def agreement(bundle: Bundle) -> BundleProblems:
     for codename in [name for name in configured if name not in scored]:
         yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
     for codename in [name for name in scored if name not in configured]:
-        finding = f"has the phase {codename}, which the YAML lacks"
-        yield breaks_later("phases.py", finding, "Remove it, or add it there")
+        fault = f"has the phase {codename}, which the YAML lacks"
+        yield breaks_later("phases.py", fault, "Remove it, or add it there")
     for codename in [name for name in configured if name in scored]:
         yield from _phase_agreement(bundle, configured[codename], scored[codename])
     yield from unseen_reports(bundle, phases)
@@ -63,20 +63,20 @@ def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     except HostError:  # said already
         return
     for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
-        finding = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
+        fault = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
         remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
-        yield warning(f"phases.py, {codename}", finding, remedy)
+        yield warning(f"phases.py, {codename}", fault, remedy)
 
 
 def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
     """Yield a warning for each phase whose page of a submission nobody would see."""
     for phase in phases if bundle.has_flag("remote_evaluation") else ():
         if phase.report:
-            finding = (
+            fault = (
                 "has report=True, and EvalAI takes no result file from a remote worker, so that nobody sees the page"
             )
             remedy = "Remove it, and make pages yourself with `segjudge report`; the remote worker leaves it out"
-            yield warning(f"phases.py, {phase.codename}", finding, remedy)
+            yield warning(f"phases.py, {phase.codename}", fault, remedy)
 
 
 def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
@@ -101,13 +101,13 @@ def _secrecy(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -
     subject = f"phases.py, {phase.codename}"
     schemas, hidden = splits_of(config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:
-        finding = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
-        yield breaks_later(subject, finding, "Make them agree")
+        fault = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
+        yield breaks_later(subject, fault, "Make them agree")
     for split in phase.splits:
         if split.codename in hidden and not split.hidden:
-            finding = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
+            fault = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
             remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
-            yield breaks_later(subject, finding, remedy)
+            yield breaks_later(subject, fault, remedy)
 
 
 def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
@@ -175,8 +175,8 @@ def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tu
 
 def _metrics_agreement(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
-        finding = f"the metrics of {split.codename} are not the labels of its leaderboard"
-        yield breaks_later(subject, finding, "Copy them")
+        fault = f"the metrics of {split.codename} are not the labels of its leaderboard"
+        yield breaks_later(subject, fault, "Copy them")
     if split.protocol not in PROTOCOLS:
         yield breaks_later(
             subject, f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}", "Name one"
@@ -185,8 +185,8 @@ def _metrics_agreement(subject: str, split: PhaseSplit, schema: dict[str, Any]) 
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
     if unknown:
-        finding = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
-        yield breaks_later(subject, finding, "Use one that it has")
+        fault = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
+        yield breaks_later(subject, fault, "Use one that it has")
 
 
 def _truth_agreement(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
@@ -211,5 +211,5 @@ def _notify_agreement(subject: str, phase: Phase) -> BundleProblems:
     visible = [split for split in phase.splits if notify.split in ("", split.codename) and not split.hidden]
     if not any(notify.metric in split.metrics for split in visible):
         metric = f"{notify.metric or 'no metric'} of {notify.split or 'any split'}"
-        finding = f"notify names {metric}, which no participant sees"
-        yield breaks_later(subject, finding, "Name one of the phase's splits and metrics")
+        fault = f"notify names {metric}, which no participant sees"
+        yield breaks_later(subject, fault, "Name one of the phase's splits and metrics")

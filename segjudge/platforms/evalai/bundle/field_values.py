@@ -38,8 +38,8 @@ def field_problems(
             continue  # the serializer does not get an empty id
         error = validate("config_id" if key == "id" else key, item[key], field)
         if error:
-            finding, remedy = _explained(item[key], field, error)
-            yield BundleProblem(f"{subject}{key}", finding, remedy, quote, rule, error=error)
+            fault, remedy = _explained(item[key], field, error)
+            yield BundleProblem(f"{subject}{key}", fault, remedy, quote, rule, error=error)
         elif field.kind == FLAG and not isinstance(item[key], bool):
             value = item[key] in TRUE
             yield warning(f"{subject}{key}", f"is {item[key]!r}, which EvalAI takes for {value}", f"Write {value}")

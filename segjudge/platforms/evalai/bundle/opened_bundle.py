@@ -115,8 +115,8 @@ class Bundle:
         else:
             quote = "There is no YAML file in the zip file you uploaded!"
             below = [name for name in self.listed_names if os.path.basename(name) in CONFIG_NAMES]
-            finding = "holds no challenge config" + (f" at its top, only {below[0]}" if below else "")
-            problem = BundleProblem(self.path, finding, "Put it at the top", quote, 3)
+            fault = "holds no challenge config" + (f" at its top, only {below[0]}" if below else "")
+            problem = BundleProblem(self.path, fault, "Put it at the top", quote, 3)
         raise BundleRefusedError(problem)
 
     def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
@@ -145,17 +145,17 @@ def escapes(path: str) -> bool:
 
 def _open_zip(path: str, most: int) -> zipfile.ZipFile:
     if os.path.getsize(path) > most:
-        finding = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {most >> 20} MiB"
+        fault = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {most >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
-        raise BundleRefusedError(BundleProblem(path, finding, remedy))
+        raise BundleRefusedError(BundleProblem(path, fault, remedy))
     if not os.path.getsize(path):
         problem = BundleProblem(path, "is empty", "Build it again", "The submitted file is empty.", 1)
         raise BundleRefusedError(problem)
     try:
         return zipfile.ZipFile(path)
     except NotImplementedError as error:
-        finding = f"is a zip of another kind ({error})"
-        raise BundleRefusedError(crash(path, finding, "Make it with segjudge build", 2)) from None
+        fault = f"is a zip of another kind ({error})"
+        raise BundleRefusedError(crash(path, fault, "Make it with segjudge build", 2)) from None
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise BundleRefusedError(_not_a_zip(path, f"is not a zip ({error})")) from None
 
@@ -163,8 +163,8 @@ def _open_zip(path: str, most: int) -> zipfile.ZipFile:
 def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
     """Return the files by the paths at which the server finds them once it has unpacked the zip."""
     if len(archive.namelist()) > _MEMBERS:
-        finding = f"holds more than {_MEMBERS:,} files"
-        raise BundleRefusedError(breaks_later(path, finding, "Leave out what EvalAI does not read"))
+        fault = f"holds more than {_MEMBERS:,} files"
+        raise BundleRefusedError(breaks_later(path, fault, "Leave out what EvalAI does not read"))
     if unsafe := [name for name in archive.namelist() if escapes(name)]:
         raise BundleRefusedError(_not_a_zip(path, f"holds {unsafe[0]}, which points outside"))
     files: dict[str, zipfile.ZipInfo] = {}
@@ -172,28 +172,28 @@ def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.Zi
     for member in archive.infolist():
         parts = [part for part in member.filename.split("/") if part not in ("", os.curdir, os.pardir)]
         if (not parts and not member.is_dir()) or any(len(os.fsencode(part)) > _NAME_BYTES for part in parts):
-            finding = f"holds {member.filename!r:.60}, which names no file"
-            raise BundleRefusedError(crash(path, finding, "Rename it", 2))
+            fault = f"holds {member.filename!r:.60}, which names no file"
+            raise BundleRefusedError(crash(path, fault, "Rename it", 2))
         depth = len(parts) if member.is_dir() else len(parts) - 1
         folders.update({"/".join(parts[: length + 1]): member.filename for length in range(depth)})
         if not member.is_dir():
             files["/".join(parts)] = member
     both = sorted(files.keys() & folders.keys())
     if both:
-        finding = f"holds {both[0]} as a file, and {folders[both[0]]} below it"
-        raise BundleRefusedError(crash(path, finding, "Rename one of them", 2))
+        fault = f"holds {both[0]} as a file, and {folders[both[0]]} below it"
+        raise BundleRefusedError(crash(path, fault, "Rename one of them", 2))
     return files
 
 
 def _check_sizes(archive: zipfile.ZipFile, path: str) -> None:
     """Refuse what would take long to unpack, and texts that are larger than anybody writes."""
     if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
-        finding = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB"
-        raise BundleRefusedError(breaks_later(path, finding, "Leave out what EvalAI does not read"))
+        fault = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB"
+        raise BundleRefusedError(breaks_later(path, fault, "Leave out what EvalAI does not read"))
     for member in archive.infolist():
         if member.filename.endswith((".html", ".yaml", ".yml")) and member.file_size > _TEXT_BYTES:
-            finding = f"{member.filename} in it unpacks to {member.file_size:,} bytes"
-            raise BundleRefusedError(breaks_later(path, finding, f"Keep texts below {_TEXT_BYTES >> 20} MiB"))
+            fault = f"{member.filename} in it unpacks to {member.file_size:,} bytes"
+            raise BundleRefusedError(breaks_later(path, fault, f"Keep texts below {_TEXT_BYTES >> 20} MiB"))
 
 
 def _check_members(archive: zipfile.ZipFile, path: str) -> None:
@@ -206,10 +206,10 @@ def _check_members(archive: zipfile.ZipFile, path: str) -> None:
         except (zipfile.BadZipFile, EOFError) as error:
             raise BundleRefusedError(_not_a_zip(path, f"{member.filename!r:.60} in it is damaged ({error})")) from None
         except UNREADABLE as error:
-            finding = f"{member.filename!r:.60} in it cannot be unpacked ({error})"
-            raise BundleRefusedError(crash(path, finding, "Make it with segjudge build", 2)) from None
+            fault = f"{member.filename!r:.60} in it cannot be unpacked ({error})"
+            raise BundleRefusedError(crash(path, fault, "Make it with segjudge build", 2)) from None
 
 
-def _not_a_zip(path: str, finding: str) -> BundleProblem:
+def _not_a_zip(path: str, fault: str) -> BundleProblem:
     quote = "The zip file contents cannot be extracted. Please check the format!"
-    return BundleProblem(path, finding, "Make it with segjudge build", quote, 2)
+    return BundleProblem(path, fault, "Make it with segjudge build", quote, 2)

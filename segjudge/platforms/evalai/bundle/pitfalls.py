@@ -63,8 +63,8 @@ def _missing_for_variant(bundle: Bundle) -> BundleProblems:
     """Yield what the chosen way of running a challenge needs and lacks, or has and does not need."""
     docker, static = bundle.has_flag("is_docker_based"), bundle.has_flag("is_static_dataset_code_upload")
     if static and not docker:
-        finding = "is True without is_docker_based: True"
-        yield breaks_later("is_static_dataset_code_upload", finding, "Set both: segjudge build --variant does")
+        fault = "is True without is_docker_based: True"
+        yield breaks_later("is_static_dataset_code_upload", fault, "Set both: segjudge build --variant does")
     if str(bundle.config.get("worker_python_version", "3.9")) in ("3.7", "3.8") and not bundle.is_foreign:
         yield breaks_later("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
     for subject, phase in entries(bundle, "challenge_phases"):
@@ -79,11 +79,11 @@ def _missing_for_variant(bundle: Bundle) -> BundleProblems:
 
 def _annotation_file(bundle: Bundle, subject: str, path: object) -> BundleProblems:
     if bundle.evaluated_elsewhere and path:
-        finding = f"would give {path} to EvalAI, which does not need it here"
-        yield warning(subject, finding, "Remove it: segjudge build --variant does")
+        fault = f"would give {path} to EvalAI, which does not need it here"
+        yield warning(subject, fault, "Remove it: segjudge build --variant does")
     elif not bundle.evaluated_elsewhere and not path:
-        finding = "is missing, and EvalAI's worker then dies at every start"
-        yield breaks_later(subject, finding, "Name a file of annotations/")
+        fault = "is missing, and EvalAI's worker then dies at every start"
+        yield breaks_later(subject, fault, "Name a file of annotations/")
 
 
 def _environment_image(bundle: Bundle, subject: str, image: object) -> BundleProblems:
@@ -102,8 +102,8 @@ def _dates(bundle: Bundle) -> BundleProblems:
     if end and end < now:
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
     if start and end and end.year - start.year > _MOST_YEARS:
-        finding = f"is {end.year - start.year} years after the start"
-        yield warning("end_date", finding, "Write an earlier year, unless it is meant")
+        fault = f"is {end.year - start.year} years after the start"
+        yield warning("end_date", fault, "Write an earlier year, unless it is meant")
     phases = [(f"{subject}.", phase) for subject, phase in entries(bundle, "challenge_phases")]
     for prefix, item in [("", config), *phases]:
         for key in ("start_date", "end_date"):
@@ -113,8 +113,8 @@ def _dates(bundle: Bundle) -> BundleProblems:
         pair = [key for key in ("start_date", "end_date") if isinstance(item.get(key), datetime.datetime)]
         zoned = [key for key in pair if bundle.lines.has_time_zone(f"{prefix}{key}")]
         if len(pair) == 2 and len(zoned) == 1:
-            finding = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
-            yield warning(f"{prefix}{zoned[0]}", finding, "Write both alike, best in UTC without a zone")
+            fault = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
+            yield warning(f"{prefix}{zoned[0]}", fault, "Write both alike, best in UTC without a zone")
     for prefix, phase in phases:
         first, last = as_datetime(phase.get("start_date")), as_datetime(phase.get("end_date"))
         if start and first and first < start:
@@ -148,8 +148,8 @@ def _sort_directions(
         elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
             yield breaks_later(subject, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
         elif label == order_by and entry["sort_ascending"] == descending:
-            finding = "and is_leaderboard_order_descending of the phase split contradict each other"
-            yield warning(f"{subject}.sort_ascending", finding, "Make them agree: EvalAI follows this one")
+            fault = "and is_leaderboard_order_descending of the phase split contradict each other"
+            yield warning(f"{subject}.sort_ascending", fault, "Make them agree: EvalAI follows this one")
 
 
 def _unused_items(bundle: Bundle) -> BundleProblems:
@@ -160,8 +160,8 @@ def _unused_items(bundle: Bundle) -> BundleProblems:
         for subject, item in entries(bundle, block):
             if item.get("id") is None or str(item["id"]) in used:
                 continue
-            finding = "is not in challenge_phase_splits"
+            fault = "is not in challenge_phase_splits"
             if block == "challenge_phases":
-                yield breaks_later(subject, finding, "Map it, or every submission to it fails")
+                yield breaks_later(subject, fault, "Map it, or every submission to it fails")
             else:
-                yield warning(subject, finding, "Map it, or remove it: it can never be deleted once pushed")
+                yield warning(subject, fault, "Map it, or remove it: it can never be deleted once pushed")

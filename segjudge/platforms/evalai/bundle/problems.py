@@ -39,7 +39,7 @@ class BundleProblem:
     """One reason why the server rejects a bundle, or why the challenge breaks later."""
 
     subject: str
-    finding: str
+    fault: str
     remedy: str
     #: The server's own message; `{errors}` in it stands for those of its serializer.
     quote: str = ""
@@ -62,7 +62,7 @@ class BundleProblem:
     def __str__(self) -> str:
         message = f' EvalAI says: "{self.server_message.strip()}"' if self.quote else ""
         location = f"{self.location}: " if self.location else ""
-        return f"{location}{self.subject}: {self.finding}. {self.remedy}.{message}"
+        return f"{location}{self.subject}: {self.fault}. {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem for programs, its location in parts."""
@@ -74,7 +74,7 @@ class BundleProblem:
             "line": int(line) if line else None,
             "column": int(column) if column else None,
             "where": self.subject,
-            "found": self.finding,
+            "found": self.fault,
             "remedy": self.remedy,
             "evalai": self.server_message or None,
             "refused": self.severity == ERROR and not self.accepted,
@@ -90,19 +90,19 @@ def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
     return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
 
-def warning(subject: str, finding: str, remedy: str) -> BundleProblem:
+def warning(subject: str, fault: str, remedy: str) -> BundleProblem:
     """Return a problem that the server accepts and that is probably not intended."""
-    return BundleProblem(subject, finding, remedy, severity=WARNING)
+    return BundleProblem(subject, fault, remedy, severity=WARNING)
 
 
-def breaks_later(subject: str, finding: str, remedy: str) -> BundleProblem:
+def breaks_later(subject: str, fault: str, remedy: str) -> BundleProblem:
     """Return a problem that the server accepts without a message and that breaks the challenge later."""
-    return BundleProblem(subject, finding, remedy, accepted=True)
+    return BundleProblem(subject, fault, remedy, accepted=True)
 
 
-def crash(subject: str, finding: str, remedy: str, rule: int = 0) -> BundleProblem:
+def crash(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:
     """Return a problem that the server answers with an error 500 and no reason."""
-    return BundleProblem(subject, f"{finding}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
+    return BundleProblem(subject, f"{fault}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
 
 
 def hashable_value(item: dict[str, Any], key: str = "id") -> object:

@@ -82,9 +82,9 @@ def repository(name: str, root: str) -> str:
     """Return the OWNER/NAME by which the server recognises a challenge."""
     name = name or os.environ.get("GITHUB_REPOSITORY", "") or _remote_repository(root)
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        finding = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
+        fault = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
         remedy = "set GITHUB_REPOSITORY to OWNER/NAME, or give the checkout a git remote named origin"
-        raise HostError(f"{finding}: EvalAI knows a challenge again by its repository; {remedy}")
+        raise HostError(f"{fault}: EvalAI knows a challenge again by its repository; {remedy}")
     return name
 
 
@@ -183,8 +183,8 @@ class ChallengePush:
         message = self._upload(routes.CREATE_OR_UPDATE, bundle)
         challenge = self.existing()
         if challenge is None:
-            finding = f"no challenge of host team {self._settings.team} names {self._repository}"
-            raise HostError(f"{message}\nBut {finding}.")
+            fault = f"no challenge of host team {self._settings.team} names {self._repository}"
+            raise HostError(f"{message}\nBut {fault}.")
         number = int(challenge["id"])
         with self._explaining(f"{message}\nIts phases could not be looked up: "):
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
@@ -221,8 +221,8 @@ class ChallengePush:
             if _NO_TEAM in error.message:
                 subject = "it is in the address of your host team's page"
                 explanation = f"{TEAM} is not the number of a host team there: {subject}."
-            finding = f"{before}{self._settings.host} says: {error.message}\n{explanation}"
-            raise HostError(finding.rstrip()) from None
+            fault = f"{before}{self._settings.host} says: {error.message}\n{explanation}"
+            raise HostError(fault.rstrip()) from None
 
 
 def without_sponsors(bundle: str, out: str) -> bool:
@@ -297,11 +297,11 @@ def located_sentences(bundle: str, sentences: list[str]) -> BundleProblems:
     with Bundle(bundle) as opened:
         for sentence in sentences:
             subject = _path_in(opened.config, sentence)
-            finding = " ".join(sentence.split())
+            fault = " ".join(sentence.split())
             remedy = "Correct it and push again"
-            if finding.startswith(_UNEXPLAINED):
+            if fault.startswith(_UNEXPLAINED):
                 remedy = "EvalAI gives no reason: look for what was added last, and push again without it"
-            yield BundleProblem(subject or "EvalAI", finding, remedy, location=opened.lines.location(subject))
+            yield BundleProblem(subject or "EvalAI", fault, remedy, location=opened.lines.location(subject))
 
 
 def _path_in(config: dict[str, Any], sentence: str) -> str:

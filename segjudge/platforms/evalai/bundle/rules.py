@@ -108,9 +108,9 @@ def check_dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> 
     try:
         late = bool(start > end)
     except TypeError:
-        finding = f"and end_date are of two kinds ({as_written(start)} and {as_written(end)})"
+        fault = f"and end_date are of two kinds ({as_written(start)} and {as_written(end)})"
         rule = 45 if of_phase else 22
-        yield crash(f"{prefix}start_date", finding, "Write both unquoted, as 2026-01-01 00:00:00", rule)
+        yield crash(f"{prefix}start_date", fault, "Write both unquoted, as 2026-01-01 00:00:00", rule)
         return
     if late:
         quote = f"ERROR: Start date cannot be greater than end date{of_phase}."
@@ -146,9 +146,9 @@ def check_text_file(bundle: Bundle, subject: str, path: str, quote: str, rule: i
     key = subject.rpartition(".")[2]
     error = validate(key, text, Field(TEXT, "", blank=blank))
     if error:
-        finding = f"{path} is empty" if error.code == "blank" else f"{path} holds a NUL character"
+        fault = f"{path} is empty" if error.code == "blank" else f"{path} holds a NUL character"
         remedy = "Write the text" if error.code == "blank" else "Remove it"
-        yield BundleProblem(subject, finding, remedy, quote, rule, error=error)
+        yield BundleProblem(subject, fault, remedy, quote, rule, error=error)
     elif not text.strip():
         yield warning(subject, f"{path} is empty", "Write the text, or leave the page empty on purpose")
 
@@ -172,8 +172,8 @@ def _picture(bundle: Bundle, path: object) -> BundleProblems:
     if not path or escapes(path) or not bundle.has(path) or not path.endswith(_PICTURES):
         message = "The submitted data was not a file. Check the encoding type on the form."
         kinds = "a .png, .jpg or .jpeg of the bundle (endings in small letters)"
-        finding, remedy = f"names {path or 'nothing'}, which is not {kinds}", "Add the picture, or correct the path"
-        yield _picture_problem(finding, remedy, message, "invalid")
+        fault, remedy = f"names {path or 'nothing'}, which is not {kinds}", "Add the picture, or correct the path"
+        yield _picture_problem(fault, remedy, message, "invalid")
     elif not bundle.size(path):
         yield _picture_problem(f"{path} is empty", "Replace it", "The submitted file is empty.", "empty")
     elif long := [*check_path_length("image", path, SERIALIZER, 24, folder=0)]:
@@ -186,8 +186,8 @@ def _picture(bundle: Bundle, path: object) -> BundleProblems:
             yield _picture_problem(f"{path} is not a picture", "Replace it", message, "invalid_image")
 
 
-def _picture_problem(finding: str, remedy: str, message: str, code: str) -> BundleProblem:
-    return BundleProblem("image", finding, remedy, SERIALIZER, 24, error=FieldError("image", message, code))
+def _picture_problem(fault: str, remedy: str, message: str, code: str) -> BundleProblem:
+    return BundleProblem("image", fault, remedy, SERIALIZER, 24, error=FieldError("image", message, code))
 
 
 def _script(bundle: Bundle, path: object) -> BundleProblems:
@@ -235,8 +235,8 @@ def check_tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:
     domains = CHALLENGE["domain"].choices
     if "domain" in bundle.config and bundle.config["domain"] not in domains:
         quote = "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"
-        finding = f"is {bundle.config['domain']!s:.60}"
-        yield BundleProblem("domain", finding, f"Use one of {', '.join(domains)}, or remove the line", quote, 65)
+        fault = f"is {bundle.config['domain']!s:.60}"
+        yield BundleProblem("domain", fault, f"Use one of {', '.join(domains)}, or remove the line", quote, 65)
     yield from _prizes(bundle)
 
 
@@ -296,10 +296,8 @@ def _prize(subject: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProbl
     elif not invalid:
         for key, field in PRIZE.items():
             if key in prize and (error := validate(key, prize[key], field)):
-                finding = (
-                    f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
-                )
-                yield warning(f"{subject}.{key}", finding, f"Write {field.about}")
+                fault = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
+                yield warning(f"{subject}.{key}", fault, f"Write {field.about}")
 
 
 def entries(bundle: Bundle, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -346,8 +344,8 @@ def check_ids(bundle: Bundle, key: str) -> BundleProblems:
     for subject, item in entries(bundle, key):
         number = item.get("id")
         if "id" in item and not number:
-            finding = f"is empty ({number!r:.20}): EvalAI keeps the item without a number, and can never update it"
-            yield breaks_later(f"{subject}.id", finding, "Number it from 1")
+            fault = f"is empty ({number!r:.20}): EvalAI keeps the item without a number, and can never update it"
+            yield breaks_later(f"{subject}.id", fault, "Number it from 1")
         seen[str(number)] += 1
         if number is not None and seen[str(number)] > 1:
             yield breaks_later(
@@ -442,11 +440,11 @@ def _split_names(subject: str, split: dict[str, Any], seen: list[Any]) -> Bundle
     quote = f"ERROR: There is no codename for dataset split {number}."
     yield from check_key(f"{subject}.codename", split, "Add it", quote, 49)
     if codename in seen and "codename" in split:
-        finding, remedy = f"{codename} is there twice", "Rename one of them"
+        fault, remedy = f"{codename} is there twice", "Rename one of them"
         quote = f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
         quote += "Please ensure codenames are unique."
-        problem = BundleProblem(f"{subject}.codename", finding, remedy, quote, 50)
-        yield problem if "name" in split else crash(problem.subject, finding, remedy, 50)
+        problem = BundleProblem(f"{subject}.codename", fault, remedy, quote, 50)
+        yield problem if "name" in split else crash(problem.subject, fault, remedy, 50)
     elif "codename" in split:
         seen.append(codename)
 
@@ -470,7 +468,7 @@ def check_phases(bundle: Bundle) -> BundleProblems:
     for subject, item in entries(bundle, "challenge_phases"):
         for problem in (*_codename(subject, item, seen), *check_phase(bundle, subject, item)):
             nameless = problem.rule in _NEEDS_NAME and "name" not in item and not problem.error
-            yield crash(problem.subject, problem.finding, problem.remedy, problem.rule) if nameless else problem
+            yield crash(problem.subject, problem.fault, problem.remedy, problem.rule) if nameless else problem
     yield from check_ids(bundle, "challenge_phases")
 
 
@@ -520,11 +518,11 @@ def _serialized(subject: str, item: dict[str, Any], quote: str) -> BundleProblem
         if not copied or not problem.subject.endswith(".max_submissions_per_month"):
             yield problem
         elif "max_submissions" not in item:
-            finding = "and max_submissions_per_month are missing"
-            yield replace(problem, subject=f"{subject}.max_submissions", finding=finding, remedy="Add one of them")
+            fault = "and max_submissions_per_month are missing"
+            yield replace(problem, subject=f"{subject}.max_submissions", fault=fault, remedy="Add one of them")
         else:
-            finding = "is what max_submissions_per_month is taken from"
-            yield replace(problem, subject=f"{subject}.max_submissions", finding=finding, consequence=True)
+            fault = "is what max_submissions_per_month is taken from"
+            yield replace(problem, subject=f"{subject}.max_submissions", fault=fault, consequence=True)
 
 
 def _description(bundle: Bundle, subject: str, item: dict[str, Any], quote: str) -> BundleProblems:
@@ -539,9 +537,9 @@ def _description(bundle: Bundle, subject: str, item: dict[str, Any], quote: str)
     elif not isinstance(path, str):
         yield crash(subject, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 45)
     elif escapes(path) or not bundle.has(path) or not is_html(path):
-        finding = f"names {path}, which is not an .html file of the bundle"
+        fault = f"names {path}, which is not an .html file of the bundle"
         null = FieldError("description", "This field may not be null.", "null")
-        yield BundleProblem(subject, finding, "Add the file, or correct the path", quote, 37, error=null)
+        yield BundleProblem(subject, fault, "Add the file, or correct the path", quote, 37, error=null)
     else:
         yield from check_text_file(bundle, subject, path, quote, 44, blank=False)
 
@@ -554,8 +552,8 @@ def _annotation(bundle: Bundle, subject: str, item: dict[str, Any], quote: str) 
         yield crash(subject, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
         missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
-        finding = f"names {path}, which is not there"
-        yield BundleProblem(subject, finding, "Add the file, or correct the path", missing, 38)
+        fault = f"names {path}, which is not there"
+        yield BundleProblem(subject, fault, "Add the file, or correct the path", missing, 38)
     elif not bundle.size(path):
         error = FieldError("test_annotation", "The submitted file is empty.", "empty")
         yield BundleProblem(subject, f"{path} is empty", "Make it again", quote, 44, error=error)
@@ -664,11 +662,9 @@ def _reference(
         # An id and the same id in quotes are two for the server, and so for Python.
         quote = f"ERROR: Invalid {word} id {value} found in challenge phase split {number}."
         quoted = any(str(value) == str(written_id) for written_id in written)
-        finding = (
-            f"{value!r} is not an id of {block}" if value not in written else f"points at what is wrong in {block}"
-        )
+        fault = f"{value!r} is not an id of {block}" if value not in written else f"points at what is wrong in {block}"
         remedy = "Remove the quotes" if quoted else remedy
-        yield BundleProblem(subject, finding, remedy, quote, 58, consequence=value in written)
+        yield BundleProblem(subject, fault, remedy, quote, 58, consequence=value in written)
 
 
 def python_integer(value: Any) -> int | None:
@@ -688,8 +684,8 @@ def _duplicates(bundle: Bundle) -> BundleProblems:
         return
     quote = "\n".join([_DUPLICATES, *(_DUPLICATES.format(*triple) for triple in repeated)])
     for triple in dict.fromkeys(repeated):
-        finding = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
-        yield BundleProblem("challenge_phase_splits", finding, "Remove one of them", quote, 56)
+        fault = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
+        yield BundleProblem("challenge_phase_splits", fault, "Remove one of them", quote, 56)
 
 
 def _shown_twice(bundle: Bundle) -> BundleProblems:
@@ -699,6 +695,6 @@ def _shown_twice(bundle: Bundle) -> BundleProblems:
     if any(count > 1 for count in triples.values()):
         return
     for number, split in [pair for pair, count in pairs.items() if count > 1]:
-        finding = f"shows split {split} of phase {number} twice"
+        fault = f"shows split {split} of phase {number} twice"
         remedy = "Keep one: EvalAI's worker fails on two, with every submission"
-        yield breaks_later("challenge_phase_splits", finding, remedy)
+        yield breaks_later("challenge_phase_splits", fault, remedy)

@@ -62,8 +62,8 @@ def check_saving(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     yield from _references(bundle)
 
 
-def _unsaved(subject: str, finding: str, remedy: str) -> BundleProblem:
-    return BundleProblem(subject, finding, remedy, UNSAVED.format(None), CREATION)
+def _unsaved(subject: str, fault: str, remedy: str) -> BundleProblem:
+    return BundleProblem(subject, fault, remedy, UNSAVED.format(None), CREATION)
 
 
 def _tags(tags: object) -> BundleProblems:
@@ -152,9 +152,9 @@ def _slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
 
 def _codename_in_use(subject: str, codename: str, config_id: int) -> BundleProblem:
     quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
-    finding = f"is {codename!r}, which another phase on EvalAI has when this one is saved"
+    fault = f"is {codename!r}, which another phase on EvalAI has when this one is saved"
     remedy = "Choose another; to swap two, push a third codename in between"
-    return BundleProblem(subject, finding, remedy, quote, CREATION, error=_SAME_CODENAME)
+    return BundleProblem(subject, fault, remedy, quote, CREATION, error=_SAME_CODENAME)
 
 
 def _slug_problem(
@@ -163,14 +163,14 @@ def _slug_problem(
     update = " update" if state else ""
     quote = UNSAVED.format(f"challenge phase{update} {number} :{{errors}}")
     if error.code == "unique":
-        finding = f"is {text!r}, which in an address is the same as another phase's"
+        fault = f"is {text!r}, which in an address is the same as another phase's"
         remedy = "Let codenames differ in more than case, spaces and punctuation"
     elif subject == "title":
-        finding = f"begins with {text!r}, and EvalAI makes the addresses of its phases of the first word"
+        fault = f"begins with {text!r}, and EvalAI makes the addresses of its phases of the first word"
         remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
     else:
-        finding, remedy = f"is {text!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
-    return BundleProblem(subject, finding, remedy, quote, CREATION, error=error)
+        fault, remedy = f"is {text!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
+    return BundleProblem(subject, fault, remedy, quote, CREATION, error=error)
 
 
 def first_word(title: object) -> str:
@@ -200,9 +200,9 @@ def _references(bundle: Bundle) -> BundleProblems:
     for subject, row in entries(bundle, "challenge_phase_splits"):
         for key, block, quote in _LOOKED_UP:
             if row.get(key) in ids[block] and str(row[key]) not in map(str, ids[block]):
-                finding = f"is {row[key]!r}, and the id in {block} is written otherwise"
+                fault = f"is {row[key]!r}, and the id in {block} is written otherwise"
                 remedy, message = "Write it the same at both places", quote.format(row[key])
-                yield BundleProblem(f"{subject}.{key}", finding, remedy, message, CREATION)
+                yield BundleProblem(f"{subject}.{key}", fault, remedy, message, CREATION)
                 break
 
 
@@ -236,8 +236,8 @@ def check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblems
         return
     words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
     error = FieldError("use_fifo_sqs", words, "invalid")
-    quote, finding = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
-    yield BundleProblem("use_fifo_sqs", finding, "Put it back", quote, CREATION, error=error)
+    quote, fault = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
+    yield BundleProblem("use_fifo_sqs", fault, "Put it back", quote, CREATION, error=error)
 
 
 def check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProblems:
@@ -251,8 +251,8 @@ def check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProbl
             continue
         schema = _canonical(board["schema"])
         if schema is None:
-            finding = "has texts and other values as keys of one mapping"
-            yield crash(f"{subject}.schema", finding, "Put the keys in quotes", 33)
+            fault = "has texts and other values as keys of one mapping"
+            yield crash(f"{subject}.schema", fault, "Put the keys in quotes", 33)
         elif schema != _canonical(state.leaderboards[number]):
             quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
             yield _changed(f"{subject}.schema", f"of id {number}", quote, 33)
@@ -304,9 +304,9 @@ def _missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, 
     written = [item.get("id") for item in mappings_in(bundle.config, block)]
     for number in sorted(number for number in names if number not in known):
         quoted = str(number) in written
-        finding = f"lacks {names[number]}, which is on EvalAI already" + (": in quotes it is another" if quoted else "")
+        fault = f"lacks {names[number]}, which is on EvalAI already" + (": in quotes it is another" if quoted else "")
         remedy = "Remove the quotes" if quoted else "Put it back: what was pushed can be changed, not deleted"
-        yield BundleProblem(block, finding, remedy, quote.format(number), rule, consequence=number in written)
+        yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
 
 
 def _canonical(schema: object) -> str | None:
@@ -340,8 +340,8 @@ def check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems:
                 f"{_ROW.format(*(row[key] for key in REFERENCES))}. New mappings are only allowed for newly added "
                 "challenge phases."
             )
-            finding = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
-            yield BundleProblem(subject, finding, "Add a new phase for it, or remove the row", quote, 60)
+            fault = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
+            yield BundleProblem(subject, fault, "Add a new phase for it, or remove the row", quote, 60)
         else:
             yield from _undeclared_ids(bundle, state, subject, triple)
     for triple in sorted(stored.keys() - {*kept}):
@@ -349,9 +349,9 @@ def check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems:
             f"ERROR: Challenge phase split {_ROW.format(*triple)} not found in config. Deletion of existing challenge "
             f"phase split {_NOT_ALLOWED}"
         )
-        finding = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
+        fault = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
         remedy = "Put it back: what was pushed can be changed, not deleted"
-        yield BundleProblem("challenge_phase_splits", finding, remedy, quote, 62)
+        yield BundleProblem("challenge_phase_splits", fault, remedy, quote, 62)
 
 
 def _changed_settings(subject: str, row: dict[str, Any], stored: list[Any], *, approved: bool) -> BundleProblems:
@@ -385,8 +385,8 @@ def _undeclared_ids(bundle: Bundle, state: ServerState, subject: str, triple: tu
             f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
             f"New challenge phases {rule} declared in the configuration."
         )
-        finding = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
-        yield BundleProblem(subject, finding, "Correct the id", quote, 61)
+        fault = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
+        yield BundleProblem(subject, fault, "Correct the id", quote, 61)
 
 
 def check_web_form(bundle: Bundle) -> BundleProblems:
@@ -399,15 +399,15 @@ def check_web_form(bundle: Bundle) -> BundleProblems:
                 f"There is no key for test annotation file for challenge phase {phase.get('name')} in yaml file. "
                 "Please add it and  then try again!"
             )
-            finding = "is missing, and the form wants an annotation file for every phase"
-            yield BundleProblem(f"{subject}.test_annotation_file", finding, "Push the bundle", quote)
+            fault = "is missing, and the form wants an annotation file for every phase"
+            yield BundleProblem(f"{subject}.test_annotation_file", fault, "Push the bundle", quote)
         yield from _questions(f"{subject}.default_submission_meta_attributes", phase)
         codename = phase.get("codename")
         # A push makes a hyphen of everything else; the form of spaces alone.
         slug = f"{word}-{codename}".replace(" ", "-").lower()
         if isinstance(codename, str) and not re.fullmatch(r"[-a-zA-Z0-9_]+", slug):
-            finding = f"is {codename!r}, of which the form makes an address"
-            yield BundleProblem(f"{subject}.codename", finding, "Use a-z, 0-9, - and _ alone, or push the bundle")
+            fault = f"is {codename!r}, of which the form makes an address"
+            yield BundleProblem(f"{subject}.codename", fault, "Use a-z, 0-9, - and _ alone, or push the bundle")
 
 
 def _one_yaml(bundle: Bundle) -> BundleProblems:
@@ -436,5 +436,5 @@ def _questions(subject: str, phase: dict[str, Any]) -> BundleProblems:
             yield BundleProblem(f"{subject}[{index}]", f"lacks {', '.join(missing)}", "Add it", quote)
         elif question["name"] not in _QUESTIONS:
             quote = f"Default meta attribute: {question['name']} in phase: {phase.get('id')} does not exist!"
-            finding = f"is {question['name']}"
-            yield BundleProblem(f"{subject}[{index}].name", finding, f"Use {', '.join(_QUESTIONS)}", quote)
+            fault = f"is {question['name']}"
+            yield BundleProblem(f"{subject}[{index}].name", fault, f"Use {', '.join(_QUESTIONS)}", quote)

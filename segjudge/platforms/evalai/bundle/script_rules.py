@@ -58,8 +58,8 @@ def script(bundle: Bundle) -> BundleProblems:
         yield from _requirements(f"{folder}/{name}", texts[name])
     init = texts.get(INIT)  # a script without one is reported by the rules of the challenge
     if init is not None and b"evaluate" not in init and b"import *" not in init:
-        finding = "has no evaluate, so every submission fails"
-        yield breaks_later(f"{folder}/{INIT}", finding, "Write: from .main import evaluate")
+        fault = "has no evaluate, so every submission fails"
+        yield breaks_later(f"{folder}/{INIT}", fault, "Write: from .main import evaluate")
     yield from _modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
 
 
@@ -69,8 +69,8 @@ def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProb
     for name, module in modules.items():
         if module.error:
             subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
-            finding = f"is not Python {PINNED_PYTHON} ({module.error})"
-            problems.append((name, breaks_later(subject, finding, "Correct it")))
+            fault = f"is not Python {PINNED_PYTHON} ({module.error})"
+            problems.append((name, breaks_later(subject, fault, "Correct it")))
     # Modules find each other by their bare names through a search path of their own, or when pip installs them.
     finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, module in modules.items():
@@ -90,9 +90,9 @@ def _imports(
         first = imported.name.split(".", 1)[0]
         own = first in (*modules, folder) and first not in sys.stdlib_module_names
         if own and not imported.level and imported.is_certain and not finds_its_own:
-            finding = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
+            fault = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
             dotted = imported.name.removeprefix(f"{folder}.")
-            yield breaks_later(subject, finding, f"Write it with a dot: from .{dotted} import …")
+            yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
             for missing in _missing(imported, importer, texts):
                 remedy = "Add it to the folder, of which everything is uploaded"
@@ -123,11 +123,11 @@ def _requirements(subject: str, text: bytes) -> BundleProblems:
         if not requirement:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", requirement) or "git+" in requirement:
-            finding = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
-            yield breaks_later(here, finding, "Name a released package that has a wheel")
+            fault = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
+            yield breaks_later(here, fault, "Name a released package that has a wheel")
         elif requirement.startswith("-"):
-            finding = f"has the option {requirement.split()[0]}"
-            yield warning(here, finding, "Make sure that it holds on EvalAI's worker too")
+            fault = f"has the option {requirement.split()[0]}"
+            yield warning(here, fault, "Make sure that it holds on EvalAI's worker too")
         else:
             yield from _requirement(here, requirement, pinned)
 
@@ -142,8 +142,8 @@ def _requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProbl
         return
     pin = pinned.get(canonicalize_name(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
-        finding = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
-        yield breaks_later(subject, finding, f"Allow {pin}")
+        fault = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
+        yield breaks_later(subject, fault, f"Allow {pin}")
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def unwanted_files(bundle: str) -> BundleProblems:
             if name == f"{SCRIPT_FOLDER}.zip" or name.endswith("/"):
                 continue
             if name not in named and (name.startswith("annotations/") or _is_truth(opened, name)):
-                finding = f"is an annotation that {CONFIG} does not name"
-                yield BundleProblem(name, finding, "Keep it out of the repository")
+                fault = f"is an annotation that {CONFIG} does not name"
+                yield BundleProblem(name, fault, "Keep it out of the repository")
             elif _JOURNAL_NAMES.search(name):
                 yield BundleProblem(name, "is a journal", "Keep it out of the repository, and in .gitignore")
             elif _SECRET_NAMES.search(name):

@@ -46,9 +46,9 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
             return
     error = _pip_error(text)
     if error:
-        finding = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
+        fault = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
         subject = f"evaluation_script/{REQUIREMENTS}"
-        yield breaks_later(subject, finding, "Name releases that have a wheel and fit its pins")
+        yield breaks_later(subject, fault, "Name releases that have a wheel and fit its pins")
         return
     with suppress(OSError):  # a folder that takes no files is asked about again
         accepted.parent.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,8 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
     except HostError as error:
         if INDEX_UNREACHED in str(error):
             raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
-        finding = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
-        yield breaks_later(SCRIPT, finding, "Correct evaluation_script")
+        fault = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
+        yield breaks_later(SCRIPT, fault, "Correct evaluation_script")
 
 
 def _scored(worker: HostedWorker, root: str) -> BundleProblems:
@@ -95,10 +95,10 @@ def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> Bundle
     for split in finished[0].result if finished else ():
         of_each = [outcome.undefined.get(split, []) for outcome in finished]
         if labels := [label for label in of_each[0] if all(label in others for others in of_each)]:
-            finding = (
+            fault = (
                 f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
             )
-            yield warning(codename, finding, "Leave these labels out, in phases.py and the YAML")
+            yield warning(codename, fault, "Leave these labels out, in phases.py and the YAML")
 
 
 def unshown_scores(
@@ -109,18 +109,18 @@ def unshown_scores(
         name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
         scores, bars = outcome.result.get(name), outcome.error.get(name)
         if scores is None:
-            finding = f"its result has nothing for the split {name}"
-            yield warning(subject, finding, "Return {split: {label: value}} for each")
+            fault = f"its result has nothing for the split {name}"
+            yield warning(subject, fault, "Return {split: {label: value}} for each")
         elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
             value = scores.get(order) if isinstance(scores, dict) else scores
-            finding = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
-            yield breaks_later(subject, finding, "Return a number")
+            fault = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
+            yield breaks_later(subject, fault, "Return a number")
         elif lacking := [label for label in labels if label not in scores]:
-            finding = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
-            yield warning(subject, finding, "Return every label")
+            fault = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
+            yield warning(subject, fault, "Return every label")
         if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
-            finding = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
-            yield breaks_later(subject, finding, "Return one for each label")
+            fault = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
+            yield breaks_later(subject, fault, "Return one for each label")
 
 
 def _is_ordered(value: object) -> bool:

@@ -78,8 +78,8 @@ def check_variant(config: dict[str, Any], variant: str) -> None:
     if variant in WITHOUT_ANNOTATIONS:
         for phase in mappings_in(config, "challenge_phases"):
             if phase.get(ANNOTATION):
-                finding = f"the phase {phase.get('codename')} still names {phase[ANNOTATION]}"
-                raise HostError(f"{CONFIG}: {finding}; write {ANNOTATION} once in each phase, on a line of its own")
+                fault = f"the phase {phase.get('codename')} still names {phase[ANNOTATION]}"
+                raise HostError(f"{CONFIG}: {fault}; write {ANNOTATION} once in each phase, on a line of its own")
 
 
 def _edit_phase(editor: _LineEditor, phase: yaml.MappingNode, variant: str, image: str) -> None:

@@ -140,14 +140,14 @@ def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
         problem = crash(name, f"holds a value that cannot be: {error.problem}", "Correct that value", 5)
         return replace(problem, location=_location(name, error.problem_mark) if error.problem_mark else name)
     if isinstance(error, yaml.reader.ReaderError):
-        finding = f"is not valid YAML: {error.reason} (character {error.character!r:.20}, at {error.position})"
-        return BundleProblem(name, finding, "Remove that character", "None in line None, column None", 5)
+        fault = f"is not valid YAML: {error.reason} (character {error.character!r:.20}, at {error.position})"
+        return BundleProblem(name, fault, "Remove that character", "None in line None, column None", 5)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None or not error.problem:
         return crash(name, f"is not valid YAML: {error}", "Correct it, and save it as UTF-8", 5)
     mark, reason = error.problem_mark, str(error.problem)
     quote = f"{reason.capitalize()} in line {mark.line + 1}, column {mark.column + 1}"
-    finding, remedy = f"is not valid YAML: {reason}", "Correct that line or the one above"
-    return BundleProblem(name, finding, remedy, quote, 5, location=_location(name, mark))
+    fault, remedy = f"is not valid YAML: {reason}", "Correct that line or the one above"
+    return BundleProblem(name, fault, remedy, quote, 5, location=_location(name, mark))
 
 
 def _location(name: str, mark: yaml.Mark) -> str:

@@ -99,8 +99,8 @@ class HostedWorker:
 def _undefined(metadata: str | None) -> dict[str, list[str]]:
     """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
     with suppress(TypeError, ValueError):
-        finding = json.loads(metadata or "")
-        named = finding.get("undefined") if isinstance(finding, dict) else None
+        fault = json.loads(metadata or "")
+        named = fault.get("undefined") if isinstance(fault, dict) else None
         if isinstance(named, dict) and all(isinstance(labels, list) for labels in named.values()):
             return {split: [str(label) for label in labels] for split, labels in named.items()}
     return {}
