@@ -45,7 +45,7 @@ class FolderFiles(Files):
     def __init__(self, root: str, limits: ArchiveLimits) -> None:
         super().__init__()
         self._root, self._limits = root, limits
-        self._checks = MemberChecks(limits)
+        self._checks = MemberChecks(limits, self.hidden_folders)
         #: The paths of files below the root, by the names that they are read by.
         self._paths: dict[str, str] = {}
         try:
@@ -67,6 +67,7 @@ class FolderFiles(Files):
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
+        self.hidden_folders |= {entry.name for entry in entries if entry.name.startswith(".") and entry.is_dir()}
         entries = [entry for entry in entries if not is_litter([entry.name])]
         folders = []
         for entry in entries:
@@ -160,7 +161,7 @@ class ZipFiles(Files):
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, OSError, ValueError, struct.error):
             raise Flaw("is a damaged zip: its table of contents cannot be read", PACK_AGAIN) from None
         try:
-            self._find_members(MemberChecks(limits), size)
+            self._find_members(MemberChecks(limits, self.hidden_folders), size)
         except BaseException:
             self.close()
             raise
@@ -286,7 +287,7 @@ class _TarFiles(Files):
         self._file = PositionedFile(path)
         self._positions: dict[str, int] = {}
         try:
-            self._find_members(MemberChecks(limits), os.path.getsize(path))
+            self._find_members(MemberChecks(limits, self.hidden_folders), os.path.getsize(path))
         except BaseException:
             self.close()
             raise
@@ -322,7 +323,7 @@ class _CompressedTarFiles(Files):
     def __init__(self, stream: InflatedStream, limits: ArchiveLimits) -> None:
         super().__init__()
         self._contents: dict[str, bytes] = {}
-        checks = MemberChecks(limits)
+        checks = MemberChecks(limits, self.hidden_folders)
         for member in _members(stream, checks.count):
             name = _clean_name(member, checks)
             if name is not None:

@@ -87,6 +87,8 @@ class Files:
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
+        #: Folders whose names begin with a dot, which are not read.
+        self.hidden_folders: set[str] = set()
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one file."""
@@ -103,8 +105,9 @@ class Files:
 class MemberChecks:
     """Checks the members of an archive one by one, and adds up their sizes."""
 
-    def __init__(self, limits: ArchiveLimits) -> None:
+    def __init__(self, limits: ArchiveLimits, hidden_folders: set[str] | None = None) -> None:
         self.limits = limits
+        self._hidden_folders: set[str] = set() if hidden_folders is None else hidden_folders
         self.problems = Problems()
         self._members = 0
         self._total = 0
@@ -128,6 +131,7 @@ class MemberChecks:
         parts = [segment for segment in raw.split("/") if segment not in ("", ".")]
         flaw = _name_flaw(raw, parts, self.limits.depth)
         if flaw is None and (folder or is_litter(parts)):
+            self._hidden_folders.update(segment for segment in parts[:-1] if segment.startswith("."))
             return None
         name = "/".join(parts)
         flaw = flaw or self._size_flaw(name, size, packed)

@@ -117,6 +117,9 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
         raise HostError(f"{root}: holds no PNG masks")
     home = _best_home(sorted(homes), layout, subset)
     folder = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
+    if files.hidden_folders:
+        hidden = name_list(sorted(files.hidden_folders))
+        folder.notes.append(f"folders whose names begin with a dot are not read: {hidden}; rename those with masks")
     others = [other for other in homes if other != home]
     if others:
         folder.notes.append(f"masks are read from {home or root}, not from {name_list(others)}")

@@ -472,3 +472,19 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
             raise OSError(number, "no", "elsewhere")
         assert type(failed.value) is kind
     assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("is_folder", [False, True], ids=["zip", "folder"])
+def test_a_host_is_told_of_folders_that_begin_with_a_dot(is_folder: bool, tmp_path: Path) -> None:
+    hidden = {name.replace("/c/", "/.c/"): data for name, data in masks("Annotations", "c").items()}
+    files = {**masks("Annotations"), **hidden}
+    if is_folder:
+        for name, data in files.items():
+            (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "root" / name).write_bytes(data)
+        opened = dataset_reader.read(str(tmp_path / "root"), LAYOUTS["generic"])
+    else:
+        opened = read(files, tmp_path)
+    (truth,) = opened.splits.values()
+    assert [sequence.name for sequence in truth.sequences] == ["a", "b"]
+    assert "folders whose names begin with a dot are not read: .c; rename those with masks" in opened.notes
