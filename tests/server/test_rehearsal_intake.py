@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -285,3 +286,16 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_body_is_given_up_when_the_server_ends() -> None:
     assert given_up(_Sender(silent=True), stopping=True)
+
+
+@pytest.mark.long
+def test_a_connection_that_rests_between_two_requests_stays_open(closed: Rehearsal) -> None:
+    host, port = closed.address.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    for pause in (0.0, 7.0):  # longer than servers commonly wait
+        time.sleep(pause)
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        answer.read()
+    connection.close()
