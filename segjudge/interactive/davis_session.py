@@ -71,7 +71,7 @@ class DavisInteractiveSession:
     sample_last_scribble = _ShellAttribute[Scribbles | None]("state.sample_last_scribble")
     #: Drawn by the session, or by its server.
     session_key = _ShellAttribute[str]("connector.session_key")
-    report_save_dir = _ShellAttribute[Path]("files.archive")
+    report_save_dir = _ShellAttribute[Path]("files.folder")
     report_name = _ShellAttribute[str]("files.name")
     #: Empty until the session has ended.
     global_summary = _ShellAttribute[Summary]("summary")
