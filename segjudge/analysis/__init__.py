@@ -1,4 +1,4 @@
-"""Statistics of scores: ranks, paired tests, intervals, what each kind of failure costs; see `docs/ranking.md`."""
+"""What scores say: reports, comparisons, rankings, and the statistics behind them, which `docs/ranking.md` defines."""
 
 from typing import Literal, get_args
 
