@@ -63,10 +63,13 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy
 floors = {"start": clock()}
 sys.path.insert(0, sys.argv[1])
-from evaluation_script import annotation_file, instance_truth, instances, kernel_matches, kernel_runs, main, tuning
-from evaluation_script.files.limits import INSTANCE_LIMITS
+from evaluation_script.families.base.family import ScoringRules
+from evaluation_script.families.instances import engine, truth as instance_truth
 from evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from evaluation_script.scoring.phase import ScoringRules
+from evaluation_script.files import INSTANCE_LIMITS
+from evaluation_script.masks import kernel
+from evaluation_script.runner import tuning
+from evaluation_script.scoring import annotation_file
 
 def timed(stage, module, name):
     work = getattr(module, name)
@@ -81,14 +84,14 @@ def timed(stage, module, name):
 protocol, marks = INSTANCE_PROTOCOLS["places2017-official"], [("start", clock())]
 tuning.reuse_memory()
 for stage, module, name in (
-    ("truth", instance_truth.json, "loads"), ("records and matching", instances, "read_records"),
-    ("records", kernel_runs, "records"), ("matching", kernel_runs, "overlaps"), ("matching", kernel_matches, "match"),
-    ("curves", kernel_matches, "curve"),
+    ("truth", instance_truth.json, "loads"), ("records and matching", engine, "read_records"),
+    ("records", kernel, "records"), ("matching", kernel, "overlaps"), ("matching", kernel, "match"),
+    ("curves", kernel, "curve"),
 ):
     timed(stage, module, name)
 (truth,) = annotation_file.read(sys.argv[2], "coco").splits.values()
 marks.append(("truth", clock()))
-matched = instances.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
+matched = engine.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
 marks.append(("matching", clock()))
 matched.compute()
 marks.append(("curves", clock()))
