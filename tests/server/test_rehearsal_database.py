@@ -357,7 +357,16 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
 @pytest.mark.parametrize("module", ["api", "rights", "pages", "stop"])
 def test_the_rehearsals_tests_pass_on_postgresql(module: str, postgres_server: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/test_rehearsal_{module}.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            f"tests/server/test_rehearsal_{module}.py",
+        ],
         check=False,
         cwd=ROOT,
         env={**os.environ, postgres.VARIABLE: postgres_server},
