@@ -88,7 +88,7 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
         quick = [] if arguments else ["-m", "not long"]
         tests = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda path: path.name)
         # What is quick waits more than it works, so that more parts than cores pay.
-        borders = ["test_i"] if arguments else ["test_guest", "test_rehearsal", "test_remote_s"]
+        borders = ["test_i", "test_rem"] if arguments else ["test_guest", "test_rehearsal", "test_remote_s"]
         parts = []
         for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"]), 1):
             files = [path.relative_to(ROOT).as_posix() for path in tests if start <= path.name < end]
