@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import IO, cast
 
 from segjudge.platforms.evalai.client import StoppedError, Watch
-from segjudge.system.processes import IMPORT_ROOT, Child, ExitCode, Streams, Tail, clean_environment
+from segjudge.system import IMPORT_ROOT
+from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
 
 from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringRequest
 from .settings import StartError

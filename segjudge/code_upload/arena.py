@@ -22,10 +22,10 @@ from typing import Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.cpu_share import ResourceGroup
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
-from segjudge.system import sandbox
+from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.files import temporary_folder
 from segjudge.system.process_tree import TreeBounds, TreeWatch
-from segjudge.system.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
+from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
 
 from .addresses import ADDRESS, LOCAL

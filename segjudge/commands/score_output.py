@@ -46,7 +46,6 @@ def show(
 
     The scores of `hidden` splits are not for the file that hubs publish.
     """
-    from segjudge.analysis.score_tables import comparable
     from segjudge.evaluation_script.families.instances.metrics import InstanceReport
     from segjudge.evaluation_script.scoring.answer import public_warnings
     from segjudge.report import score_files
@@ -56,6 +55,8 @@ def show(
         say(f"truth: {note}")
     document = ""
     if args.json:
+        from segjudge.analysis.score_tables import comparable
+
         errors = [{report.split: report.errors()} for report in reports]
         reaches = [{report.split: report.intervals()} for report in reports]
         found = {**comparable(reports, provenance), "errors": errors, "intervals": reaches}

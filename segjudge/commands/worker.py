@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from segjudge.system.processes import IMPORT_ROOT
+from segjudge.system import IMPORT_ROOT
 
 PROGRAM = "segjudge.remote_challenge_evaluation"
 _PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")

@@ -1,9 +1,5 @@
 """The toolkit's own errors, and their remedies; those of the scorers are in `evaluation_script/files/problems.py`."""
 
-import re
-import shlex
-from importlib.metadata import PackageNotFoundError, requires
-
 
 class UsageError(Exception):
     """Raised when a command or a function of the toolkit is called in a way that makes no sense."""
@@ -18,6 +14,10 @@ def install_line(extra: str) -> str:
 
     The project's own name with the extra in brackets is none that a package index knows.
     """
+    import re  # most commands install nothing
+    import shlex
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         lines = requires("segjudge") or []
     except PackageNotFoundError:

@@ -8,8 +8,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -146,12 +144,16 @@ def remove_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
         for words in (["chmod", "-R", "u+rwx", path], ["rm", "-rf", "--", path]):
+            import subprocess  # for folders deeper than a path alone
+
             subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[str]:
     """Make a folder in which untrusted programs may write, and remove it when the block ends."""
+    import tempfile  # most commands need none
+
     folder = tempfile.mkdtemp(prefix=prefix)
     try:
         yield folder

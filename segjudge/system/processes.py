@@ -19,8 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
-#: The folder that our package is imported from.
-IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from segjudge.system import IMPORT_ROOT
+
 #: Not imported: the remote worker is slim, and the package of the scorers is not.
 SUPERVISOR = os.path.join(IMPORT_ROOT, "segjudge", "evaluation_script", "runner", "supervisor.py")
 #: Variables that every program needs; none of them holds a token, an address or a folder of ours.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
 
-from .processes import IMPORT_ROOT
+from . import IMPORT_ROOT
 
 #: The platform's memory limit.
 MEMORY = 8 << 30

@@ -357,7 +357,7 @@ def test_a_result_for_another_phase_is_not_reported(server: Rehearsal, operator:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("lie", "times"), [("empty", 5), ("headless", 5), ("html", 2), ("whole_half", 2), ("bomb", 2)])
+@pytest.mark.parametrize(("lie", "times"), [("empty", 2), ("headless", 2), ("html", 2), ("whole_half", 2), ("bomb", 2)])
 def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
     server: Rehearsal, operator: Operator, lie: str, times: int
 ) -> None:
@@ -365,7 +365,8 @@ def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
     with network(server, lie, only=b"GET /media/", most=times) as bad:
         output = operator.run("--once", API_SERVER=bad.address)
     assert bad.struck[lie] == times
-    assert "was different when it was fetched again" in output
+    # An answer without a length is a broken transfer, which is only fetched again.
+    assert ("was different when it was fetched again" in output) == (lie != "headless")
     assert status(server, number) == "finished"
 
 

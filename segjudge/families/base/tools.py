@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
@@ -115,6 +114,8 @@ class FamilyTools:
 
     def read_texts(self) -> str:
         """Return the template with the macros `task`, `scoring` and `sending`, the texts of a new challenge's pages."""
+        from importlib.resources import files  # `new` and `host` alone show texts
+
         path = files(type(self).__module__) / TEXTS
         if not path.is_file():
             raise UsageError(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import HostError, nearest
 from segjudge.platforms.evalai.hosted_worker.scorers import is_folder_ours, is_ours
+from segjudge.system import IMPORT_ROOT
 from segjudge.system.errors import UsageError
-from segjudge.system.processes import IMPORT_ROOT
 
 from .fields import CONFIG, CONFIG_NAMES
 

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system.processes import IMPORT_ROOT
+from segjudge.system import IMPORT_ROOT
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
