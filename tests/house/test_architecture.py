@@ -136,7 +136,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert _circles(arrows) == set()
 
 
-def _room(name: str) -> str:
+def room_of(name: str) -> str:
     """The folder of a file: directly in ours, in the upload or in `families` or `platforms`; else the file itself."""
     parts = name.split(".")
     depth = 2 + (parts[1:2] == ["evaluation_script"])
@@ -147,8 +147,8 @@ def _room(name: str) -> str:
 def test_no_rooms_import_each_other_in_a_circle() -> None:
     arrows: dict[str, set[str]] = {}
     for name in FILES:
-        found = {_room(one) for one in imports(name) if one in FILES} - {_room(name)}
-        arrows.setdefault(_room(name), set()).update(found)
+        found = {room_of(one) for one in imports(name) if one in FILES} - {room_of(name)}
+        arrows.setdefault(room_of(name), set()).update(found)
     assert _circles(arrows) == set()
 
 

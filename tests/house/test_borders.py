@@ -1,0 +1,236 @@
+"""What rooms show each other, and how what they hold is named.
+
+A room says in its `__init__` what it is for and names its contract in `__all__`: names, or public modules of it.  Other
+rooms import exactly that.  What acts is named by a verb and what is a value by a noun; a pronoun or a participle is neither.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from .test_architecture import FILES, ROOT, room_of, statements
+
+#: Rooms whose contract is not drawn yet: a room leaves this list and does not come back.
+WITHOUT_CONTRACT: frozenset[str] = frozenset(
+    {
+        "segjudge.analysis",
+        "segjudge.code_upload",
+        "segjudge.code_upload_challenge_evaluation",
+        "segjudge.commands",
+        "segjudge.datasets",
+        "segjudge.davisinteractive",
+        "segjudge.drop_in",
+        "segjudge.evaluation_script.families.instances",
+        "segjudge.evaluation_script.families.panoptic",
+        "segjudge.evaluation_script.families.semantic",
+        "segjudge.evaluation_script.families.sequences",
+        "segjudge.evaluation_script.families.tracking",
+        "segjudge.evaluation_script.files",
+        "segjudge.evaluation_script.scoring",
+        "segjudge.families.base",
+        "segjudge.families.sequences",
+        "segjudge.interactive",
+        "segjudge.kernel",
+        "segjudge.masks",
+        "segjudge.platforms",
+        "segjudge.platforms.grand_challenge",
+        "segjudge.report",
+        "segjudge.server",
+        "segjudge.set_up",
+        "segjudge.starting",
+        "segjudge.system",
+    }
+)
+
+#: Rooms in which participles and pronouns still stand as names: a room leaves this list and does not come back.
+WITH_VAGUE_NAMES: frozenset[str] = frozenset(
+    {
+        "segjudge.agent",
+        "segjudge.analysis",
+        "segjudge.cli",
+        "segjudge.code_upload",
+        "segjudge.code_upload_challenge_evaluation",
+        "segjudge.commands",
+        "segjudge.datasets",
+        "segjudge.drop_in",
+        "segjudge.evaluation_script.families.base",
+        "segjudge.evaluation_script.families.instances",
+        "segjudge.evaluation_script.families.panoptic",
+        "segjudge.evaluation_script.families.semantic",
+        "segjudge.evaluation_script.families.sequences",
+        "segjudge.evaluation_script.families.tracking",
+        "segjudge.evaluation_script.files",
+        "segjudge.evaluation_script.main",
+        "segjudge.evaluation_script.masks",
+        "segjudge.evaluation_script.runner",
+        "segjudge.evaluation_script.scoring",
+        "segjudge.families.base",
+        "segjudge.families.instances",
+        "segjudge.families.panoptic",
+        "segjudge.families.semantic",
+        "segjudge.families.sequences",
+        "segjudge.families.tracking",
+        "segjudge.interactive",
+        "segjudge.kernel",
+        "segjudge.masks",
+        "segjudge.platforms.codabench",
+        "segjudge.platforms.evalai",
+        "segjudge.platforms.grand_challenge",
+        "segjudge.remote_challenge_evaluation",
+        "segjudge.report",
+        "segjudge.scoring",
+        "segjudge.server",
+        "segjudge.set_up",
+        "segjudge.starting",
+        "segjudge.static",
+        "segjudge.system",
+        "segjudge.torch",
+    }
+)
+
+#: Names of contracts that no other room imports, and who does.
+USED_FROM_OUTSIDE = {
+    "segjudge": "what Python users import",
+    "segjudge.remote_challenge_evaluation": "what EvalAI's starters import",
+    "FAMILY": "fetched by the registry of families",
+    "TOOLS": "fetched by the registry of families",
+}
+
+PRONOUNS = frozenset(
+    {
+        "found", "one", "ones", "two", "other", "others", "here", "there", "where", "sent", "real", "kept", "most", "place",
+        "part", "left", "this", "that", "them", "thing", "known", "first", "rest", "given", "taken", "made",
+    }
+)  # fmt: skip
+
+#: Participles that no ending shows.
+IRREGULAR = frozenset(
+    {
+        "begun", "bound", "broken", "brought", "built", "chosen", "drawn", "found", "given", "gone", "got", "held", "hidden",
+        "kept", "known", "left", "lost", "made", "met", "said", "seen", "sent", "shown", "spent", "spoken", "split",
+        "taken", "taught", "thought", "told", "understood", "written",
+    }
+)  # fmt: skip
+
+#: Words that end like a participle and are none.
+VERBS_AND_NOUNS = frozenset({"bed", "embed", "exceed", "feed", "hundred", "need", "proceed", "seed", "shed", "speed"})
+
+#: Names that keep such a word, and why.
+ALLOWED: dict[str, str] = {}
+
+
+class Use(NamedTuple):
+    room: str
+    module: str
+    line: int
+    names: tuple[str, ...]
+    """From the room down to what is imported: `("requests", "Request")`."""
+
+
+def _is_package(room: str) -> bool:
+    return FILES[room].name == "__init__.py"
+
+
+ROOMS = sorted(room for room in {room_of(module) for module in FILES} if _is_package(room))
+
+
+def contract(room: str) -> list[str] | None:
+    for node in ast.parse(FILES[room].read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            names: list[str] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
+            return names
+    return None
+
+
+def _imports(module: str) -> Iterator[tuple[str, int]]:
+    package = module if _is_package(module) else module.rpartition(".")[0]
+    for node in statements(FILES[module]):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def _uses() -> Iterator[Use]:
+    """What a file imports from inside another room; the room itself, imported whole, is no such use."""
+    for module in FILES:
+        for name, line in _imports(module):
+            owner = name if name in FILES else name.rpartition(".")[0]
+            if owner not in FILES or not _is_package(room := room_of(owner)) or room in (room_of(module), name):
+                continue
+            yield Use(room, module, line, tuple(name[len(room) + 1 :].split(".")))
+
+
+USES = list(_uses())
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in WITHOUT_CONTRACT])
+def test_other_rooms_import_what_the_contract_names(room: str) -> None:
+    names = set(contract(room) or ())
+    assert [use for use in USES if use.room == room and not names & set(use.names)] == []
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in WITHOUT_CONTRACT])
+def test_a_contract_is_sorted_and_used(room: str) -> None:
+    names = contract(room)
+    assert names is not None, f"{FILES[room]} has no __all__"
+    assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    used = {name for use in USES if use.room == room for name in use.names}
+    assert room in USED_FROM_OUTSIDE or set(names) - used - set(USED_FROM_OUTSIDE) == set()
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
+    """Names that are bound, and those of functions that act, with their fault."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            properties = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+            word = node.name.strip("_").split("_")[0]
+            ending = word.endswith("ed") and word not in VERBS_AND_NOUNS
+            if not properties and (ending or word in IRREGULAR):
+                yield node.name, node.lineno, "a participle: use a verb for what acts, a noun for a value"
+        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+        binds = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        if binds and name.strip("_") in PRONOUNS:
+            yield name, getattr(node, "lineno", 0), "says nothing: name what it is"
+
+
+def _faults(module: str) -> list[str]:
+    path = FILES[module]
+    names = _names(ast.parse(path.read_text(encoding="utf-8")))
+    return [f"{path.relative_to(ROOT)}:{line}: {name}: {fault}" for name, line, fault in names if name not in ALLOWED]
+
+
+@pytest.mark.parametrize("room", sorted({room_of(module) for module in FILES} - WITH_VAGUE_NAMES))
+def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
+    assert [fault for module in FILES if room_of(module) == room for fault in _faults(module)] == []
+
+
+def test_a_room_leaves_the_lists_when_it_is_done() -> None:
+    rooms = {room_of(module) for module in FILES}
+    assert rooms >= WITHOUT_CONTRACT | WITH_VAGUE_NAMES
+    names = {name for module in FILES for name, _, _ in _names(ast.parse(FILES[module].read_text(encoding="utf-8")))}
+    assert names >= set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("def kept(rows): ...", ["kept"]),
+        ("def scored_parts(rows): ...", ["scored_parts"]),
+        ("def feed(rows): ...", []),
+        ("found = 1", ["found"]),
+        ("for one in rows: missing = one", ["one"]),
+        ("rows_found = 1", []),
+        ("def score(part): ...", ["part"]),
+        ("class File:\n    @property\n    def closed(self): ...", []),
+    ],
+)
+def test_a_vague_name_is_recognised(line: str, names: list[str]) -> None:
+    assert [name for name, _, _ in _names(ast.parse(line))] == names
