@@ -20,8 +20,7 @@ from pathlib import Path
 
 from segjudge.code_upload import arena
 from segjudge.code_upload.environments import VIDEO
-from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive.demo_root import scenes, write
 from segjudge.system import sandbox
 from tests.builders import ROOT

@@ -16,8 +16,7 @@ from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.evaluation_proto import SERVICE
 from segjudge.code_upload.messages import Action, Reply, packed, read_reply
 from segjudge.datasets.demo.scenes import scene
-from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive.demo_root import write
 
 #: The brief's: no agent may make an environment larger.

@@ -7,9 +7,9 @@ import tempfile
 import time
 from typing import Any
 
-from segjudge.datasets.layouts import layout_of
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.families import OPTIONAL_LAYOUTS, layout_of
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
 from segjudge.platforms.evalai.bundle.agreement import board_of, unseen_reports
 from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
@@ -125,7 +125,7 @@ def _next_steps(source: BundleSource, codenames: list[str]) -> str:
     us = program()
     protocol = PROTOCOLS[source.phase(codenames[0]).splits[0].protocol]
     layout = layout_of(protocol)
-    subset = " --subset val" if protocol.track == "sequences" and layout != "generic" else ""
+    subset = " --subset val" if layout in OPTIONAL_LAYOUTS[1:] else ""
     truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
         f"Next{here}:\n"

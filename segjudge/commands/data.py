@@ -5,10 +5,9 @@ import json
 import os
 
 from segjudge.datasets.demo import SEED
-from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
-from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
+from segjudge.families import LAYOUTS
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
@@ -18,30 +17,19 @@ from .shared import DONE, ProgressBar, say
 
 def pack(args: argparse.Namespace) -> int:
     """Make an annotation file from a dataset in its published layout."""
-    from segjudge.datasets import packing
-    from segjudge.datasets.opening import TruthSource
+    from segjudge.datasets import opening
 
-    source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
-    if args.layout in INSTANCE_LAYOUTS:
-        with ProgressBar("image") as bar:
-            about, notes = packing.pack_instances(source, args.out, split=args.split, progress=bar)
-        name = args.split or DEFAULT_SPLIT
-    elif args.layout in UNIT_LAYOUTS:
-        name, truth = packing.pack_units(source, UNIT_LAYOUTS[args.layout], args.out, split=args.split)
-        about, notes = f"{len(truth.units):,} images or sequences", []
-    else:
-        with ProgressBar() as bar:
-            dataset = packing.pack(source, args.out, split=args.split, progress=bar)
-        ((name, split),), notes = dataset.splits.items(), dataset.notes
-        about = f"{len(split.sequences)} sequences, {sum(len(one.frames) for one in split.sequences)} frames"
-    _warn(notes)
-    print(f"{args.out}: split {name}, {about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+    source = opening.TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
+    with ProgressBar("item") as bar:
+        truth = opening.pack(source, args.out, args.split, bar)
+    _warn(truth.notes)
+    print(f"{args.out}: split {truth.split}, {truth.about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
     return DONE
 
 
 def convert(args: argparse.Namespace) -> int:
     """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
-    from segjudge.datasets.places import convert as convert_places
+    from segjudge.families.instances.published import convert as convert_places
 
     root, out = (_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json")))
     categories = _given(args, "categories", "imgCatIdsFile")
@@ -85,8 +73,9 @@ def compress(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
-    from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_instances
+    from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
+    from segjudge.families.instances.published import open_instances
     from segjudge.report.drawing import View, draw_all
 
     if not 0 < args.iou <= 1:
@@ -94,7 +83,7 @@ def show(args: argparse.Namespace) -> int:
     if args.images and not os.path.isdir(args.images):
         raise UsageError(f"--images {args.images}: there is no such folder")
     with ProgressBar("image") as bar:
-        opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), bar)
+        opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), progress=bar)
     _warn(opened.notes)
     name = args.split or next(iter(opened.splits))
     if name not in opened.splits:
@@ -130,8 +119,7 @@ def demo(args: argparse.Namespace) -> int:
 
 def pack_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `pack`."""
-    packable = [*LAYOUTS, *INSTANCE_LAYOUTS, *UNIT_LAYOUTS]
-    sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
+    sub.add_argument("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
     sub.add_argument(
         "--categories", help="with Places-style PNGs: JSON with categories, and images where there is a list"
     )

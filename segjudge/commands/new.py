@@ -6,9 +6,9 @@ import sys
 import tempfile
 from itertools import groupby
 
-from segjudge.datasets.layouts import LAYOUTS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import UsageError
 
 from .shared import DONE, ProgressBar, program, say, shell_path
@@ -109,7 +109,7 @@ def _common_options(sub: argparse.ArgumentParser) -> None:
         help="what scores: a wheel, or the git address of a commit (default: this Segjudge)",
     )
     sub.add_argument(
-        "--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: as PROTOCOL's)"
+        "--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: as PROTOCOL's)"
     )
     sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
     sub.add_argument("--categories", default="", metavar="FILE", help="with Places-style PNGs: their categories")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from segjudge.datasets.layouts import LAYOUTS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
 
@@ -82,7 +82,9 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--split", help="report this split alone")
     sub.add_argument("--sequences", type=names, help="report these sequences alone, separated by commas")
-    sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
+    sub.add_argument(
+        "--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)"
+    )
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
     jobs_option(sub)

@@ -7,10 +7,10 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from segjudge.datasets.layouts import LAYOUTS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.runner.tuning import reuse_memory
+from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
@@ -199,7 +199,9 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
     sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
-    sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
+    sub.add_argument(
+        "--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)"
+    )
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", type=names, help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")

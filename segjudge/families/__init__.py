@@ -11,9 +11,15 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.families.base.tools import FamilyTools
 
-__all__ = ["FamilyTools", "prefers_smaller", "tools_of"]
+__all__ = ["LAYOUTS", "OPTIONAL_LAYOUTS", "FamilyTools", "layout_of", "prefers_smaller", "tools_of"]
+
+#: The layouts in which datasets are published, and the family that reads each.
+LAYOUTS = {layout: name for name, family in FAMILIES.items() for layout in family.layouts}
+#: Those among which a published dataset of a family has to be told apart.
+OPTIONAL_LAYOUTS = [layout for layout, name in LAYOUTS.items() if "layout" in FAMILIES[name].options]
 
 #: The families' folders by name.
 _FOLDERS = dict(zip(FAMILIES, FOLDERS, strict=True))
@@ -27,6 +33,12 @@ def tools_of(family: str) -> FamilyTools:
         return FamilyTools()
     tools: FamilyTools = import_module(module).TOOLS
     return tools
+
+
+def layout_of(protocol: TrackProtocol) -> str:
+    """Return the layout in which the truth of a benchmark is published: by its name, else the family's usual one."""
+    layouts = FAMILIES[protocol.track].layouts
+    return max((layout for layout in layouts if protocol.name.startswith(layout)), key=len, default=layouts[0])
 
 
 def prefers_smaller(metric: str) -> bool:

@@ -7,12 +7,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import DTypeLike
 
-from segjudge.datasets.frame_images import frame_images_of
-from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource, open_sequences
+from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.families import OPTIONAL_LAYOUTS
+from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
@@ -33,8 +33,8 @@ class MaskDataset:
     """
 
     def __init__(self, path: str, layout: str = "generic", images: str | None = None) -> None:
-        if layout not in LAYOUTS:
-            raise ValueError(f"There is no layout {layout!r}, only {list(LAYOUTS)}")
+        if layout not in OPTIONAL_LAYOUTS:
+            raise ValueError(f"There is no layout {layout!r}, only {sorted(OPTIONAL_LAYOUTS)}")
         self._path, self._layout = os.path.abspath(os.path.expanduser(path)), layout
         self._images = images or self._path
         self._packed = open_sequences(TruthSource(self._path)).splits if is_packed(self._path) else None

@@ -16,8 +16,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from segjudge.datasets import packing
-from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, pack_truth
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.engine import Progress
 from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
@@ -96,7 +95,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
-    notes = [f"truth: {note}" for note in packing.pack_truth(challenge.source, protocol, packed, progress)]
+    notes = [f"truth: {note}" for note in pack_truth(challenge.source, protocol, packed, progress)]
     splits, rules = annotation_file.read(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
     scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())

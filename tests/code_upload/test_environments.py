@@ -17,8 +17,7 @@ from segjudge.code_upload.environments import INTERACTIVE, VIDEO
 from segjudge.code_upload.environments.interactive import AREA
 from segjudge.code_upload.environments.tasks import ActionError
 from segjudge.code_upload.environments.video import SPLIT
-from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit

@@ -372,7 +372,7 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
             3,
             "holds instances, which the protocol davis2017 does not score; choose another",
         ),
-        ("results", "packed", "coco", 3, "holds sequences, not instances; choose another"),
+        ("results", "packed", "coco", 3, "holds sequences, which the protocol coco does not score"),
         ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),
         ("sharp", "sharp", "coco", 3, "is JSON, but not an annotation file in COCO's format"),
         ("sharp", "zip in zip", "coco", 3, "holds no JSON file; an annotation file has one"),

@@ -11,8 +11,7 @@ from PIL import Image
 
 from segjudge.datasets.demo.make import png_of
 from segjudge.datasets.demo.scenes import Scene, scene
-from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,11 +17,11 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource, open_sequences
-from segjudge.datasets.packing import pack
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.families.sequences.published import open_sequences
 from segjudge.masks.run_lengths import runs_of_mask
 from tests.builders import ANNOTATIONS, ROOT, zipped
 from tests.commands.test_cli import ONE, TWO, davis
@@ -242,8 +243,8 @@ def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
     readers = {
         name.as_posix()
         for name, path in files.items()
-        if name.parts[0] not in mounted and "dataset_reader.read(" in path.read_text(encoding="utf-8")
+        if name.parts[0] not in mounted and re.search(r"\bdataset(_reader)?\.read\(", path.read_text(encoding="utf-8"))
     }
 
     # `compress` reads results by themselves, without a truth.
-    assert readers == {"datasets/opening.py", "datasets/compression.py"}
+    assert readers == {"families/sequences/published.py", "datasets/compression.py"}

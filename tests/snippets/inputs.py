@@ -13,8 +13,8 @@ from pathlib import Path
 from PIL import Image
 
 from segjudge import cli
-from segjudge.datasets.layouts import ALIASES
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.sequences.layouts import ALIASES
 from tests.families.instances.test_places import PNGS
 from tests.published import published
 

@@ -49,7 +49,7 @@ class Family:
     protocols: Mapping[str, TrackProtocol]
     #: Options of `score`, beside the sequences, that say what a published truth leaves open.
     options: Tuple[str, ...] = ()
-    #: The layouts in which its truths are published, beside those of mask sequences.
+    #: The layouts in which its truths are published, the usual one first; no other family has one of these names.
     layouts: Tuple[str, ...] = ()
 
 

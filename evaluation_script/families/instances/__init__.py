@@ -7,4 +7,4 @@ from .protocols import INSTANCE_PROTOCOLS
 
 __all__ = ["FAMILY"]
 
-FAMILY = Family("instances", INSTANCE_PROTOCOLS, ("categories",))
+FAMILY = Family("instances", INSTANCE_PROTOCOLS, ("categories",), ("coco", "places2017"))

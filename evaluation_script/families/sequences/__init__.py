@@ -8,8 +8,11 @@ and `losses` says where a score was lost.  These modules are the contract, besid
 from __future__ import annotations
 
 from ..base.family import Family
+from .layouts import ALIASES, GENERIC, LAYOUTS
 from .protocols import SEQUENCE_PROTOCOLS
 
 __all__ = ["FAMILY"]
 
-FAMILY = Family("sequences", SEQUENCE_PROTOCOLS, ("sequences", "layout", "unseen"))
+_LAYOUTS = (GENERIC.name, *sorted({*LAYOUTS, *ALIASES} - {GENERIC.name}))
+
+FAMILY = Family("sequences", SEQUENCE_PROTOCOLS, ("sequences", "layout", "unseen"), _LAYOUTS)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from segjudge.datasets.frame_images import frame_images_of
-from segjudge.datasets.opening import TruthSource, open_sequences
+from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
 from .tasks import Picture

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack, pack_instances
+from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script.files.packed import EPOCH, replace_file
 from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.evaluation_script.masks.run_lengths import compress
@@ -103,7 +102,7 @@ def _instances(root: str, seed: int) -> list[str]:
         ]
         categories = [{"id": place, "name": name} for place, name in enumerate(CATEGORIES, 1)]
         _write_json(listing, {"images": images_listed, "categories": categories})
-        pack_instances(TruthSource(masks, categories=listing), annotations, split="dev")
+        pack(TruthSource(masks, "places2017", categories=listing), annotations, "dev")
     paths = [annotations]
     folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)
@@ -164,7 +163,7 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             source = os.path.join(folder, "dataset.zip")
             _write_zip(source, davis_files(members))
-            pack(TruthSource(source, "davis2017"), out, split=split)
+            pack(TruthSource(source, "davis2017"), out, split)
     return out
 
 

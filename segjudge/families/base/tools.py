@@ -14,13 +14,15 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.engine import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
-    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.evaluation_script.scoring.scorer import Scorer
     from segjudge.report.page import PageOptions, Sections
 
     from .memory import MemoryTrack
+    from .published import PackedTruth, TruthSource
     from .units import UnitLosses
 
 #: Files by path: bytes, texts, or documents that become JSON.
@@ -55,6 +57,22 @@ class FamilyTools:
     other_metrics: ClassVar[Sequence[str]] = ()
     #: A phase keeps what `make_stored_sections` reads.
     keeps_losses: ClassVar[bool] = False
+
+    # ── truths as they are published ──
+
+    def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
+        """Return a published dataset as one split."""
+        del progress
+        from .published import read_units_as_published
+
+        return read_units_as_published(family, source)
+
+    def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
+        """Write a published dataset as an annotation file; with `split`, add it to one under that name."""
+        del progress
+        from .published import pack_units
+
+        return pack_units(family, source, out, split)
 
     # ── masks in memory ──
 

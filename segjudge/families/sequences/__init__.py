@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.engine import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
-    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.published import PackedTruth, TruthSource
     from segjudge.report.page import PageOptions, Sections
 
-__all__ = ["TOOLS"]
+__all__ = ["TOOLS", "published"]
 
 _MEASURES = {
     "J&F": "the mean of J and F",
@@ -47,6 +49,18 @@ _OF_EXPRESSIONS = {
 class _SequenceTools(FamilyTools):
     other_metrics = ("J-Volume", "J-Visible", "False-Alarm")
     keeps_losses = True
+
+    def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
+        del family, progress  # its masks are read while it is scored
+        from .published import read_published
+
+        return read_published(source)
+
+    def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
+        del family
+        from .published import pack
+
+        return pack(source, out, split, progress)
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
         del categories

@@ -10,13 +10,13 @@ import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
-from segjudge.datasets.frame_images import frame_images_of
 from segjudge.evaluation_script.families.sequences.losses import SequenceLosses
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import in_page
 from segjudge.report.painting import picture_kind
 
 from .moments import Moment
+from .published import frame_images_of
 
 #: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000

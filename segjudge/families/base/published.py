@@ -1,0 +1,80 @@
+"""Where a truth is, and how one that is counted by unit is read as its authors published it, and packed."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from segjudge.evaluation_script.families import engine_of
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system.files import make_folder
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.units import UnitTruth
+
+
+@dataclass(frozen=True)
+class TruthSource:
+    """The location of a truth, and what the files of a published dataset leave open; a packed file leaves nothing."""
+
+    path: str
+    #: How a dataset is laid out (default: as its family expects).
+    layout: str = ""
+    #: The list of sequences, e.g. val.
+    subset: str = ""
+    #: A file with the names of unseen sequences or categories.
+    unseen: str = ""
+    #: A file with the categories of Places-style PNGs.
+    categories: str = ""
+
+
+@dataclass(frozen=True)
+class PackedTruth:
+    """What became a split of an annotation file."""
+
+    split: str
+    #: How much it is, in words.
+    about: str
+    #: What is odd about it, for the host.
+    notes: list[str]
+
+
+def check_subset(source: TruthSource) -> None:
+    """Raise HostError for a subset that nothing of a dataset without lists of subsets is named after.
+
+    Any such dataset may be called val, since that is what it is called where nothing is said.
+    """
+    path, subset = source.path, source.subset
+    if subset in ("", DEFAULT_SPLIT):
+        return
+    from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
+    from segjudge.evaluation_script.files.archive import open_files
+
+    names = [] if os.path.isfile(path) and path.endswith((".json", ".gz")) else open_files(path, HOST_LIMITS).sizes
+    words = {word.rpartition(".")[0] or word for name in (path, *names) for word in name.split(os.sep)}
+    as_word = re.compile(rf"(?<![^\W_]){re.escape(subset)}(?![^\W_])")
+    if not any(as_word.search(word) for word in words):
+        raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
+
+
+def read_units_as_published(family: str, source: TruthSource) -> AnnotationFile[SplitTruth]:
+    """Read a dataset by the engine of its family, as one split."""
+    check_subset(source)
+    return engine_of(family).read_published(source.path, source.subset, source.layout)
+
+
+def pack_units(family: str, source: TruthSource, out: str, split: str) -> PackedTruth:
+    """Write a dataset that is counted by unit as an annotation file; with `split`, add it to one."""
+    from segjudge.evaluation_script.families.base.units import read_units, write_units
+
+    check_subset(source)
+    truths: dict[str, UnitTruth] = dict(
+        engine_of(family).read_published(source.path, source.subset, source.layout).splits
+    )
+    ((name, truth),) = truths.items()
+    make_folder(os.path.dirname(out) or ".")
+    write_units(out, {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth})
+    return PackedTruth(split or name, f"{len(truth.units):,} images or sequences", truth.notes)

@@ -1,0 +1,180 @@
+"""Instances as their datasets publish them: COCO's JSON, or Places-style PNGs (red: category, green: instance).
+
+The official converter of such PNGs to COCO's JSON fails on every current Python; `convert` gives the same annotations,
+numbered from 0 in the same order, and a list of what was odd.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, TypedDict
+
+from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
+from segjudge.evaluation_script.families.instances import truth
+from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.problems import HostError, name_list
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
+from segjudge.system.addresses import RemoteFolder
+from segjudge.system.errors import UsageError
+from segjudge.system.files import make_folder
+
+
+def open_instances(source: TruthSource, *, progress: Progress = ignore_progress) -> AnnotationFile[truth.InstanceTruth]:
+    """Open instance masks: COCO's JSON, a packed file, or with a list of categories a folder of Places-style PNGs."""
+    path, split = source.path, source.subset or DEFAULT_SPLIT
+    if not is_packed(path):
+        check_subset(source)
+    if isinstance(path, RemoteFolder):
+        raise UsageError(f"{path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
+    if not os.path.isdir(path):
+        if source.categories:
+            raise UsageError(f"categories have no meaning for {path}, which is not a folder of PNGs")
+        return AnnotationFile(truth.read(path, split))
+    if not source.categories:
+        raise UsageError(
+            f"{path}: is a folder. The truth of instances is COCO's JSON, a packed file, or with --categories FILE a "
+            "folder of Places-style PNGs"
+        )
+    document, oddities = convert(path, source.categories, progress)
+    return AnnotationFile({split: truth.read_document(json.dumps(document).encode(), path)}, oddities)
+
+
+def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
+    """Write COCO's JSON or Places-style PNGs as an annotation file; with `split`, add it to one under that name."""
+    if os.path.isdir(source.path):
+        if not source.categories:
+            raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
+        document, notes = convert(source.path, source.categories, progress)
+        data = json.dumps(document, separators=(",", ":")).encode()
+        images, instances = len(document["images"]), len(document["annotations"])
+    else:
+        if is_packed(source.path):
+            raise UsageError(f"{source.path}: is packed already")
+        (annotated,) = truth.read(source.path).values()  # says what is wrong
+        files = open_files(source.path, HOST_LIMITS)
+        (data,) = (files.read(name) for name in files.sizes if name.endswith(".json"))
+        images, instances, notes = len(annotated.images.ids), len(annotated.ids), annotated.notes
+    splits = {split or DEFAULT_SPLIT: data}
+    if split and os.path.exists(out):
+        splits = {**truth.documents(out), **splits}
+    make_folder(os.path.dirname(out) or ".")
+    truth.write(out, splits)
+    return PackedTruth(split or DEFAULT_SPLIT, f"{images:,} images or videos, {instances:,} instances", notes)
+
+
+# ── Places-style PNGs ───────────────────────────────────────────────────────
+
+
+class _CocoDocument(TypedDict):
+    """Annotations in COCO's format."""
+
+    images: list[dict[str, Any]]
+    categories: list[dict[str, Any]]
+    annotations: list[dict[str, Any]]
+
+
+#: The size of a PNG (height, width), its instances, and what is odd about them.
+_ReadImage = tuple[tuple[int, int], list[dict[str, Any]], list[str]]
+
+
+def convert(root: str, categories: str, progress: Progress) -> tuple[_CocoDocument, list[str]]:
+    """Return the document of a folder of PNGs, and what was odd about them."""
+    listing = _listing(categories)
+    files = sorted(os.listdir(root)) if os.path.isdir(root) else []
+    names = [name for name in files if name.lower().endswith(".png") and not name.startswith(".")]
+    if not names:
+        raise HostError(f"{root}: holds no PNGs")
+    listed = {image["file_name"]: image for image in listing["images"]}
+    unlisted = [name for name in names if listed and _picture(name) not in listed]
+    if unlisted:
+        raise HostError(f"{categories}: does not list the images of {name_list(unlisted)}")
+    numbers = {category["id"] for category in listing["categories"]}
+    document: _CocoDocument = {"images": [], "categories": listing["categories"], "annotations": []}
+    oddities = [] if listed else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
+    for index, (name, (size, instances, odd)) in enumerate(_read_all(root, names, numbers, progress)):
+        height, width = size
+        fresh = {"file_name": _picture(name), "width": width, "height": height, "id": index}
+        image = listed.get(_picture(name), fresh)
+        if (image["height"], image["width"]) != size:
+            oddities.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
+        document["images"].append(image)
+        oddities += [f"{name}: {line}" for line in odd]
+        for instance in instances:
+            number = len(document["annotations"])
+            document["annotations"].append({"id": number, "image_id": image["id"], "iscrowd": 0, **instance})
+    return document, oddities
+
+
+def _listing(path: str) -> _CocoDocument:
+    """Return the categories and images that a file lists."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            listing = json.load(file)
+        for category in listing["categories"]:
+            int(category["id"])
+            str(category["name"])
+        images = listing.get("images", [])
+        if any({"file_name", "id", "width", "height"} - image.keys() for image in images):
+            raise KeyError("file_name, id, width or height of an image")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HostError(
+            f"{path}: is not a list of categories ({getattr(error, 'strerror', None) or error!r})"
+        ) from None
+    return {"images": images, "categories": listing["categories"], "annotations": []}
+
+
+def _picture(name: str) -> str:
+    return name.replace(".png", ".jpg").replace(".PNG", ".jpg")
+
+
+def _read_all(
+    root: str, names: list[str], categories: set[int], progress: Progress
+) -> Iterator[tuple[str, _ReadImage]]:
+    """Yield the instances of every PNG, read on all cores."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor() as pool:
+        paths = [os.path.join(root, name) for name in names]
+        images = pool.map(partial(_read_png, categories=categories), paths, chunksize=4)
+        for done, (name, image) in enumerate(zip(names, images, strict=True)):
+            progress(name, done, len(names))
+            yield name, image
+
+
+def _read_png(path: str, categories: set[int]) -> _ReadImage:
+    """Return the instances of one PNG, by rising number."""
+    import numpy as np
+    from PIL import Image
+
+    from segjudge.masks.run_lengths import encoded
+
+    try:
+        with Image.open(path) as image:
+            pixels = np.asarray(image)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+    if pixels.ndim != 3 or pixels.shape[2] < 2:
+        raise HostError(f"{path}: is not a colour PNG with categories in red and instances in green")
+    red, green = pixels[:, :, 0], pixels[:, :, 1]
+    size = (pixels.shape[0], pixels.shape[1])
+    instances, oddities = [], []
+    for number, counts in encoded(green).items():
+        inside = red[green == number]
+        category = int(inside[0])  # of the first pixel, as in the official converter
+        surplus = sorted(set(np.unique(inside).tolist()) - {category})
+        if surplus:
+            names = name_list(list(map(str, surplus)))
+            oddities.append(f"instance {number} has the categories {category} and {names}")
+        if category not in categories:
+            oddities.append(
+                f"instance {number} has the category {category}, which is not in the list: it is kept, and never scored"
+            )
+        segmentation = {"size": list(size), "counts": counts}
+        instances.append({"category_id": category, "segmentation": segmentation, "area": len(inside)})
+    return size, instances, oddities
