@@ -21,7 +21,7 @@ from pathlib import Path
 from segjudge.code_upload import arena
 from segjudge.code_upload.environments import VIDEO
 from segjudge.datasets.opening import TruthSource, pack
-from segjudge.interactive.demo_root import scenes, write
+from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 from segjudge.system import sandbox
 from tests.builders import ROOT
 from tests.data import SEQUENCES
@@ -64,7 +64,7 @@ def main(repeat: int) -> None:
             root = real_root(folder / "root")
         else:
             root = folder / "root"
-            write(root, scenes(), sets=0)
+            write_demo_root(root, make_demo_scenes(), sets=0)
         truth = str(folder / "truth.zip")
         pack(TruthSource(str(root), "davis2017", "val"), truth, split="test")
         words = ["--env", VIDEO, "--option", f"truth={truth}", "--option", f"frames={root}"]

@@ -31,7 +31,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
-from segjudge.interactive.utils.scribbles import Scribbles
+from segjudge.interactive.scribbles import Scribbles
 from tests.data import INTERACTIVE
 
 FRAMES, OBJECTS = 100, 2

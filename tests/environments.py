@@ -17,7 +17,7 @@ from segjudge.code_upload.evaluation_proto import SERVICE
 from segjudge.code_upload.messages import Action, Reply, packed, read_reply
 from segjudge.datasets.demo.scenes import scene
 from segjudge.datasets.opening import TruthSource, pack
-from segjudge.interactive.demo_root import write
+from segjudge.interactive.other_datasets import write_demo_root
 
 #: The brief's: no agent may make an environment larger.
 MEMORY = 400 << 20
@@ -28,7 +28,7 @@ SIZE = VIDEOS[0].size
 def dataset(folder: Path) -> list[str]:
     """The options of a small video environment."""
     if not (folder / "truth.zip").exists():
-        write(folder / "root", VIDEOS, sets=0)
+        write_demo_root(folder / "root", VIDEOS, sets=0)
         pack(TruthSource(str(folder / "root"), "davis2017", "val"), str(folder / "truth.zip"), split="test")
     return ["--env", VIDEO, "--option", f"truth={folder / 'truth.zip'}", "--option", f"frames={folder / 'root'}"]
 

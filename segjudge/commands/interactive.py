@@ -22,9 +22,9 @@ from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_n
 
 if TYPE_CHECKING:
     from segjudge.interactive import DavisInteractiveSession
-    from segjudge.interactive.dataset_protocol import InteractiveDataset
-    from segjudge.interactive.method_run import Model
-    from segjudge.interactive.summary import Sample, Summary
+    from segjudge.interactive.dataset import InteractiveDataset
+    from segjudge.interactive.reports import Sample, Summary
+    from segjudge.interactive.runs import Model
 
 LOOPBACK, PORT = "127.0.0.1", 8897
 USER_KEY = "SEGJUDGE_USER_KEY"
@@ -62,15 +62,14 @@ def _serve(args: argparse.Namespace) -> int:
     """Hold sessions for users elsewhere."""
     import uvicorn
 
-    from segjudge.interactive.local_session import SessionTerms
-    from segjudge.interactive.server import app
-    from segjudge.interactive.server_state import Uptime
-    from segjudge.interactive.session_host import SessionHost, SessionLimits, users_of
+    from segjudge.interactive.server import build_app
+    from segjudge.interactive.session import SessionTerms
+    from segjudge.interactive.session_host import SessionHost, SessionLimits, Uptime, read_users
     from segjudge.system.files import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     _check_limits(args)
-    users = users_of(args.users)
+    users = read_users(args.users)
     port = listening(args.bind, args.port)
     dataset = _dataset(args)
     terms = SessionTerms(args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
@@ -90,7 +89,7 @@ def _serve(args: argparse.Namespace) -> int:
             say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
         print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
         config = uvicorn.Config(
-            app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
+            build_app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
             timeout_graceful_shutdown=3, timeout_keep_alive=30,
         )  # fmt: skip
         clock.begin()  # reading the masks counted for nobody
@@ -103,7 +102,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Run a method through a complete session: MODULE:FUNCTION answers scribbles with masks."""
-    from segjudge.interactive.method_run import ModelError, run
+    from segjudge.interactive.runs import ModelError, run
 
     model = _model(args.model)
     session, image_paths = _session(args)
@@ -112,8 +111,8 @@ def _run(args: argparse.Namespace) -> int:
             summary = run(session, model, image_paths, bar, steps=args.steps)
         except ModelError as error:
             traceback.print_exception(error.__cause__)
-            what = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
-            remedy = "Fix it, and run it again" if error.first else "Fix it, and go on from here with --resume"
+            what = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
+            remedy = "Fix it, and run it again" if error.is_first else "Fix it, and go on from here with --resume"
             raise SubmissionError.of(Problem(args.model, what, remedy)) from None
     _print_summary(session, summary)
     return DONE
@@ -122,10 +121,10 @@ def _run(args: argparse.Namespace) -> int:
 def _session(args: argparse.Namespace) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
     """Return the session that the options name, and a function from a sequence to the paths of its images."""
     from segjudge.interactive import DavisInteractiveSession
-    from segjudge.interactive.dataset import files
+    from segjudge.interactive.dataset import list_files
 
     def of_option(sequence: str) -> list[str]:
-        return files(os.path.join(args.images, sequence), ".jpg") if args.images else []
+        return list_files(os.path.join(args.images, sequence), ".jpg") if args.images else []
 
     if args.host:
         key = args.user_key or os.environ.get(USER_KEY)
@@ -144,15 +143,15 @@ def _session(args: argparse.Namespace) -> tuple[DavisInteractiveSession, Callabl
 
 
 def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
-    from segjudge.interactive.plots import NAMES
+    from segjudge.interactive.runs import METRIC_NAMES
 
     (metric,) = summary["curve"].keys() - {"time"}
-    print(f"interaction  seconds  {NAMES[metric]}")
+    print(f"interaction  seconds  {METRIC_NAMES[metric]}")
     rows = list(zip(summary["curve"]["time"], summary["curve"][metric], strict=True))[1:-1]
     for number, (spent, value) in enumerate(rows, 1):
         print(f"{number:<11}  {spent:7.1f}  {value:.4f}")
     at = summary["metric_at_threshold"]
-    print(f"AUC {summary['auc']:.4f}, {NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
+    print(f"AUC {summary['auc']:.4f}, {METRIC_NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
     report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
     print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
 
@@ -177,7 +176,7 @@ def _model(name: str) -> Model:
 
 def _plot(args: argparse.Namespace) -> int:
     """Draw the curves of runs, and a page in which each interaction can be stepped through."""
-    from segjudge.interactive.plots import plot, read_run
+    from segjudge.interactive.runs import plot, read_run
 
     samples = _samples(args) if args.root else None
     runs = [read_run(report, samples) for report in args.reports]
@@ -209,9 +208,9 @@ def _samples(args: argparse.Namespace) -> dict[Sample, int]:
 
 def _demo(args: argparse.Namespace) -> int:
     """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
-    from segjudge.interactive.demo_root import scenes, write
+    from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 
-    write(Path(args.out), scenes(args.seed))
+    write_demo_root(Path(args.out), make_demo_scenes(args.seed))
     command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
     print(f"Wrote {args.out}; try: {command}")
     return DONE

@@ -1,6 +1,10 @@
 """Interactive segmentation: a session in which scribbles come, masks go, and the clock runs.
 
-Written from the published behaviour of the DAVIS interactive framework, whose names programs import.
+A session has the rules, the robot that draws, the storage of scores and the budget of time (`session`, `evaluation`,
+`robot`, `reports`) and knows nothing of a wire.  Programs use it through `DavisInteractiveSession`: in their process,
+or with the client of `remote_session` on a server, whose sessions `session_host` holds and `server` offers over HTTP.
+Written from the published behaviour of the DAVIS interactive framework, whose names programs import; the contract is
+`DavisInteractiveSession` and these modules.
 """
 
 from segjudge.system.errors import install_line
@@ -13,4 +17,19 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
-__all__ = ["DavisInteractiveSession"]
+__all__ = [
+    "DavisInteractiveSession",
+    "baseline",
+    "dataset",
+    "evaluation",
+    "masks",
+    "other_datasets",
+    "remote_session",
+    "reports",
+    "robot",
+    "runs",
+    "scribbles",
+    "server",
+    "session",
+    "session_host",
+]

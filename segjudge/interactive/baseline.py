@@ -13,24 +13,25 @@ import numpy as np
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.interactive.utils.scribbles import Scribbles, annotated_frames, scribbles2mask
+
+from .scribbles import Scribbles, annotated_frames, scribbles2mask
 
 #: The width to which frames are scaled.
-SCALED_WIDTH = 320
+_SCALED_WIDTH = 320
 #: Bins of each colour channel in a histogram, and the bins over which they are blurred.
-BINS, BLUR = 16, 1.0
+_BINS, _BLUR = 16, 1.0
 #: The weight of a pixel under a line, and of one in an earlier mask, in a histogram.
-UNDER_LINE, IN_MASK = 3.0, 0.2
+_UNDER_LINE, _IN_MASK = 3.0, 0.2
 #: Pixels around an object's first lines, and around a later line, in which it is likely.
-FIRST_REACH, LATER_REACH = 13.0, 12.0
+_FIRST_REACH, _LATER_REACH = 13.0, 12.0
 #: Probabilities below and above which a pixel is certain in a cut.
-CERTAINLY_NOT, CERTAINLY = 0.05, 0.97
+_CERTAINLY_NOT, _CERTAINLY = 0.05, 0.97
 #: Rounds of a cut, and its weight beside the probabilities before it.
-CUT_ROUNDS, CUT_WEIGHT = 2, 0.75
+_CUT_ROUNDS, _CUT_WEIGHT = 2, 0.75
 #: Pixels that `lines` adds around a line.
-PEN = 8
+_PEN = 8
 #: The least weight of any colour in a frame to which masks moved, and the pixels over which they are smoothed there.
-COLOUR_FLOOR, SMOOTHING = 0.25, 1.5
+_COLOUR_FLOOR, _SMOOTHING = 0.25, 1.5
 
 
 def lines(*, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Sequence[Array]) -> Array:
@@ -41,7 +42,7 @@ def lines(*, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Se
     for frame in drawn:
         for label in range(1, int(frame.max()) + 1):
             if (frame == label).any():
-                mask[distance_transform_edt(frame != label) <= PEN] = label
+                mask[distance_transform_edt(frame != label) <= _PEN] = label
     return np.repeat(mask[None], len(drawn), axis=0)
 
 
@@ -56,7 +57,7 @@ class Baseline:
         if not len(images):
             raise ValueError(f"{sequence}: there are no pictures to look at")
         if sequence != self._sequence:
-            self._sequence, self._video = sequence, Video(images)
+            self._sequence, self._video = sequence, _Video(images)
         if new_sequence:
             #: Frame → the number of its lines when it was cut, and the probabilities (labels, height, width).
             self._anchors: dict[int, tuple[int, Array]] = {}
@@ -76,15 +77,15 @@ class Baseline:
             self._anchors[frame] = (lines, _anchor(self._video, frame, seeds[frame], colours, earlier))
         anchors = {frame: probabilities for frame, (_, probabilities) in self._anchors.items()}
         self._probabilities = _spread(self._video, anchors, colours)
-        return self._video.enlarged(self._probabilities)
+        return self._video.enlarge(self._probabilities)
 
 
-class Video:
+class _Video:
     """Scaled frames, their colours, and the flow between neighbours in both directions."""
 
     def __init__(self, images: Sequence[Array]) -> None:
         self._full: tuple[int, int] = images[0].shape[:2]
-        height, width = max(2, round(self._full[0] * SCALED_WIDTH / self._full[1])), SCALED_WIDTH
+        height, width = max(2, round(self._full[0] * _SCALED_WIDTH / self._full[1])), _SCALED_WIDTH
         self.size = (height, width)
         self.frames = [cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in images]
         grey = [cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in self.frames]
@@ -93,16 +94,16 @@ class Video:
         self._from_next = [flow.calc(a, b, None) for a, b in itertools.pairwise(grey)]  # type: ignore[call-overload]
         self._from_before = [flow.calc(b, a, None) for a, b in itertools.pairwise(grey)]  # type: ignore[call-overload]
         lab = [cv2.cvtColor(frame, cv2.COLOR_RGB2LAB).astype(np.int32) for frame in self.frames]
-        self.bins = [frame * BINS // 256 @ np.array([BINS * BINS, BINS, 1]) for frame in lab]
+        self.bins = [frame * _BINS // 256 @ np.array([_BINS * _BINS, _BINS, 1]) for frame in lab]
         self._rows, self._columns = np.mgrid[:height, :width].astype(np.float32)
 
-    def moved(self, layers: Array, k: int, j: int) -> Array:
+    def move(self, layers: Array, k: int, j: int) -> Array:
         """Return layers of frame j moved to its neighbour k."""
         flow = self._from_next[k] if j == k + 1 else self._from_before[j]
         x, y = self._columns + flow[..., 0], self._rows + flow[..., 1]
         return np.stack([cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) for layer in layers])
 
-    def enlarged(self, probabilities: Array) -> Array:
+    def enlarge(self, probabilities: Array) -> Array:
         """Return the likeliest ids (frames, height, width) at the size of the images."""
         ids = np.zeros((probabilities.shape[1], *self._full), np.uint8)
         for k, layers in enumerate(probabilities.swapaxes(0, 1)):
@@ -114,43 +115,45 @@ class Video:
 class _Colours:
     """The likelihood of each colour on each object, from histograms."""
 
-    def __init__(self, video: Video, seeds: Array, probabilities: Array | None, count: int) -> None:
-        tables = np.full((count + 1, BINS**3), 1e-3)
+    def __init__(self, video: _Video, seeds: Array, probabilities: Array | None, count: int) -> None:
+        tables = np.full((count + 1, _BINS**3), 1e-3)
         for k in np.flatnonzero((seeds >= 0).any(axis=(1, 2))).tolist():
             for label in range(count + 1):
-                tables[label] += np.bincount(video.bins[k][seeds[k] == label], minlength=BINS**3) * UNDER_LINE
+                tables[label] += np.bincount(video.bins[k][seeds[k] == label], minlength=_BINS**3) * _UNDER_LINE
                 if probabilities is not None:
-                    weights = probabilities[label, k].ravel() * IN_MASK
-                    tables[label] += np.bincount(video.bins[k].ravel(), weights=weights, minlength=BINS**3)
+                    weights = probabilities[label, k].ravel() * _IN_MASK
+                    tables[label] += np.bincount(video.bins[k].ravel(), weights=weights, minlength=_BINS**3)
             if probabilities is None:  # people draw on objects first: far from their lines is background
-                far = distance_transform_edt(seeds[k] <= 0) > FIRST_REACH
-                tables[0] += np.bincount(video.bins[k][far], minlength=BINS**3) * IN_MASK
-        blurred = np.stack([gaussian_filter(table.reshape(BINS, BINS, BINS), BLUR).ravel() for table in tables]) + 1e-6
+                far = distance_transform_edt(seeds[k] <= 0) > _FIRST_REACH
+                tables[0] += np.bincount(video.bins[k][far], minlength=_BINS**3) * _IN_MASK
+        blurred = (
+            np.stack([gaussian_filter(table.reshape(_BINS, _BINS, _BINS), _BLUR).ravel() for table in tables]) + 1e-6
+        )
         self._tables = blurred / blurred.sum(axis=1, keepdims=True)
 
     def likelihoods(self, bins: Array) -> Array:
         """Return likelihoods (labels, height, width) that add up to one."""
-        return _normalized(self._tables[:, bins])
+        return _normalize(self._tables[:, bins])
 
 
-def _normalized(layers: Array) -> Array:
+def _normalize(layers: Array) -> Array:
     normalized: Array = (layers / layers.sum(axis=0)).astype(np.float32)
     return normalized
 
 
-def _anchor(video: Video, k: int, seeds: Array, colours: _Colours, before: Array | None) -> Array:
+def _anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before: Array | None) -> Array:
     """Return the probabilities of a frame with scribbles: the earlier ones, pulled to the lines, and cut."""
     likely = colours.likelihoods(video.bins[k])
     prior = np.zeros_like(likely) if before is None else before.copy()
     for label in range(len(likely)):
         if (seeds == label).any():
             away = distance_transform_edt(seeds != label)
-            pull = np.exp(-((away / (FIRST_REACH if before is None else LATER_REACH)) ** 2))
+            pull = np.exp(-((away / (_FIRST_REACH if before is None else _LATER_REACH)) ** 2))
             prior *= 1 - 0.9 * pull
             prior[label] += 0.9 * pull
     if before is None:
-        prior[0] = np.clip(1 - prior[1:].max(axis=0), CERTAINLY_NOT, 1)
-    return _cut(video.frames[k], _normalized(np.maximum(prior, 1e-6) * likely), seeds)
+        prior[0] = np.clip(1 - prior[1:].max(axis=0), _CERTAINLY_NOT, 1)
+    return _cut(video.frames[k], _normalize(np.maximum(prior, 1e-6) * likely), seeds)
 
 
 def _cut(frame: Array, score: Array, seeds: Array) -> Array:
@@ -158,41 +161,41 @@ def _cut(frame: Array, score: Array, seeds: Array) -> Array:
     after = score.copy()
     for label in range(1, len(score)):
         mask = np.where(score[label] > 0.5, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
-        mask[score[label] < CERTAINLY_NOT] = cv2.GC_BGD
-        mask[score[label] > CERTAINLY] = cv2.GC_FGD
+        mask[score[label] < _CERTAINLY_NOT] = cv2.GC_BGD
+        mask[score[label] > _CERTAINLY] = cv2.GC_FGD
         mask[(seeds >= 0) & (seeds != label)] = cv2.GC_BGD
         mask[seeds == label] = cv2.GC_FGD
         inside = mask & 1 == 1
         if inside.any() and not inside.all():
             cv2.setRNGSeed(0)  # its clusters are drawn at random
-            cv2.grabCut(frame, mask, None, np.zeros((1, 65)), np.zeros((1, 65)), CUT_ROUNDS, cv2.GC_INIT_WITH_MASK)  # type: ignore[call-overload]
-            after[label] = (1 - CUT_WEIGHT) * score[label] + CUT_WEIGHT * (mask & 1)
+            cv2.grabCut(frame, mask, None, np.zeros((1, 65)), np.zeros((1, 65)), _CUT_ROUNDS, cv2.GC_INIT_WITH_MASK)  # type: ignore[call-overload]
+            after[label] = (1 - _CUT_WEIGHT) * score[label] + _CUT_WEIGHT * (mask & 1)
     after[0] = np.clip(1 - after[1:].max(axis=0), 0, 1)
-    return _normalized(after)
+    return _normalize(after)
 
 
-def _spread(video: Video, known: dict[int, Array], colours: _Colours) -> Array:
+def _spread(video: _Video, by_frame: dict[int, Array], colours: _Colours) -> Array:
     """Return the probabilities (labels, frames, height, width) of all frames, from those that are known."""
-    total, anchors = len(video.frames), sorted(known)
-    sums = np.zeros((len(known[anchors[0]]), total, *video.size), np.float32)
+    total, anchors = len(video.frames), sorted(by_frame)
+    sums = np.zeros((len(by_frame[anchors[0]]), total, *video.size), np.float32)
     weights = np.zeros(total, np.float32)
     for index, k in enumerate(anchors):
-        sums[:, k], weights[k] = known[k], 1
+        sums[:, k], weights[k] = by_frame[k], 1
         after = anchors[index + 1] if index + 1 < len(anchors) else None
         before = anchors[index - 1] if index else None
         for step, end in ((1, after), (-1, before)):
             last = (total if step > 0 else -1) if end is None else end
-            moving = known[k]
+            moving = by_frame[k]
             for j in range(k + step, last, step):
-                moving = _refined(video.moved(moving, j, j - step), colours.likelihoods(video.bins[j]))
+                moving = _refine(video.move(moving, j, j - step), colours.likelihoods(video.bins[j]))
                 weight = 1.0 if end is None else 1 - (j - k) / (end - k)
                 sums[:, j] += weight * moving
                 weights[j] += weight
     return sums / weights[:, None, None]
 
 
-def _refined(moved: Array, likely: Array) -> Array:
+def _refine(moved: Array, likely: Array) -> Array:
     """Return probabilities that moved to a frame, corrected by its colours, and sharpened against blurring."""
-    score = _normalized(moved * (COLOUR_FLOOR + likely))
-    smooth = np.stack([cv2.GaussianBlur(layer, (0, 0), SMOOTHING) for layer in score])
-    return _normalized(smooth**2)
+    score = _normalize(moved * (_COLOUR_FLOOR + likely))
+    smooth = np.stack([cv2.GaussianBlur(layer, (0, 0), _SMOOTHING) for layer in score])
+    return _normalize(smooth**2)

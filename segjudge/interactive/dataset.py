@@ -1,31 +1,146 @@
-"""The DAVIS dataset in its folders: masks, scribbles, images, and lists of sequences."""
+"""The DAVIS dataset in its folders (masks, scribbles, images, lists), and the interface of datasets of a session."""
 
 from __future__ import annotations
 
 import copy
+import csv
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import ClassVar, Generic, TypeVar, cast
+from importlib import resources
+from typing import ClassVar, Generic, NotRequired, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import VOID
 
-from .dataset_protocol import LookupMapping, MissingFiles, SequenceRecord, WrongFile, shape_of
-from .davis_catalogue import RECORDS, SETS, YEARS
+from .scribbles import Scribbles
 
-ROOT_VARIABLE = "DATASET_DAVIS"
+_ROOT_VARIABLE = "DATASET_DAVIS"
 ValueT = TypeVar("ValueT")
 
 
-class Catalogue(dict[str, ValueT], Generic[ValueT]):
+class MissingFiles(FileNotFoundError, AssertionError):
+    """Raised when files of a sequence are missing; a subclass of both errors that programs catch."""
+
+
+class WrongFile(ValueError, AssertionError):
+    """Raised when a file's content is wrong; a subclass of both errors that programs catch."""
+
+
+class SequenceRecord(TypedDict):
+    """The record of a sequence; its image size is [width, height]."""
+
+    name: str
+    num_frames: int
+    num_objects: int
+    image_size: list[int]
+    num_scribbles: NotRequired[int]
+    set: NotRequired[str]
+    year: NotRequired[int]
+    attributes: NotRequired[list[str]]
+    eval_t: NotRequired[bool]
+
+
+class InteractiveDataset(Protocol):
+    """Sequences with masks, first scribbles and, where there are any, images."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def dataset(self) -> Mapping[str, SequenceRecord]:
+        """Sequence → record; it may have to read the masks."""
+
+    def sequences(self, subset: str) -> list[str]:
+        """Return the names of a subset in their order; raises ValueError for an unknown subset."""
+
+    def check_files(self, sequences: list[str]) -> None:
+        """Raise FileNotFoundError, naming the files that are missing."""
+
+    def num_scribbles(self, sequence: str) -> int:
+        """Return the number of sets of first scribbles."""
+
+    def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """Return a set of first scribbles; sets are counted from 1."""
+
+    def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
+        """Return masks (frames, height, width) of ids from 1 on; 255 is void."""
+
+    def image_paths(self, sequence: str) -> list[str]:
+        """Return the path of an image for each frame, or none."""
+
+
+class LookupMapping(Mapping[str, ValueT]):
+    """A mapping whose values are looked up when they are read."""
+
+    def __init__(self, names: Callable[[], Collection[str]], look_up: Callable[[str], ValueT]) -> None:
+        self._names, self._look_up = names, look_up
+
+    def __getitem__(self, name: str) -> ValueT:
+        if name not in self._names():
+            raise KeyError(name)
+        return self._look_up(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+
+def shape_of(record: SequenceRecord) -> tuple[int, int, int]:
+    """Return the shape (frames, height, width) of a sequence's masks."""
+    width, height = record["image_size"]
+    return record["num_frames"], height, width
+
+
+def load_first_scribbles(dataset: InteractiveDataset, sequence: str, scribble_idx: int) -> Scribbles:
+    """Return first scribbles that have a list for each frame of the sequence; raises WrongFile."""
+    scribbles = dataset.load_scribble(sequence, scribble_idx)
+    frames = dataset.dataset[sequence]["num_frames"]
+    if len(scribbles["scribbles"]) != frames:
+        raise WrongFile(
+            f"{sequence}, scribbles {scribble_idx}: has scribbles for {len(scribbles['scribbles'])} frames, and "
+            f"{sequence} has {frames}"
+        )
+    return scribbles
+
+
+def _read_catalogue() -> tuple[dict[str, list[str]], dict[str, SequenceRecord]]:
+    table = resources.files(__package__) / "davis_sequences.csv"
+    with table.open(encoding="utf-8") as file:
+        records = {row["sequence"]: _record_of(row) for row in csv.DictReader(file)}
+    sets: dict[str, list[str]] = {}
+    for name, record in records.items():
+        sets.setdefault(record["set"], []).append(name)
+    sets["trainval"] = sets["train"] + sets["val"]
+    return sets, records
+
+
+def _record_of(row: dict[str, str]) -> SequenceRecord:
+    return {
+        "name": row["sequence"],
+        "attributes": row["attributes"].split(),
+        "eval_t": row["eval_t"] == "True",
+        "image_size": [int(row["width"]), int(row["height"])],
+        "num_frames": int(row["frames"]),
+        "num_objects": int(row["objects"]),
+        "num_scribbles": int(row["scribbles"]),
+        "set": row["set"],
+        "year": int(row["year"]),
+    }
+
+
+#: Subset → sequences, and sequence → record.
+SETS, RECORDS = _read_catalogue()
+
+
+class _Catalogue(dict[str, ValueT], Generic[ValueT]):
     """What was published; programs may change it.  Other names are looked up in the root that was opened last."""
 
     def __init__(self, published_values: dict[str, ValueT], look_up: Callable[[Davis, str], ValueT]) -> None:
@@ -50,16 +165,17 @@ class Davis:
     VERSION = "2017"
     IMAGES_SUBDIR, ANNOTATIONS_SUBDIR, SCRIBBLES_SUBDIR = "JPEGImages", "Annotations", "Scribbles"
     RESOLUTION = "480p"
-    sets: Mapping[str, list[str]] = Catalogue(SETS, lambda davis, subset: davis.sets[subset])
-    dataset: Mapping[str, SequenceRecord] = Catalogue(RECORDS, lambda davis, name: davis.dataset[name])
-    years = YEARS
+    sets: Mapping[str, list[str]] = _Catalogue(SETS, lambda davis, subset: davis.sets[subset])
+    dataset: Mapping[str, SequenceRecord] = _Catalogue(RECORDS, lambda davis, name: davis.dataset[name])
+    #: Years in which sequences were published.
+    years: ClassVar[list[int]] = [2016, 2017]
     #: The root that was opened last.
     opened: ClassVar[Davis | None] = None
 
     def __init__(self, davis_root: str | os.PathLike[str] | None = None) -> None:
         root = root_of(davis_root)
         if not root:
-            raise ValueError(f"There is no davis_root: give it, or set the variable {ROOT_VARIABLE}")
+            raise ValueError(f"There is no davis_root: give it, or set the variable {_ROOT_VARIABLE}")
         self.davis_root = os.path.abspath(root)
         if not os.path.isdir(self.davis_root):
             warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is made", stacklevel=2)
@@ -103,16 +219,16 @@ class Davis:
 
     def _record(self, sequence: str) -> SequenceRecord:
         """Return what a program wrote into the catalogue, else what the files say, else what was published."""
-        known = Davis.dataset.get(sequence)
-        if known is not None and (self._is_as_catalogued(sequence) or not self._mask_files(sequence)):
-            return known
+        record = Davis.dataset.get(sequence)
+        if record is not None and (self._is_as_catalogued(sequence) or not self._mask_files(sequence)):
+            return record
         return self._record_of_files(sequence)
 
     def _is_as_catalogued(self, sequence: str) -> bool:
         """Return whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
-        known = Davis.dataset.get(sequence)
-        listed = any(sequence in names for names in self._lists.values())
-        return known is not None and (known != RECORDS.get(sequence) or not listed)
+        record = Davis.dataset.get(sequence)
+        is_listed = any(sequence in names for names in self._lists.values())
+        return record is not None and (record != RECORDS.get(sequence) or not is_listed)
 
     def _read_record(self, sequence: str) -> SequenceRecord:
         masks = self._masks(sequence)
@@ -135,17 +251,17 @@ class Davis:
     def image_paths(self, sequence: str) -> list[str]:
         """Return the path of a JPEG for each frame, where there are any."""
         folder = os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence)
-        return self._of_catalogued_frames(sequence, files(folder, ".jpg"))
+        return self._of_catalogued_frames(sequence, list_files(folder, ".jpg"))
 
     def _of_catalogued_frames(self, sequence: str, paths: list[str]) -> list[str]:
         return paths[: Davis.dataset[sequence]["num_frames"]] if self._is_as_catalogued(sequence) else paths
 
     def _mask_files(self, sequence: str) -> list[str]:
-        return files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
+        return list_files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
 
     def scribble_paths(self, sequence: str) -> list[str]:
         """Return the path of a JSON for each set of scribbles."""
-        return files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
+        return list_files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
 
     def num_scribbles(self, sequence: str) -> int:
         """Return the number of sets of first scribbles."""
@@ -156,10 +272,10 @@ class Davis:
     def check_files(self, sequences: list[str]) -> None:
         """Raise MissingFiles if a sequence lacks masks or scribbles."""
         for sequence in sequences:
-            known = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
+            record = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
             for kind, paths, expected in (
-                ("masks", self.annotation_paths(sequence), known.get("num_frames", 1) if known else 1),
-                ("scribbles", self.scribble_paths(sequence), known.get("num_scribbles", 1) if known else 1),
+                ("masks", self.annotation_paths(sequence), record.get("num_frames", 1) if record else 1),
+                ("scribbles", self.scribble_paths(sequence), record.get("num_scribbles", 1) if record else 1),
             ):
                 if not paths:
                     raise MissingFiles(f"{sequence}: has no {kind} below {self.davis_root}")
@@ -216,7 +332,7 @@ class Davis:
                 )
 
 
-def files(folder: str, ending: str) -> list[str]:
+def list_files(folder: str, ending: str) -> list[str]:
     """Return the sorted paths of a folder's files with an ending; none if there is no folder."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(ending)]
@@ -225,9 +341,9 @@ def files(folder: str, ending: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _read_masks(paths: tuple[str, ...]) -> Array:
     frames = [_read_mask(path) for path in paths]
-    other = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
-    if other is not None:
-        raise ValueError(f"{other}: has another size than the frames before it; all frames of a session have one")
+    odd_path = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
+    if odd_path is not None:
+        raise ValueError(f"{odd_path}: has another size than the frames before it; all frames of a session have one")
     masks = np.stack(frames)
     masks.flags.writeable = False  # all callers share it
     return masks
@@ -252,7 +368,7 @@ def _largest_id(mask: Array) -> int:
 
 def root_of(davis_root: str | os.PathLike[str] | None) -> str:
     """Return the root that was named, else that of the environment, else nothing."""
-    return os.path.expanduser(davis_root or os.environ.get(ROOT_VARIABLE) or "")
+    return os.path.expanduser(davis_root or os.environ.get(_ROOT_VARIABLE) or "")
 
 
 def lists_of(root: str) -> dict[str, list[str]]:
@@ -260,7 +376,7 @@ def lists_of(root: str) -> dict[str, list[str]]:
     lists: dict[str, list[str]] = {}
     if not root:
         return lists
-    for path in files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
+    for path in list_files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
         with open(path, encoding="utf-8") as file:
             lists[os.path.basename(path).removesuffix(".txt")] = [line.strip() for line in file if line.strip()]
     if {"train", "val"} <= lists.keys() and "trainval" not in lists:

@@ -17,28 +17,27 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.system.files import written
 
-from .dataset_protocol import InteractiveDataset
-from .local_connector import LocalConnector
-from .local_session import LocalSession, SessionTerms
-from .report_files import ReportFiles
-from .session import LOCAL_HOST, NOT_BEGUN
-from .summary import Sample, Summary
+from .dataset import InteractiveDataset
+from .reports import ReportFiles, Sample, Summary
+from .scribbles import Scribbles
+from .session import LOCAL_HOST, NOT_BEGUN, LocalConnector, Session, SessionTerms
 
 if TYPE_CHECKING:
-    from .remote_connector import RemoteConnector
-    from .remote_session import RemoteSession
+    from .remote_session import RemoteConnector, RemoteSession
 
 ValueT = TypeVar("ValueT")
 
 
-class _ShellAttribute(Generic[ValueT]):
-    """A published attribute whose value the shell of the session holds."""
+class _Attribute(Generic[ValueT]):
+    """A published attribute whose value the session behind this one holds."""
 
-    def __init__(self, path: str) -> None:
-        self._parent, _, self._name = f"_shell.{path}".rpartition(".")
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._parent, _, self._name = f"_session.{self._path or name}".rpartition(".")
 
     def __get__(self, session: DavisInteractiveSession, owner: type) -> ValueT:
         value: ValueT = getattr(attrgetter(self._parent)(session), self._name)
@@ -58,25 +57,25 @@ class DavisInteractiveSession:
     order, the limits and the clock.
     """
 
-    max_time = _ShellAttribute[float | None]("state.max_time")
-    max_nb_interactions = _ShellAttribute[int | None]("state.max_nb_interactions")
-    samples = _ShellAttribute[list[Sample]]("state.samples")
-    sample_idx = _ShellAttribute[int | None]("state.sample_idx")
-    interaction_nb = _ShellAttribute[int | None]("state.interaction_nb")
-    running = _ShellAttribute[bool]("state.running")
-    running_model = _ShellAttribute[bool]("state.running_model")
-    sample_start_time = _ShellAttribute[float | None]("state.sample_start_time")
-    interaction_start_time = _ShellAttribute[float | None]("state.interaction_start_time")
-    sample_scribbles = _ShellAttribute[Scribbles | None]("state.sample_scribbles")
-    sample_last_scribble = _ShellAttribute[Scribbles | None]("state.sample_last_scribble")
+    max_time = _Attribute[float | None]()
+    max_nb_interactions = _Attribute[int | None]()
+    samples = _Attribute[list[Sample]]()
+    sample_idx = _Attribute[int | None]()
+    interaction_nb = _Attribute[int | None]()
+    running = _Attribute[bool]()
+    running_model = _Attribute[bool]()
+    sample_start_time = _Attribute[float | None]()
+    interaction_start_time = _Attribute[float | None]()
+    sample_scribbles = _Attribute[Scribbles | None]()
+    sample_last_scribble = _Attribute[Scribbles | None]()
     #: Drawn by the session, or by its server.
-    session_key = _ShellAttribute[str]("connector.session_key")
-    report_save_dir = _ShellAttribute[Path]("files.folder")
-    report_name = _ShellAttribute[str]("files.name")
+    session_key = _Attribute[str]("connector.session_key")
+    report_save_dir = _Attribute[Path]("files.folder")
+    report_name = _Attribute[str]("files.name")
     #: Empty until the session has ended.
-    global_summary = _ShellAttribute[Summary]("summary")
+    global_summary = _Attribute[Summary]("summary")
     #: Locally `connector.service.robot` is the robot.
-    connector: _ShellAttribute[LocalConnector | RemoteConnector] = _ShellAttribute("connector")
+    connector: _Attribute[LocalConnector | RemoteConnector] = _Attribute()
 
     def __init__(  # noqa: PLR0913, PLR0917 - a published signature
         self,
@@ -98,47 +97,47 @@ class DavisInteractiveSession:
         self.metric_to_optimize = metric_to_optimize
         self._resume, self._thread = resume, threading.get_ident()
         session_key, folder = secrets.token_hex(32), report_save_dir or Path.cwd()
-        self._shell: LocalSession | RemoteSession
+        self._session: Session | RemoteSession
         if host == LOCAL_HOST:
             self.user_key = user_key or _user_name()
             terms = SessionTerms(subset, shuffle, max_time, max_nb_interactions, metric_to_optimize, davis_root)
             connector = LocalConnector(self.user_key, session_key, clock=clock or time.time, dataset=dataset)
-            self._shell = LocalSession(connector, terms, ReportFiles(folder), clock or time.monotonic)
+            self._session = Session(connector, terms, ReportFiles(folder), clock or time.monotonic)
         else:
-            from .remote_connector import RemoteConnector
-            from .remote_session import RemoteSession
+            from .remote_session import RemoteConnector, RemoteSession
 
             server = RemoteConnector(user_key, session_key, host)
             self.user_key = server.user_key
-            self._shell = RemoteSession(server, ReportFiles(folder))
+            self._session = RemoteSession(server, ReportFiles(folder))
 
     def __enter__(self) -> Self:
-        self._shell.enter(resume=self._resume)
+        self._session.enter(resume=self._resume)
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Do nothing: the report of a session that has not finished remains, and the session can be resumed."""
 
-    def _entered_shell(self) -> LocalSession | RemoteSession:
+    def _check_call(self) -> Session | RemoteSession:
+        """Return the session behind this one; raises RuntimeError in another thread, and before `with`."""
         if threading.get_ident() != self._thread:
             raise RuntimeError("A session belongs to the thread that made it.")
-        if self._shell.state.sample_idx is None:
+        if self._session.sample_idx is None:
             raise RuntimeError(NOT_BEGUN)
-        return self._shell
+        return self._session
 
     def next(self) -> bool:
         """Return whether there is another interaction; the temporary report is written each time."""
-        return self._entered_shell().next()
+        return self._check_call().next()
 
     def get_scribbles(self, only_last: bool = False) -> tuple[str, Scribbles, bool]:  # noqa: FBT001, FBT002
         """Return sequence, scribbles so far (or the last ones), and whether the sample is new; the time begins."""
-        return self._entered_shell().scribbles(only_last=only_last)
+        return self._check_call().read_scribbles(only_last=only_last)
 
     def submit_masks(self, pred_masks: ArrayLike, next_scribble_frame_candidates: Iterable[int] | None = None) -> None:
         """Submit the masks of all frames; a refused submission changes nothing and may be repeated."""
-        shell = self._entered_shell()
-        if not shell.submit(pred_masks, next_scribble_frame_candidates):
-            sequence, _ = shell.state.sample
+        session = self._check_call()
+        if not session.submit(pred_masks, next_scribble_frame_candidates):
+            sequence, _ = session.sample
             warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
 
     def scribbles_iterator(self, only_last: bool = False) -> Iterator[tuple[str, Scribbles, bool]]:  # noqa: FBT001, FBT002
@@ -148,7 +147,7 @@ class DavisInteractiveSession:
 
     def get_report(self) -> pd.DataFrame:
         """Return all rows so far."""
-        return self._entered_shell().report()
+        return self._check_call().report()
 
     def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
         """Return the curve and its area, once the session has ended; before that `{}`, with a warning."""

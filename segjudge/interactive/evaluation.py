@@ -12,18 +12,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import FrameComparison
 
-from .dataset import Davis, lists_of, root_of
-from .dataset_protocol import InteractiveDataset, first_scribbles
-from .metrics import as_ids, object_ids
+from .dataset import Davis, InteractiveDataset, lists_of, load_first_scribbles, root_of
+from .masks import as_ids, object_ids
+from .reports import METRICS, THRESHOLD, AbstractStorage, LocalStorage, Sample, Summary, SummaryTerms, summarize
 from .robot import InteractiveScribblesRobot
-from .storage import AbstractStorage, LocalStorage
-from .summary import METRICS, THRESHOLD, Sample, Summary, SummaryTerms, summary
+from .scribbles import Scribbles
 
 
-class RobotParameters(TypedDict, total=False):
+class _RobotParameters(TypedDict, total=False):
     """The parameters of a robot; those left out have the robot's own defaults."""
 
     kernel_size: float
@@ -33,7 +31,7 @@ class RobotParameters(TypedDict, total=False):
 
 
 #: The robot's parameters in the sessions of the challenge.
-ROBOT_DEFAULT_PARAMETERS: RobotParameters = {
+ROBOT_DEFAULT_PARAMETERS: _RobotParameters = {
     "kernel_size": 0.2,
     "max_kernel_radius": 16,
     "min_nb_nodes": 4,
@@ -51,7 +49,7 @@ class EvaluationService:
         subset: str,
         storage: AbstractStorage | None = None,
         davis_root: str | os.PathLike[str] | None = None,
-        robot_parameters: RobotParameters | None = None,
+        robot_parameters: _RobotParameters | None = None,
         max_t: float | None = None,
         max_i: int | None = None,
         metric_to_optimize: str = "J_AND_F",
@@ -84,7 +82,9 @@ class EvaluationService:
     def num_entries(self) -> int:
         """The number of rows of a complete report; without a limit of interactions, of one interaction."""
         records = ((name, self.davis.dataset[name]) for name in self.sequences)
-        rows = sum(self.davis.num_scribbles(name) * one["num_frames"] * one["num_objects"] for name, one in records)
+        rows = sum(
+            self.davis.num_scribbles(name) * record["num_frames"] * record["num_objects"] for name, record in records
+        )
         return rows * (self.max_i or 1)
 
     def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
@@ -99,7 +99,7 @@ class EvaluationService:
         if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
         # The record may have to read the masks: an error in them is raised here, before a method's time begins.
-        return first_scribbles(self.davis, sequence, scribble_idx)
+        return load_first_scribbles(self.davis, sequence, scribble_idx)
 
     get_starting_scribble = get_scribble
 
@@ -145,8 +145,7 @@ class EvaluationService:
             )
         if interaction < 1:
             raise ValueError("Interaction value invalid. Should be higher than 0.")
-        known = sequence in self.sequences and 1 <= scribble_idx <= self.davis.num_scribbles(sequence)
-        if not known:
+        if sequence not in self.sequences or not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Sequence: {sequence} and scribble index: {scribble_idx} invalid")
 
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
@@ -159,7 +158,7 @@ class EvaluationService:
         terms = SummaryTerms(
             self.metric_to_optimize, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold, samples
         )
-        return summary(report, terms)
+        return summarize(report, terms)
 
 
 def _worst_frame(values: Array, used: set[int], candidates: set[int]) -> int:

@@ -1,29 +1,34 @@
-"""Datasets beyond DAVIS: whatever can be packed or scored, with first scribbles that the robot draws."""
+"""Datasets beyond DAVIS: whatever can be packed or scored, with first scribbles that the robot draws; and a demo."""
 
+import json
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from segjudge.datasets.demo import SEED
+from segjudge.datasets.demo.make import png_of, scenes_of, write_picture
+from segjudge.datasets.demo.scenes import Scene
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.families.sequences.published import frame_images_of, open_sequences
-from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 from segjudge.masks.comparison import VOID, ids_of, labels_of
+from segjudge.system.files import replace
 
-from .dataset import Davis
-from .dataset_protocol import InteractiveDataset, LookupMapping, SequenceRecord
+from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord
 from .robot import InteractiveScribblesRobot
+from .scribbles import ScribbleLine, Scribbles
 
 #: The robot's kernel sizes, tried until one gives a line.
-KERNEL_SIZES = (0.2, 0.1, 0.05, 0.0)
+_KERNEL_SIZES = (0.2, 0.1, 0.05, 0.0)
 #: Where none does, half the length of a stroke as a share of the frame's width.
-STROKE = 0.01
+_STROKE = 0.01
 
 
 class MaskDataset:
@@ -128,8 +133,8 @@ class DrawnScribbles:
         """Return lines on every object of a frame that shows most objects, and of those the smallest largest."""
         masks = self.load_annotations(sequence, np.uint8)
         count = min(self._sets, len(masks))
-        part = np.array_split(np.arange(len(masks)), count)[(scribble_idx - 1) % count]
-        frame = max((int(index) for index in part), key=lambda index: _objects_and_smallest_area(masks[index]))
+        stretch = np.array_split(np.arange(len(masks)), count)[(scribble_idx - 1) % count]
+        frame = max((int(index) for index in stretch), key=lambda index: _objects_and_smallest_area(masks[index]))
         lines: list[list[ScribbleLine]] = [[] for _ in masks]
         for object_id in range(1, self.dataset[sequence]["num_objects"] + 1):
             lines[frame] += _lines(masks[frame] == object_id, object_id)
@@ -152,7 +157,7 @@ def _lines(region: Array, object_id: int) -> list[ScribbleLine]:
     """Return what a person would draw on a region: always something, while the robot may draw nothing on a disk."""
     if not region.any():
         return []
-    for kernel_size in KERNEL_SIZES:
+    for kernel_size in _KERNEL_SIZES:
         robot = InteractiveScribblesRobot(kernel_size, clock=float)  # all times are 0
         drawn = robot.interact("", np.zeros((1, *region.shape), np.uint8), region[None].astype(np.uint8), 1, 0)
         lines = drawn["scribbles"][0]
@@ -168,7 +173,7 @@ def _stroke(region: Array, object_id: int) -> ScribbleLine:
     depth = distance_transform_edt(np.pad(region, 1))[1:-1, 1:-1]
     row, column = np.unravel_index(int(depth.argmax()), region.shape)
     height, width = region.shape
-    half = min(float(depth[row, column]) / 2, STROKE * width)
+    half = min(float(depth[row, column]) / 2, _STROKE * width)
     y = _fraction(float(row), height)
     ends = [[_fraction(column + by, width), y] for by in (-half, half)]
     return {"path": ends, "object_id": object_id, "start_time": 0.0, "end_time": 0.0}
@@ -177,3 +182,34 @@ def _stroke(region: Array, object_id: int) -> ScribbleLine:
 def _fraction(pixel: float, size: int) -> float:
     """Return the coordinate of a pixel's middle, which is this pixel again when it is scaled and cut off."""
     return min(max((pixel + 0.5) / max(size - 1, 1), 0.0), 1.0)
+
+
+def make_demo_scenes(seed: int = SEED) -> list[Scene]:
+    """Return the synthetic videos of a demo."""
+    return scenes_of([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
+
+
+def write_demo_root(folder: Path, videos: list[Scene], sets: int = 1) -> None:
+    """Write a DAVIS root of synthetic videos, with `sets` of scribbles for each sequence, none for 0."""
+    lists = folder / "ImageSets/2017"
+    lists.mkdir(parents=True, exist_ok=True)
+    replace(lists / "val.txt", "".join(f"{video.name}\n" for video in videos))
+    for video in videos:
+        masks, pictures = (folder / kind / "480p" / video.name for kind in ("Annotations", "JPEGImages"))
+        for target in (masks, pictures):
+            target.mkdir(parents=True, exist_ok=True)
+        for frame in range(video.frames):
+            replace(masks / f"{frame:05d}.png", png_of(video.truth(frame)))
+            write_picture(pictures / f"{frame:05d}.jpg", video, frame)
+    if sets:
+        _draw_scribbles(folder, videos, sets)
+
+
+def _draw_scribbles(folder: Path, videos: list[Scene], sets: int) -> None:
+    drawn = DrawnScribbles(Davis(str(folder)), sets)
+    for video in videos:
+        target = folder / "Scribbles" / video.name
+        target.mkdir(parents=True, exist_ok=True)
+        for number in range(1, sets + 1):
+            scribbles = drawn.load_scribble(video.name, number)
+            replace(target / f"{number:03d}.json", json.dumps(scribbles))

@@ -1,97 +1,205 @@
-"""The client of a server's session: the server has the truth, the order, the limits and the clock."""
+"""The client of a server's session over HTTP: the server has the truth, the order, the limits and the clock."""
 
+import json
+import secrets
+import time
 from collections.abc import Iterable
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pandas as pd
+import requests
 from numpy.typing import ArrayLike
+from requests.exceptions import ChunkedEncodingError
 
-from segjudge.interactive.utils.mask import encode_frames
-from segjudge.interactive.utils.scribbles import Scribbles
+from segjudge.platforms.evalai.client import waits
 
 from . import wire_format
 from .evaluation import as_masks
-from .remote_connector import RemoteConnector
-from .report_files import ReportFiles
-from .session import SessionState
-from .summary import Summary
+from .masks import encode_frames
+from .reports import ReportFiles, Sample, Summary
+from .scribbles import Scribbles
+from .session import LOCAL_HOST, LocalConnector, SessionRules
+
+#: Seconds to connect, and between two bytes of an answer; the server may be measuring a long sequence.
+_TIMEOUTS = (10.0, 300.0)
+#: Within two minutes: a server that was restarted reads its dataset first.
+_TRIES = 10
 
 
-class RemoteSession:
+class RemoteConnector:
+    """Asks a server of sessions; its health is checked at once."""
+
+    def __init__(self, user_key: str | None, session_key: str | None, host: str) -> None:
+        if not user_key or not session_key:
+            raise ValueError("user_key and session_key must be specified")
+        if urlsplit(host).scheme not in ("http", "https"):
+            raise ValueError(
+                f"host: {host!r} is neither 'localhost' nor an address that begins with http:// or https://"
+            )
+        self.user_key, self.session_key, self.host = user_key, session_key, host.rstrip("/")
+        self._http = requests.Session()
+        self._call("GET", wire_format.HEALTH)
+
+    def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
+        """Begin a session, whose key is the server's; return its samples and limits."""
+        begun = self._call("POST", wire_format.SESSION, headers={wire_format.REQUEST_KEY: secrets.token_hex(16)})
+        self.session_key = begun["session_key"]
+        return [(name, number) for name, number in begun["samples"]], begun["max_time"], begun["max_nb_interactions"]
+
+    def go_on_with(self, session_key: str) -> None:
+        """Ask for this session from now on."""
+        self.session_key = session_key
+
+    def next(self) -> wire_format.NextAnswer:
+        """Return the interaction that comes next, or that the session has finished."""
+        return cast("wire_format.NextAnswer", self._call("POST", wire_format.NEXT))
+
+    def get_scribbles(self, *, only_last: bool) -> wire_format.ScribblesAnswer:
+        """Return the scribbles; the server's clock runs from the first answer."""
+        answer = self._call("GET", wire_format.SCRIBBLES, params={"only_last": int(only_last)})
+        return cast("wire_format.ScribblesAnswer", answer)
+
+    def post_predicted_masks(self, submission: wire_format.InteractionBody) -> bool:
+        """Send masks; return whether they arrived in time."""
+        answer = self._answer("POST", wire_format.INTERACTION, data=json.dumps(submission).encode())
+        return wire_format.LATE not in answer.headers
+
+    def get_report(self) -> pd.DataFrame:
+        """Return a row for each object of each interaction, the mean over its frames."""
+        return pd.DataFrame(self._call("GET", wire_format.REPORT))
+
+    def post_finish(self) -> Summary:
+        """Return the summary of a session that is over."""
+        return cast("Summary", self._call("POST", wire_format.FINISH))
+
+    def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        """Return the JSON object of an answer."""
+        values = _json_of(self._answer(method, path, **options))
+        if not isinstance(values, dict):
+            raise RuntimeError(f"{self.host}/{path} answered something that is not a JSON object")
+        return values
+
+    def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
+        """Return an answer below 300; failures that may pass are tried again."""
+        keys = {wire_format.USER_KEY: self.user_key, wire_format.SESSION_KEY: self.session_key}
+        headers = {**keys, **options.pop("headers", {})}
+        answer: requests.Response | None = None
+        failure: Exception | None = None
+        for wait in [*waits(2 if path == wire_format.HEALTH else _TRIES), None]:
+            try:
+                answer = self._http.request(
+                    method, f"{self.host}/{path}", headers=headers, timeout=_TIMEOUTS, allow_redirects=False, **options
+                )
+            except (requests.ConnectionError, requests.Timeout, ChunkedEncodingError) as error:  # which breaks off
+                answer, failure = None, error
+            if answer is not None and answer.status_code < 500:
+                break
+            if wait is not None:
+                time.sleep(wait)
+        if answer is None:
+            raise ConnectionError(f"{self.host} cannot be reached ({failure})") from None
+        if path == wire_format.HEALTH and answer.status_code >= 300:
+            raise NameError(f"Server {self.host} not found")
+        if answer.status_code >= 300:
+            raise wire_format.error_of(_json_of(answer), answer.status_code)
+        return answer
+
+
+def _json_of(answer: requests.Response) -> object:
+    """Return what an answer holds as JSON; None where it does not."""
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+class RemoteSession(SessionRules):
     """A session whose masks are measured on a server.
 
     Requests that failed on the way are tried again; the server recognises a repeat.
     """
 
     def __init__(self, connector: RemoteConnector, files: ReportFiles) -> None:
+        super().__init__(None, None)
         self.connector, self.files = connector, files
-        self.state = SessionState(None, None)
         self.summary: Summary = {}
         #: The sample and interaction of the report that was written last.
         self._reported: tuple[int | None, int | None] | None = None
 
     def enter(self, *, resume: bool) -> None:
         """Begin a session; `resume` goes on with the newest unfinished session of this user and server."""
-        state, connector = self.state, self.connector
+        connector = self.connector
         keys = {"host": connector.host, "user_key": connector.user_key}
         if resume:
             saved = self.files.resume(lambda saved: keys.items() <= saved.items(), "of this server")
-            connector.session_key = saved["session_key"]
+            connector.go_on_with(saved["session_key"])
             samples = [(name, number) for name, number in saved["samples"]]
-            state.max_time, state.max_nb_interactions = saved["max_time"], saved["max_nb_interactions"]
-            state.resumed = True
+            self.max_time, self.max_nb_interactions = saved["max_time"], saved["max_nb_interactions"]
+            self._is_resumed = True
         else:
-            samples, state.max_time, state.max_nb_interactions = connector.get_samples()
-        state.enter(samples)
-        limits = {"max_time": state.max_time, "max_nb_interactions": state.max_nb_interactions}
+            samples, self.max_time, self.max_nb_interactions = connector.get_samples()
+        self._stand_before(samples)
+        limits = {"max_time": self.max_time, "max_nb_interactions": self.max_nb_interactions}
         saved_state = {**keys, "session_key": connector.session_key, "samples": samples, **limits}
         self.files.write_state(saved_state, private=True)  # it holds the keys
 
     def next(self) -> bool:
         """Return whether there is another interaction; write the report if anything is new."""
-        state = self.state
-        if not state.running:
+        if not self.running:
             return False
         answer = self.connector.next()
         if answer["finished"]:
             self.summary = self.connector.post_finish()
             self.files.finish(self.report(), self.summary)
-            state.running = state.running_model = False
+            self.running = self.running_model = False
             return False
-        index = state.samples.index((answer["sequence"], answer["scribble_idx"]))
-        if index != state.sample_idx:
-            state.sample_idx, state.running_model = index, False
-        state.interaction_nb = answer["interaction"] - 1
-        if self._reported != (state.sample_idx, state.interaction_nb):
+        index = self.samples.index((answer["sequence"], answer["scribble_idx"]))
+        if index != self.sample_idx:
+            self.sample_idx, self.running_model = index, False
+        self.interaction_nb = answer["interaction"] - 1
+        if self._reported != (self.sample_idx, self.interaction_nb):
             self.files.write_report(self.report())
-            self._reported = (state.sample_idx, state.interaction_nb)
+            self._reported = (self.sample_idx, self.interaction_nb)
         return True
 
-    def scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
+    def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
         """Return sequence, scribbles, and whether the sample is new; the server's clock runs."""
-        self.state.check_scribbles_due()
+        self._check_scribbles_due()
         answer = self.connector.get_scribbles(only_last=only_last)
-        new = self.state.begin_interaction(None, new_sample=answer["new_sequence"])
+        new = self._begin_interaction(None, new_sample=answer["new_sequence"])
         return answer["sequence"], answer["scribbles"], new
 
     def submit(self, masks: ArrayLike, candidates: Iterable[int] | None) -> bool:
         """Send masks; return whether they came in time."""
-        self.state.check_masks_due()
+        self._check_masks_due()
         ids = as_masks(masks)
         if ids.ndim != 3:
             raise ValueError("y_pred array must have 3 dimensions.")
-        sequence, number = self.state.sample
+        sequence, number = self.sample
         submission: wire_format.InteractionBody = {
             "sequence": sequence,
             "scribble_idx": number,
-            "interaction": self.state.interaction,
+            "interaction": self.interaction,
             "pred_masks": encode_frames(ids),
         }
         if candidates is not None:
             submission["next_scribble_frame_candidates"] = [int(frame) for frame in candidates]
         in_time = self.connector.post_predicted_masks(submission)
-        self.state.end_interaction(None)
+        self._end_interaction(None)
         return in_time
 
     def report(self) -> pd.DataFrame:
         """Return a row for each object of each interaction so far, the mean over its frames."""
         return self.connector.get_report()
+
+
+class ServerConnectionFabric:
+    """Chooses between a service of this process and a server."""
+
+    @staticmethod
+    def get_connector(host: str, user_key: str | None, session_key: str | None) -> LocalConnector | RemoteConnector:
+        """Return the connector to a host."""
+        if host == LOCAL_HOST:
+            return LocalConnector(user_key, session_key or "")
+        return RemoteConnector(user_key, session_key, host)

@@ -1,18 +1,34 @@
-"""The robot that draws a user's next scribbles: lines through the middle of what the masks miss."""
+"""The robot that draws a user's next scribbles: lines through the middle of what the masks miss.
 
+A region is opened and thinned, and the longest path of each component is a line.
+"""
+
+import itertools
 import math
 import time
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import ndimage
+from skimage.morphology import medial_axis
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.interactive.utils.operations import MOST_POINTS, bezier_curve
-from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 
-from .metrics import as_ids, batched_jaccard, object_ids
-from .skeleton import longest_paths, opened, skeleton
+from .masks import as_ids, batched_jaccard, object_ids
+from .scribbles import MOST_POINTS, ScribbleLine, Scribbles, bezier_curve
+
+try:
+    from skimage.morphology._skeletonize_various_cy import (  # type: ignore[import-not-found,unused-ignore]
+        _skeletonize_loop as _loop,
+    )
+except ImportError:  # scikit-image may rename what is private
+    _loop = None
+
+#: While nothing of a region stays the radius shrinks by this.
+_SHRINK = 0.9
+_EIGHT = np.ones((3, 3), dtype=int)
 
 
 class InteractiveScribblesRobot:
@@ -72,5 +88,173 @@ class InteractiveScribblesRobot:
         margin = math.ceil(radius) + 2
         top, left = max(0, rows[0] - margin), max(0, columns[0] - margin)
         box = missing[top : rows[-1] + margin + 1, left : columns[-1] + margin + 1]
-        paths = longest_paths(skeleton(opened(box, radius)), self.min_nb_nodes)
+        paths = _longest_paths(_thin_to_skeleton(_open_region(box, radius)), self.min_nb_nodes)
         return [path + np.array([left, top]) for path in paths]
+
+
+def _open_region(region: Array, radius: float) -> Array:
+    """Return a region after erosion and dilation by a disk; while nothing is left, by a smaller one, above radius 1."""
+    if radius <= 1:
+        return region
+    while radius > 1:
+        # What lies outside the image is ignored; the dilation is the erosion of the background, by the same disk.
+        opened = ~_erode(~_erode(region, radius), radius)
+        if opened.any():
+            return opened
+        radius *= _SHRINK
+    return np.zeros_like(region)
+
+
+def _erode(region: Array, radius: float) -> Array:
+    """Return the pixels around which the whole disk lies in the region.
+
+    For most radii the centre of the disk is between pixels, and the disk is not reflected for the dilation: that
+    shifts the result by up to a pixel, as in the original.
+    """
+    count = math.ceil(2 * radius + 1)
+    offsets = np.arange(count) - count // 2
+    coordinates = np.arange(count) - radius
+    height, width = region.shape
+    # Pixels outside the region down to each pixel of a column, so that a run is looked up in two steps.
+    missing = np.cumsum(np.pad(~region, count), axis=0, dtype=np.int32)
+    eroded = np.ones_like(region)
+    for shift, x in zip(offsets + count, coordinates, strict=True):
+        column = np.flatnonzero(x * x + coordinates * coordinates <= radius * radius)
+        if len(column):
+            above, last = count + offsets[column[0]] - 1, count + offsets[column[-1]]
+            columns = slice(shift, shift + width)
+            eroded &= missing[above : above + height, columns] == missing[last : last + height, columns]
+    return eroded
+
+
+class _LegacyTies(np.random.Generator):
+    """The order in which scikit-image broke ties up to 0.18; newer releases draw another one each time."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+
+    def permutation(self, x: ArrayLike, axis: int = 0) -> Array:
+        """Return the same permutation every time."""
+        del axis
+        return np.random.RandomState(0).permutation(np.asarray(x))
+
+
+def _thin_to_skeleton(mask: Array) -> Array:
+    """Return the medial axis, one pixel wide."""
+    return _thin(np.pad(mask, 1))[1:-1, 1:-1]
+
+
+def _thin(mask: Array) -> Array:
+    """Return scikit-image's `medial_axis`, by its inner loop alone where that can be imported.
+
+    `medial_axis` makes a table for each call in 8 ms, which is more than all the rest for a region of usual size.
+    """
+    if _loop is None:
+        axis: Array = medial_axis(mask, rng=_LegacyTies())  # type: ignore[no-untyped-call]
+        return axis
+    result = np.ascontiguousarray(mask, dtype=np.uint8)
+    rows, columns = (np.ascontiguousarray(indices, dtype=np.intp) for indices in np.nonzero(mask))
+    # Nearest to the outside first, then those with most neighbours, then in the old order of ties.
+    ties = np.random.RandomState(0).permutation(np.arange(len(rows)))
+    neighbours = ndimage.convolve(result, _EIGHT, mode="constant")[rows, columns]
+    distance = ndimage.distance_transform_edt(mask)[rows, columns]
+    order = np.lexsort((ties, 9 - neighbours.astype(int), distance)).astype(np.int32)
+    _loop(result, rows, columns, order, _patterns_to_keep())
+    return result.astype(bool)
+
+
+@lru_cache(maxsize=1)
+def _patterns_to_keep() -> Array:
+    """Return for each pattern of a pixel and its neighbours whether the pixel stays: an end, or a connection."""
+
+    def components(pattern: Array) -> int:
+        return int(ndimage.label(pattern, structure=_EIGHT)[1])
+
+    stays = np.zeros(512, dtype=np.uint8)
+    for number in range(512):
+        pattern = (number >> np.arange(9) & 1).reshape(3, 3)
+        without = pattern.copy()
+        without[1, 1] = 0
+        stays[number] = pattern[1, 1] and (pattern.sum() < 3 or components(pattern) != components(without))
+    return stays
+
+
+def _longest_paths(thin: Array, min_nodes: int) -> list[Array]:
+    """Return the path with most pixels of each component of a skeleton that is large enough, as rows of x and y."""
+    ys, xs = np.nonzero(thin)
+    if not len(ys):
+        return []
+    neighbours = _neighbours(thin, ys, xs)
+    components = ndimage.label(thin, structure=_EIGHT)[0][ys, xs]
+    starts = np.unique(components, return_index=True)[1]
+    sizes = np.bincount(components)[1:]
+    paths = []
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        if size < min_nodes:
+            continue
+        _cut_cycles(neighbours, start, ys, xs)
+        farthest = _longest_path(neighbours, start)[-1]
+        nodes = _longest_path(neighbours, farthest)
+        paths.append(np.stack([xs[nodes], ys[nodes]], axis=1))
+    return paths
+
+
+def _neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
+    """Return the neighbours of each pixel; pixels are numbered row by row."""
+    height, width = thin.shape
+    numbers = np.full((height + 2, width + 2), -1)
+    numbers[ys + 1, xs + 1] = np.arange(len(ys))
+    around = np.stack([numbers[ys + 1 + dy, xs + 1 + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx], axis=1)
+    return [[number for number in row if number >= 0] for row in around.tolist()]
+
+
+def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -> None:
+    """Cut each cycle that a depth-first search closes at the cycle's first heaviest edge, in place.
+
+    What was searched before a cut would be searched again in the same order, so the search goes on from there.
+    """
+    #: The path of the search, the neighbours of each of its nodes that were not tried, and each node's depth.
+    path, untried, depth = [start], [iter(neighbours[start])], {start: 0}
+    cuts: set[tuple[int, int]] = set()
+    while path:
+        node = path[-1]
+        neighbour = next(untried[-1], None)
+        if neighbour is None:
+            untried.pop()
+            del depth[path.pop()]
+        elif (node, neighbour) in cuts or neighbour in path[-2:-1]:
+            continue
+        elif neighbour not in depth:
+            depth[neighbour] = len(path)
+            path.append(neighbour)
+            untried.append(iter(neighbours[neighbour]))
+        else:
+            edges = list(itertools.pairwise([*path[depth[neighbour] :], neighbour]))
+            diagonal = (edge for edge in edges if abs(ys[edge[0]] - ys[edge[1]]) + abs(xs[edge[0]] - xs[edge[1]]) == 2)
+            tail, head = next(diagonal, edges[0])
+            cuts |= {(tail, head), (head, tail)}
+            length = depth[tail] + 1
+            for dropped in path[length:]:
+                del depth[dropped]
+            del path[length:], untried[length:]
+    for node, neighbour in cuts:
+        neighbours[node].remove(neighbour)
+
+
+def _longest_path(neighbours: list[list[int]], start: int) -> list[int]:
+    """Return the pixels from the start to the first of those that are farthest from it."""
+    before: dict[int, int] = {start: start}
+    ring, farthest = [start], start
+    while ring:
+        farthest = ring[0]
+        following = []
+        for node in ring:
+            for neighbour in neighbours[node]:
+                if neighbour not in before:
+                    before[neighbour] = node
+                    following.append(neighbour)
+        ring = following
+    path = [farthest]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1]

@@ -18,26 +18,25 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from . import wire_format
-from .hosted_session import HostedSession
-from .session_host import SessionHost
-from .summary import Summary
-from .untrusted_masks import Body, read_submission
+from .reports import Summary
+from .session_host import HostedSession, SessionHost
+from .wire_format import Body, read_submission
 
 log = logging.getLogger("segjudge.interactive")
 
 #: Seconds within which a submission must have arrived.
-UPLOAD_SECONDS = 600.0
+_UPLOAD_SECONDS = 600.0
 #: Submissions of a session that may be on their way at once: one, and its repeat.
-UPLOADS = 2
+_UPLOADS = 2
 
 #: Bytes of a submission that stays in memory while it arrives; a larger one is written to disk.
-SMALL_BODY = 4 << 20
+_SMALL_BODY = 4 << 20
 
 T = TypeVar("T")
-Handler = Callable[[Request], Awaitable[Response]]
+_Handler = Callable[[Request], Awaitable[Response]]
 
 
-def app(host: SessionHost) -> Starlette:
+def build_app(host: SessionHost) -> Starlette:
     """Return the server's routes."""
     handlers = _Handlers(host)
     routes = [
@@ -59,7 +58,7 @@ async def _unknown_route(request: Request, _error: Exception) -> Response:
     return _error_response(LookupError(f"There is no {request.method} {request.url.path} here."))
 
 
-def _with_errors(handler: Handler) -> Handler:
+def _with_errors(handler: _Handler) -> _Handler:
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
@@ -72,7 +71,7 @@ def _with_errors(handler: Handler) -> Handler:
 
 
 def _error_response(error: Exception) -> Response:
-    body, status = wire_format.error_body(error)
+    body, status = wire_format.describe_error(error)
     if status == 500:
         log.error("a defect", exc_info=error)
     # Unread bytes of a body that was refused would be taken for the next request.
@@ -96,42 +95,42 @@ class _Handlers:
 
     async def begin(self, request: Request) -> Response:
         """Begin a session."""
-        user = self._host.user(request.headers.get(wire_format.USER_KEY, ""))
+        user = self._host.find_user(request.headers.get(wire_format.USER_KEY, ""))
         request_key = request.headers.get(wire_format.REQUEST_KEY, "")[:64]
 
         def begin() -> dict[str, object]:
             key, session = self._host.begin(user, request_key)
-            return {"session_key": key, **session.terms()}
+            return {"session_key": key, **session.answer_terms()}
 
         return JSONResponse(await self._in_thread(begin))
 
     async def advance(self, request: Request) -> Response:
         """Answer whether there is another interaction, and which."""
-        return JSONResponse(await self._with_session(request, HostedSession.advance))
+        return JSONResponse(await self._with_session(request, HostedSession.answer_next))
 
     async def scribbles(self, request: Request) -> Response:
         """Answer with the scribbles; the time of the interaction begins with the first answer."""
         last = request.query_params.get("only_last", "") in ("1", "true")
-        return JSONResponse(await self._with_session(request, lambda session: session.scribbles(only_last=last)))
+        return JSONResponse(await self._with_session(request, lambda session: session.answer_scribbles(only_last=last)))
 
     async def interaction(self, request: Request) -> Response:
         """Take masks; their time ends when the last byte has arrived."""
         user, key = self._keys(request)
-        await self._in_thread(lambda: self._host.check(user, key))
-        if self._uploads[key] >= UPLOADS:
+        await self._in_thread(lambda: self._host.check_session(user, key))
+        if self._uploads[key] >= _UPLOADS:
             raise BlockingIOError("Masks of this session are on their way already.")
         self._uploads[key] += 1
         try:
-            with tempfile.SpooledTemporaryFile(SMALL_BODY, dir=str(self._host.folder)) as body:
+            with tempfile.SpooledTemporaryFile(_SMALL_BODY, dir=str(self._host.folder)) as body:
                 in_time = await self._measure(request, body)
         except TimeoutError:
-            raise RuntimeError(f"The masks did not arrive within {UPLOAD_SECONDS:.0f} seconds.") from None
+            raise RuntimeError(f"The masks did not arrive within {_UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
             self._uploads -= Counter([key])  # drops those that are 0
         return Response(status_code=204, headers=None if in_time else {wire_format.LATE: "1"})
 
     async def _measure(self, request: Request, body: Body) -> bool:
-        async with asyncio.timeout(UPLOAD_SECONDS):
+        async with asyncio.timeout(_UPLOAD_SECONDS):
             size = await self._receive(request, body)
         arrived = self._host.clock()
         user, key = self._keys(request)
@@ -139,15 +138,15 @@ class _Handlers:
         def submit() -> bool:
             body.seek(0)
             checksum = hashlib.file_digest(body, "sha256").hexdigest()
-            with self._host.using(user, key) as session:
-                repeated = session.repeated(checksum)
-                if repeated is not None:
-                    return repeated
+            with self._host.use(user, key) as session:
+                was_in_time = session.answer_repeat(checksum)
+                if was_in_time is not None:
+                    return was_in_time
                 submission = read_submission(body, self._host.most_marks)
-                return session.submit(submission, self._host.limits.runs, checksum, arrived)
+                return session.take_masks(submission, self._host.limits.runs, checksum, arrived)
 
         # A parsed body is several times as large, so large ones take turns.
-        async with self._large if size > SMALL_BODY else nullcontext():
+        async with self._large if size > _SMALL_BODY else nullcontext():
             return await self._in_thread(submit)
 
     async def report(self, request: Request) -> Response:
@@ -155,7 +154,7 @@ class _Handlers:
         _, key = self._keys(request)
 
         def columns(session: HostedSession) -> dict[str, list[object]]:
-            report = wire_format.rounded(self._host.report(session)).assign(session_id=key)
+            report = wire_format.round_report(self._host.read_report(session)).assign(session_id=key)
             return {str(name): values.tolist() for name, values in report.items()}
 
         return JSONResponse(await self._with_session(request, columns))
@@ -165,36 +164,36 @@ class _Handlers:
         _, key = self._keys(request)
 
         def finish(session: HostedSession) -> Summary:
-            summary = self._host.finished(session)
+            summary = self._host.read_summary(session)
             if summary is None:
                 raise RuntimeError("The session is not over: ask for what is next until there is nothing.")
-            return {**wire_format.rounded_summary(summary), "session_key": key}
+            return {**wire_format.round_summary(summary), "session_key": key}
 
         return JSONResponse(await self._with_session(request, finish))
 
     async def _receive(self, request: Request, body: Body) -> int:
-        most = self._host.limits.body
+        most_bytes = self._host.limits.body
         length = request.headers.get("content-length", "0")
-        if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > most:
-            raise OverflowError(f"A submission has at most {most:,} bytes.")
+        if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > most_bytes:
+            raise OverflowError(f"A submission has at most {most_bytes:,} bytes.")
         size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise OverflowError(f"A submission has at most {most:,} bytes.")
-            body.write(part)
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most_bytes:
+                raise OverflowError(f"A submission has at most {most_bytes:,} bytes.")
+            body.write(chunk)
         return size
 
     def _keys(self, request: Request) -> tuple[str, str]:
         """Return the user, and the key of the session."""
         headers = request.headers
-        return self._host.user(headers.get(wire_format.USER_KEY, "")), headers.get(wire_format.SESSION_KEY, "")
+        return self._host.find_user(headers.get(wire_format.USER_KEY, "")), headers.get(wire_format.SESSION_KEY, "")
 
     async def _with_session(self, request: Request, call: Callable[[HostedSession], T]) -> T:
         user, key = self._keys(request)
 
         def with_session() -> T:
-            with self._host.using(user, key) as session:
+            with self._host.use(user, key) as session:
                 return call(session)
 
         return await self._in_thread(with_session)

@@ -1,27 +1,37 @@
-"""The interactive session as a state machine: which call is due, which sample is open, and when its time is over.
+"""The session of this process: its rules, the evaluation of masks behind a connector, and the files of its report.
 
-It measures nothing and touches no file or network: local, remote and hosted sessions are shells around it.
+Nothing here knows of a wire: `remote_session` follows a session that a server holds, and `session_host` holds those.
 """
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from segjudge.interactive.utils.scribbles import Scribbles, fuse_scribbles
+import pandas as pd
+from numpy.typing import ArrayLike
 
-from .summary import Sample
+from .dataset import Davis, InteractiveDataset, lists_of, root_of
+from .evaluation import UNPUBLISHED, EvaluationService
+from .reports import LocalStorage, ReportFiles, Sample, Summary, read_report
+from .scribbles import Scribbles, fuse_scribbles
 
 #: The host that is this process.
 LOCAL_HOST = "localhost"
-NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
-NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and go on only while it is True."
-TWICE = "You can not call get_scribbles twice without submitting the masks first"
-NOTHING_DUE = "You must have called .get_scribbles before submiting the masks"
 #: The challenge allowed no more.
 MOST_SECONDS, MOST_INTERACTIONS = 600, 16
+#: Subsets whose masks were published; a root may list others.
+_LOCAL_SUBSETS = ["train", "val", "trainval"]
 
+NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
+_NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and go on only while it is True."
+_TWICE = "You can not call get_scribbles twice without submitting the masks first"
+_NOTHING_DUE = "You must have called .get_scribbles before submiting the masks"
 
-#: Key of the saved state → field.
+#: Key of the saved state → attribute.
 _SAVED = {
     "samples": "samples", "sample_idx": "sample_idx", "interaction_nb": "interaction_nb",
     "sample_start_time": "sample_start_time", "interaction_start_time": "interaction_start_time",
@@ -29,47 +39,56 @@ _SAVED = {
 }  # fmt: skip
 
 
-@dataclass
-class SessionState:
-    """The position of a session in its samples, its limits, and the scribbles of the open sample.
+@dataclass(frozen=True)
+class SessionTerms:
+    """The samples of a session, its limits, and its metric."""
 
-    A sample opens with `advance`; then each interaction is `begin_interaction` and `end_interaction`.
+    subset: str = "val"
+    shuffle: bool = False
+    max_time: float | None = None
+    max_nb_interactions: int | None = 5
+    metric: str = "J_AND_F"
+    #: The root of DAVIS, for a connector without a dataset.
+    davis_root: str | os.PathLike[str] | None = None
+
+
+class SessionRules:
+    """Which call is due, which sample is open, and when its time is over; a session follows these rules.
+
+    They measure nothing and touch no file or network.  A sample opens with `_open_due_sample`; then each interaction
+    is `_begin_interaction` and `_end_interaction`.
     """
 
-    #: Seconds for each object of a sample, all of its interactions together.
-    max_time: float | None
-    #: Interactions with each sample.
-    max_nb_interactions: int | None
-    samples: list[Sample] = field(default_factory=list)
-    #: None before the session is entered, -1 until the first sample is open.
-    sample_idx: int | None = None
-    #: Interactions with the open sample that have ended.
-    interaction_nb: int | None = None
-    #: Whether more interactions may follow.
-    running: bool = True
-    #: Whether scribbles were read and masks are due.
-    running_model: bool = False
-    sample_start_time: float | None = None
-    interaction_start_time: float | None = None
-    sample_scribbles: Scribbles | None = None
-    sample_last_scribble: Scribbles | None = None
-    #: Whether the program was restarted and holds nothing of the open sample.
-    resumed: bool = False
-    #: Sequence → number of objects.
-    num_objects: Callable[[str], int] = field(default=lambda _sequence: 1)
+    def __init__(self, max_time: float | None, max_nb_interactions: int | None) -> None:
+        #: Seconds for each object of a sample, all of its interactions together.
+        self.max_time = None if max_time is None else min(max_time, MOST_SECONDS)
+        #: Interactions with each sample.
+        self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
+        self.samples: list[Sample] = []
+        #: None before the session is entered, -1 until the first sample is open.
+        self.sample_idx: int | None = None
+        #: Interactions with the open sample that have ended.
+        self.interaction_nb: int | None = None
+        #: Whether more interactions may follow.
+        self.running = True
+        #: Whether scribbles were read and masks are due.
+        self.running_model = False
+        self.sample_start_time: float | None = None
+        self.interaction_start_time: float | None = None
+        self.sample_scribbles: Scribbles | None = None
+        self.sample_last_scribble: Scribbles | None = None
+        #: Whether the program was restarted and holds nothing of the open sample.
+        self._is_resumed = False
 
-    def __post_init__(self) -> None:
-        self.max_time = None if self.max_time is None else min(self.max_time, MOST_SECONDS)
-        if self.max_nb_interactions is not None:
-            self.max_nb_interactions = min(self.max_nb_interactions, MOST_INTERACTIONS)
+    def _count_objects(self, _sequence: str) -> int:
+        return 1
 
-    def enter(self, samples: list[Sample]) -> None:
-        """Stand before the first sample."""
+    def _stand_before(self, samples: list[Sample]) -> None:
+        """Stand before the first of the samples."""
         self.samples, self.sample_idx, self.interaction_nb = samples, -1, -1
 
     @property
-    def has_opened(self) -> bool:
-        """Whether a sample was opened."""
+    def _has_opened(self) -> bool:
         return self.sample_idx is not None and self.sample_idx >= 0
 
     @property
@@ -82,68 +101,251 @@ class SessionState:
         """The number of the interaction whose masks come next, from 1."""
         return (self.interaction_nb or 0) + 1
 
-    def advance(self, now: float) -> bool:
+    def _open_due_sample(self, time_now: float) -> bool:
         """Open the next sample if the open one is over; return False after the last."""
-        if not self.has_opened or self._has_all_interactions() or self.is_late(now):
-            self.sample_idx = (self.sample_idx or 0) + 1 if self.has_opened else 0
-            self.interaction_nb, self.sample_start_time = 0, now
+        has_all = bool(self.max_nb_interactions and (self.interaction_nb or 0) >= self.max_nb_interactions)
+        if not self._has_opened or has_all or self.is_late(time_now):
+            self.sample_idx = (self.sample_idx or 0) + 1 if self._has_opened else 0
+            self.interaction_nb, self.sample_start_time = 0, time_now
             self.sample_scribbles = self.sample_last_scribble = None
             self.running_model = False  # masks that were due came too late
         return (self.sample_idx or 0) < len(self.samples)
 
-    def _has_all_interactions(self) -> bool:
-        return bool(self.max_nb_interactions and (self.interaction_nb or 0) >= self.max_nb_interactions)
-
-    def is_late(self, now: float) -> bool:
+    def is_late(self, time_now: float) -> bool:
         """Return whether the time of the open sample is over."""
         if not self.max_time or self.sample_start_time is None:
             return False
-        return now - self.sample_start_time > self.max_time * self.num_objects(self.sample[0])
+        return time_now - self.sample_start_time > self.max_time * self._count_objects(self.sample[0])
 
-    def check_scribbles_due(self) -> None:
-        """Raise RuntimeError if scribbles must not be read now."""
-        if not self.has_opened or not self.running:
-            raise RuntimeError(NOTHING_TO_SEGMENT)
+    def _check_scribbles_due(self) -> None:
+        if not self._has_opened or not self.running:
+            raise RuntimeError(_NOTHING_TO_SEGMENT)
         if self.running_model:
-            raise RuntimeError(TWICE)
+            raise RuntimeError(_TWICE)
 
-    def check_masks_due(self) -> None:
-        """Raise RuntimeError if no masks are due."""
+    def _check_masks_due(self) -> None:
         if not self.running_model:
-            raise RuntimeError(NOTHING_DUE)
+            raise RuntimeError(_NOTHING_DUE)
 
-    def scribbles(self, *, only_last: bool) -> Scribbles:
+    def _copy_scribbles(self, *, only_last: bool) -> Scribbles:
         """Return a copy of the scribbles of the open sample, which later grow."""
         scribbles = self.sample_last_scribble if only_last else self.sample_scribbles
         if scribbles is None:
-            raise RuntimeError(NOTHING_TO_SEGMENT)
+            raise RuntimeError(_NOTHING_TO_SEGMENT)
         return copy.deepcopy(scribbles)
 
-    def begin_interaction(self, now: float | None, *, new_sample: bool) -> bool:
+    def _begin_interaction(self, time_now: float | None, *, new_sample: bool) -> bool:
         """Note that scribbles were read; return whether the sample is new to the program."""
-        self.running_model, self.interaction_start_time = True, now
-        new_to_program, self.resumed = new_sample or self.resumed, False
+        self.running_model, self.interaction_start_time = True, time_now
+        new_to_program, self._is_resumed = new_sample or self._is_resumed, False
         return new_to_program
 
-    def end_interaction(self, drawn: Scribbles | None) -> None:
+    def _end_interaction(self, drawn: Scribbles | None) -> None:
         """Note that masks were taken; the robot's scribbles are added to those of the sample."""
         if drawn is not None and self.sample_scribbles is not None:
             self.sample_last_scribble = drawn
             self.sample_scribbles = fuse_scribbles(self.sample_scribbles, drawn)
         self.interaction_nb, self.running_model = self.interaction, False
 
-    def saved(self) -> dict[str, object]:
-        """Return the state as JSON, from which another process can go on."""
-        return {key: getattr(self, name) for key, name in _SAVED.items()}
-
-    def restore(self, saved: Mapping[str, object]) -> None:
+    def _return_to(self, saved: Mapping[str, Any]) -> None:
         """Return to a saved state; its times are those of this session's clock."""
         for key, name in _SAVED.items():
             if key in saved:  # local sessions of an older release have fewer
                 setattr(self, name, saved[key])
         self.samples = [(name, number) for name, number in self.samples]
 
-    def restart(self, saved_at: float, now: float) -> None:
+    def _restart(self, saved_at: float, time_now: float) -> None:
         """Go on with another clock and a restarted program: an interaction without masks begins again."""
-        self.sample_start_time = now - (saved_at - (self.sample_start_time or 0.0))
-        self.interaction_start_time, self.running_model, self.resumed = None, False, True
+        self.sample_start_time = time_now - (saved_at - (self.sample_start_time or 0.0))
+        self.interaction_start_time, self.running_model, self._is_resumed = None, False, True
+
+
+class LocalConnector:
+    """Asks an evaluation service of this process; the service exists once the samples were read."""
+
+    VALID_SUBSETS = _LOCAL_SUBSETS
+
+    def __init__(
+        self,
+        user_key: str | None = None,
+        session_key: str = "",
+        *,
+        clock: Callable[[], float] = time.time,
+        dataset: InteractiveDataset | None = None,
+    ) -> None:
+        self.user_key, self.session_key = user_key, session_key
+        self._clock, self._dataset = clock, dataset
+        self._service: EvaluationService | None = None
+        self.storage = LocalStorage()
+
+    @property
+    def service(self) -> EvaluationService:
+        """The service; its `robot` may be adjusted while the session runs."""
+        if self._service is None:
+            raise RuntimeError(NOT_BEGUN)
+        return self._service
+
+    def get_samples(
+        self,
+        subset: str,
+        davis_root: str | os.PathLike[str] | None = None,
+        max_t: float | None = None,
+        max_i: int | None = None,
+        metric_to_optimize: str = "J_AND_F",
+    ) -> tuple[list[Sample], float | None, int | None]:
+        """Open the service of a subset; return its samples and limits."""
+        if self._dataset is None:
+            valid = list(dict.fromkeys([*_LOCAL_SUBSETS, *sorted(lists_of(root_of(davis_root)))]))
+            # A program may have added subsets to the catalogue.
+            if subset not in valid and (subset == UNPUBLISHED or subset not in Davis.sets):
+                raise ValueError(f"For local connector, `subset` must be a valid subset: {valid}")
+        self.storage = LocalStorage()
+        self._service = EvaluationService(
+            subset, self.storage, davis_root, None, max_t, max_i, metric_to_optimize,
+            clock=self._clock, dataset=self._dataset,
+        )  # fmt: skip
+        return self._service.get_samples()
+
+    def get_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """Return the first scribbles."""
+        return self.service.get_scribble(sequence, scribble_idx)
+
+    def post_predicted_masks(
+        self,
+        sequence: str,
+        scribble_idx: int,
+        pred_masks: ArrayLike,
+        timing: float,
+        interaction: int,
+        next_scribble_frame_candidates: Iterable[int] | None = None,
+    ) -> Scribbles:
+        """Measure masks; return the robot's scribbles."""
+        return self.service.post_predicted_masks(
+            sequence, scribble_idx, pred_masks, timing, interaction, self.user_key, self.session_key,
+            next_scribble_frame_candidates,
+        )  # fmt: skip
+
+    def get_report(self) -> pd.DataFrame:
+        """Return the rows of this session."""
+        return self.service.get_report(self.session_key)
+
+    def post_finish(self) -> Summary:
+        """Return the summary of this session."""
+        return self.service.summarize_report(self.get_report())
+
+    def restore(self, session_key: str, progress: Any, report: pd.DataFrame) -> None:
+        """Go on as the session with this key, whose rows and progress were saved."""
+        self.session_key = session_key
+        self.storage.restore(session_key, progress, report)
+
+
+class Session(SessionRules):
+    """A session whose masks are measured in this process."""
+
+    def __init__(
+        self,
+        connector: LocalConnector,
+        terms: SessionTerms,
+        files: ReportFiles,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(terms.max_time, terms.max_nb_interactions)
+        self.connector, self.terms, self.files, self.clock = connector, terms, files, clock
+        self.summary: Summary = {}
+
+    def _count_objects(self, sequence: str) -> int:
+        return self.connector.service.davis.dataset[sequence]["num_objects"]
+
+    def enter(self, *, resume: bool) -> None:
+        """Read the samples; `resume` goes on with the newest unfinished session that has the same terms and samples."""
+        if not self.max_time and not self.max_nb_interactions:
+            raise ValueError("Both max_time and max_nb_interactions can not be None")
+        samples, _, _ = self.connector.get_samples(
+            self.terms.subset, self.terms.davis_root, self.max_time, self.max_nb_interactions, self.terms.metric
+        )
+        if self.terms.shuffle:
+            random.shuffle(samples)
+        self._stand_before(samples)
+        if resume:
+            self._restart(self._restore()["clock"], self.clock())
+
+    def _restore(self) -> dict[str, Any]:
+        """Return to the newest saved state in the folder that has the same terms and samples; return it."""
+        same = {**self._terms_to_save(), "samples": sorted([*sample] for sample in self.samples)}
+
+        def matches(saved: dict[str, Any]) -> bool:
+            return {**{name: saved.get(name) for name in same}, "samples": sorted(saved["samples"])} == same
+
+        saved = self.files.resume(matches, "of this subset with these samples and limits")
+        self._return_to(saved)
+        self.connector.restore(saved["session_key"], saved["service"], read_report(self.files.temporary))
+        return saved
+
+    def _terms_to_save(self) -> dict[str, object]:
+        """What must agree between a session and its continuation."""
+        return {
+            "subset": self.terms.subset,
+            "max_time": self.max_time,
+            "max_nb_interactions": self.max_nb_interactions,
+            "metric_to_optimize": self.terms.metric,
+        }
+
+    def next(self) -> bool:
+        """Return whether there is another interaction; write the report."""
+        if not self.running:
+            return False
+        if self._open_due_sample(self.clock()):
+            self.files.write_report(self.report())
+            return True
+        self.summary = self.connector.post_finish()
+        self.files.finish(self.report(), self.summary)
+        self.running = False
+        return False
+
+    def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
+        """Return sequence, scribbles, and whether the sample is new; the interaction's time begins."""
+        self._check_scribbles_due()
+        sequence, number = self.sample
+        new_sample = self.sample_scribbles is None
+        if new_sample:
+            self.sample_scribbles = self.connector.get_scribble(sequence, number)
+            self.sample_last_scribble = self._copy_scribbles(only_last=False)
+        drawn = self._copy_scribbles(only_last=only_last)
+        return sequence, drawn, self._begin_interaction(self.clock(), new_sample=new_sample)
+
+    def submit(self, masks: ArrayLike, candidates: Iterable[int] | None, arrived: float | None = None) -> bool:
+        """Measure masks and save the session; return whether they came in time."""
+        arrived = self.clock() if arrived is None else arrived
+        self._check_masks_due()
+        timing = max(0.0, arrived - (self.interaction_start_time or 0.0))
+        sequence, number = self.sample
+        in_time = not self.is_late(arrived)
+        drawn = None
+        if in_time:
+            drawn = self.connector.post_predicted_masks(sequence, number, masks, timing, self.interaction, candidates)
+        self._end_interaction(drawn)
+        self.save()
+        return in_time
+
+    def save(self) -> None:
+        """Write the report so far and the state."""
+        self.files.write_report(self.report())
+        self._save_state()
+
+    def _save_state(self) -> None:
+        """Write what another process needs to go on beside the report."""
+        self.files.write_state(self._state_to_save())
+
+    def _state_to_save(self) -> dict[str, object]:
+        connector = self.connector
+        return {
+            **self._terms_to_save(),
+            **{key: getattr(self, name) for key, name in _SAVED.items()},
+            "session_key": connector.session_key,
+            "clock": self.clock(),
+            "service": connector.storage.progress(connector.session_key),
+        }
+
+    def report(self) -> pd.DataFrame:
+        """Return all rows so far."""
+        return self.connector.get_report()

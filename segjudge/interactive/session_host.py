@@ -1,4 +1,9 @@
-"""The sessions of a server: each belongs to a user, has a folder of its own, and is within limits."""
+"""The sessions of a server: each belongs to a user, has a folder of its own, and is within limits.
+
+What must survive a restart is on disk: the sessions, the server's clock, and in which sessions masks were measured.
+"""
+
+from __future__ import annotations
 
 import hashlib
 import hmac
@@ -9,26 +14,31 @@ import secrets
 import shutil
 import threading
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
+import numpy as np
 import pandas as pd
 
-from segjudge.system.files import replace
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.system import files
 
-from .dataset_protocol import InteractiveDataset, first_scribbles, shape_of
-from .hosted_session import SUMMARY, HostedSession, means_of
-from .local_session import SessionTerms
-from .server_state import SessionLedger
-from .summary import Summary, read_report
+from .dataset import InteractiveDataset, load_first_scribbles, shape_of
+from .reports import ReportFiles, Summary, read_report
+from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
+from .wire_format import MaskSubmission, ScribblesAnswer, quote
 
 #: Folders of sessions; keys are not stored, so that a copy of the state opens no session.
 _NAME = re.compile(r"session-[0-9a-f]{64}")
 _OLD_NAME = re.compile(r"[0-9a-f]{64}")
 _OWNER, _LEDGER, _SECRET = "owner.json", "ledger", "secret"
+#: Beside the report of a session that is over.
+_SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class SessionLimits:
     open_sessions: int = 8
 
 
-class SessionOwner(TypedDict):
+class _SessionOwner(TypedDict):
     """Whose a session is; the request that began it is a checksum."""
 
     user: str
@@ -73,14 +83,18 @@ class SessionHost:
     def __post_init__(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
-        self._ledger = SessionLedger(self.folder / _LEDGER)
-        self._secret = _secret(self.folder / _SECRET)
+        self._ledger = _Ledger(self.folder / _LEDGER)
+        self._secret = _read_secret(self.folder / _SECRET)
         _protect_old(self.folder)
         #: The session that was used last comes last.
         self._open: dict[str, HostedSession] = {}
+        #: Requests that use a session, or wait for its lock; then it must not be opened a second time.
+        self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
         #: When a session that is not finished was last used; for those of an earlier process, when this one began.
-        self._last_used = {name: self.clock() for name, owner in self._owners() if self._is_unfinished(name, owner)}
+        self._last_used = {
+            name: self.clock() for name, owner in self._read_owners() if self._is_unfinished(name, owner)
+        }
         names = self.dataset.sequences(self.terms.subset)
         self.dataset.check_files(names)
         #: Brackets and commas of the largest submission: each frame has some, and each object of a frame.
@@ -90,28 +104,28 @@ class SessionHost:
             if frames * width * height > self.limits.pixels:
                 raise ValueError(f"{name}: has more than {self.limits.pixels:,} pixels in all of its frames")
             for number in range(1, self.dataset.num_scribbles(name) + 1):
-                first_scribbles(self.dataset, name, number)
+                load_first_scribbles(self.dataset, name, number)
             self.most_marks = max(self.most_marks, 1000 + frames * 256 * 4)
 
-    def user(self, key: str) -> str:
+    def find_user(self, key: str) -> str:
         """Return the user with a key; raises PermissionError."""
-        name = self.users.get(checksum_of(key.encode()))
+        name = self.users.get(_checksum(key.encode()))
         if name is None:
             raise PermissionError("This User-Key is not known here.")
         return name
 
     def begin(self, user: str, request: str) -> tuple[str, HostedSession]:
         """Return the key of a new session, and the session; the same again for the same request."""
-        checksum = checksum_of(request.encode()) if request else ""
+        checksum = _checksum(request.encode()) if request else ""
         message = f"{user}\n{request}" if request else secrets.token_hex(32)
         key = hmac.new(self._secret, message.encode(), hashlib.sha256).hexdigest()
         with self._lock:
             self._close_idle()
-            owned = [(name, owner) for name, owner in self._owners() if owner["user"] == user]
+            owned = [(name, owner) for name, owner in self._read_owners() if owner["user"] == user]
             if any(checksum and owner["request"] == checksum for _, owner in owned):
-                return key, self._session(name_of(key), user)
+                return key, self._open_session(_name_of(key), user)
             self._check_allowed(user, [name for name, owner in owned if self._is_unfinished(name, owner)])
-            return key, self._new_session(name_of(key), {"user": user, "request": checksum, "closed": False})
+            return key, self._begin_session(_name_of(key), {"user": user, "request": checksum, "closed": False})
 
     def _check_allowed(self, user: str, unfinished: list[str]) -> None:
         """Raise BlockingIOError for a session too many; an unfinished one may still measure every sequence."""
@@ -120,66 +134,67 @@ class SessionHost:
                 f"{user} has {len(unfinished)} sessions that are not finished, and may have no more; go on with one, "
                 "or wait until they are closed."
             )
-        most = self.limits.sessions_per_sequence
+        session_limit = self.limits.sessions_per_sequence
         for sequence in self.dataset.sequences(self.terms.subset):
-            if len(self._ledger.sessions(user, sequence) | {*unfinished}) >= most:
+            if len(self._ledger.sessions(user, sequence) | {*unfinished}) >= session_limit:
                 raise BlockingIOError(
-                    f"{user} has had masks of {sequence} measured in {most} sessions, or may yet in unfinished ones: "
-                    "no other session may do so; ask the host."
+                    f"{user} has had masks of {sequence} measured in {session_limit} sessions, or may yet in "
+                    "unfinished ones: no other session may do so; ask the host."
                 )
 
-    def _new_session(self, name: str, owner: SessionOwner) -> HostedSession:
+    def _begin_session(self, name: str, owner: _SessionOwner) -> HostedSession:
         folder = self.folder / name
         folder.mkdir(mode=0o700)
-        session = self._hosted_session(name, owner["user"])
+        session = self._make_session(name, owner["user"])
         try:
             session.begin()
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         # Last: a folder without an owner is not a session.
-        replace(folder / _OWNER, json.dumps(owner))
+        files.replace(folder / _OWNER, json.dumps(owner))
         self._open[name], self._last_used[name] = session, self.clock()
         self._make_room()
         return session
 
-    def _hosted_session(self, name: str, user: str) -> HostedSession:
-        def note(sequence: str) -> None:
+    def _make_session(self, name: str, user: str) -> HostedSession:
+        def note_measured(sequence: str) -> None:
             self._ledger.note(user, sequence, name)
 
-        return HostedSession(self.dataset, self.terms, self.folder / name, self.clock, note)
+        return HostedSession(self.dataset, self.terms, self.folder / name, self.clock, note_measured)
 
     @contextmanager
-    def using(self, user: str, key: str) -> Iterator[HostedSession]:
+    def use(self, user: str, key: str) -> Iterator[HostedSession]:
         """Give a session of this user to one request at a time, read from disk if needed; meanwhile it is in memory."""
         with self._lock:
             self._close_idle()
-            session = self._session(self._owned_name(user, key), user)
-            session.users += 1
+            name = self._find_name(user, key)
+            session = self._open_session(name, user)
+            self._users[name] += 1
         try:
             with session.lock:
                 yield session
         finally:
             with self._lock:
-                session.users -= 1
+                self._users -= Counter([name])  # drops those that are 0
 
-    def check(self, user: str, key: str) -> None:
+    def check_session(self, user: str, key: str) -> None:
         """Raise LookupError if the user has no such session."""
         with self._lock:
-            self._owned_name(user, key)
+            self._find_name(user, key)
 
-    def _owned_name(self, user: str, key: str) -> str:
-        name = name_of(key)
-        owner = self._owner(name)
+    def _find_name(self, user: str, key: str) -> str:
+        name = _name_of(key)
+        owner = self._read_owner(name)
         if owner is None or owner["user"] != user:  # one answer, so that nothing is learned of another user's session
             raise LookupError("There is no such session of yours.")
         if owner["closed"]:
             raise LookupError("This session was closed, since nobody had asked for it for long.")
         return name
 
-    def finished(self, session: HostedSession) -> Summary | None:
+    def read_summary(self, session: HostedSession) -> Summary | None:
         """Return the summary of a session that is over, else None."""
-        path = session.folder / SUMMARY
+        path = session.folder / _SUMMARY
         if not path.exists():
             return None
         with self._lock:  # from now on the files are enough
@@ -187,20 +202,20 @@ class SessionHost:
             self._last_used.pop(session.folder.name, None)
         return cast("Summary", json.loads(path.read_text()))
 
-    def report(self, session: HostedSession) -> pd.DataFrame:
+    def read_report(self, session: HostedSession) -> pd.DataFrame:
         """Return a session's rows without the frames."""
-        if (session.folder / SUMMARY).exists():
+        if (session.folder / _SUMMARY).exists():
             # A temporary report remains where the end was interrupted.
             paths = session.folder.glob("result_*.csv")
-            return means_of(read_report(max(paths, key=lambda path: not path.name.endswith(".tmp.csv"))))
-        return session.means()
+            return _means_of(read_report(max(paths, key=lambda path: not path.name.endswith(".tmp.csv"))))
+        return _means_of(session.report())
 
-    def _session(self, name: str, user: str) -> HostedSession:
+    def _open_session(self, name: str, user: str) -> HostedSession:
         self._last_used[name] = self.clock()
         if name not in self._open:
-            session = self._hosted_session(name, user)
+            session = self._make_session(name, user)
             try:
-                session.resume()
+                session.go_on()
             except ValueError:
                 raise LookupError(
                     "This session was begun with other sequences or limits than the server has now."
@@ -213,42 +228,42 @@ class SessionHost:
     def _make_room(self) -> None:
         """Drop the sessions that were used longest ago from memory; all of them is on disk."""
         for name in list(self._open)[: -self.limits.open_sessions]:
-            if not self._open[name].users:
+            if not self._users[name]:
                 del self._open[name]
 
-    def _is_unfinished(self, name: str, owner: SessionOwner) -> bool:
-        return not owner["closed"] and not (self.folder / name / SUMMARY).exists()
+    def _is_unfinished(self, name: str, owner: _SessionOwner) -> bool:
+        return not owner["closed"] and not (self.folder / name / _SUMMARY).exists()
 
     def _close_idle(self) -> None:
         """Drop idle sessions from memory, and close those that are not finished for good."""
         for name, last_used in list(self._last_used.items()):
-            session, owner = self._open.get(name), self._owner(name)
-            if self.clock() - last_used <= self.limits.idle or (session is not None and session.users):
+            if self.clock() - last_used <= self.limits.idle or self._users[name]:
                 continue
+            owner = self._read_owner(name)
             del self._last_used[name]
             self._open.pop(name, None)
             if owner is not None and self._is_unfinished(name, owner):
-                replace(self.folder / name / _OWNER, json.dumps({**owner, "closed": True}))
+                files.replace(self.folder / name / _OWNER, json.dumps({**owner, "closed": True}))
 
-    def _owners(self) -> list[tuple[str, SessionOwner]]:
-        owners = ((name, self._owner(name)) for name in sorted(os.listdir(self.folder)) if _NAME.fullmatch(name))
+    def _read_owners(self) -> list[tuple[str, _SessionOwner]]:
+        owners = ((name, self._read_owner(name)) for name in sorted(os.listdir(self.folder)) if _NAME.fullmatch(name))
         return [(name, owner) for name, owner in owners if owner is not None]
 
-    def _owner(self, name: str) -> SessionOwner | None:
+    def _read_owner(self, name: str) -> _SessionOwner | None:
         with suppress(OSError, ValueError):
-            return cast("SessionOwner", json.loads((self.folder / name / _OWNER).read_text()))
+            return cast("_SessionOwner", json.loads((self.folder / name / _OWNER).read_text()))
         return None
 
 
-def name_of(key: str) -> str:
+def _name_of(key: str) -> str:
     """Return the folder of the session with a key."""
-    return f"session-{checksum_of(key.encode(errors='replace'))}"
+    return f"session-{_checksum(key.encode(errors='replace'))}"
 
 
-def _secret(path: Path) -> bytes:
+def _read_secret(path: Path) -> bytes:
     """Return the secret from which session keys are made; it is drawn once."""
     if not path.exists():
-        replace(path, secrets.token_hex(32), private=True)
+        files.replace(path, secrets.token_hex(32), private=True)
     return path.read_bytes()
 
 
@@ -259,9 +274,9 @@ def _protect_old(folder: Path) -> None:
             owner_file = folder / name / _OWNER
             with suppress(OSError, ValueError, KeyError):
                 owner = json.loads(owner_file.read_text())
-                checksum = checksum_of(owner["request"].encode()) if owner["request"] else ""
-                replace(owner_file, json.dumps({**owner, "request": checksum}))
-            os.rename(folder / name, folder / name_of(name))
+                checksum = _checksum(owner["request"].encode()) if owner["request"] else ""
+                files.replace(owner_file, json.dumps({**owner, "request": checksum}))
+            os.rename(folder / name, folder / _name_of(name))
     for parent, _, names in os.walk(folder):
         os.chmod(parent, 0o700)
         for name in names:
@@ -269,12 +284,12 @@ def _protect_old(folder: Path) -> None:
                 os.chmod(os.path.join(parent, name), 0o600)
 
 
-def checksum_of(data: bytes) -> str:
+def _checksum(data: bytes) -> str:
     """Return what is stored and compared in place of a secret."""
     return hashlib.sha256(data).hexdigest()
 
 
-def users_of(path: str) -> dict[str, str]:
+def read_users(path: str) -> dict[str, str]:
     """Return the checksum of each key → name, from lines `name key`; raises ValueError with the line that is wrong."""
     users: dict[str, str] = {}
     with open(path, encoding="utf-8") as file:
@@ -284,9 +299,216 @@ def users_of(path: str) -> dict[str, str]:
                 continue
             if len(words) != 2 or len(words[1]) < 16:
                 raise ValueError(f"{path}:{number}: is not `name key` with a key of 16 characters or more")
-            if checksum_of(words[1].encode()) in users:
+            if _checksum(words[1].encode()) in users:
                 raise ValueError(f"{path}:{number}: the key of {words[0]} is there twice")
-            users[checksum_of(words[1].encode())] = words[0]
+            users[_checksum(words[1].encode())] = words[0]
     if not users:
         raise ValueError(f"{path}: holds no user; write lines of `name key`")
     return users
+
+
+class HostedSession(Session):
+    """The session of a client elsewhere, with the server's clock; a request that is repeated changes nothing.
+
+    Scribbles are returned again until masks come, the time running from the first answer.
+    """
+
+    def __init__(
+        self,
+        dataset: InteractiveDataset,
+        terms: SessionTerms,
+        folder: Path,
+        clock: Callable[[], float],
+        note_measured: Callable[[str], None],
+    ) -> None:
+        # Without a limit masks could be measured as often as the time allows.
+        terms = replace(terms, max_nb_interactions=terms.max_nb_interactions or MOST_INTERACTIONS)
+        connector = LocalConnector(session_key=folder.name, dataset=dataset)
+        super().__init__(connector, terms, ReportFiles(folder, _SUMMARY), clock)
+        self.folder = folder
+        self._note_measured = note_measured
+        #: Whether the open sample is new to the client.
+        self._is_new = False
+        #: The interaction that the masks named which came last, their checksum, and whether they were in time.
+        self._last_taken: list[Any] = []
+        self.lock = threading.RLock()
+
+    def begin(self) -> None:
+        """Open a new session, and save it."""
+        self.enter(resume=False)
+        self.save()
+
+    def go_on(self) -> None:
+        """Go on with the session that the folder holds; one that has finished has its report there."""
+        self.enter(resume=False)
+        if (self.folder / _SUMMARY).exists():
+            self.running = False
+            return
+        saved = self._restore()
+        self._is_new, self._last_taken = saved["new"], saved["last_taken"]
+
+    def _state_to_save(self) -> dict[str, object]:
+        return {**super()._state_to_save(), "new": self._is_new, "last_taken": self._last_taken}
+
+    def answer_terms(self) -> dict[str, object]:
+        """Return the samples and limits."""
+        limits = {"max_time": self.max_time, "max_nb_interactions": self.max_nb_interactions}
+        return {"samples": self.samples, **limits}
+
+    def answer_next(self) -> dict[str, object]:
+        """Return the interaction that comes next; the same again while nothing was submitted."""
+        before = (self.sample_idx, self.interaction_nb)
+        if not self.next():
+            return {"finished": True}
+        if (self.sample_idx, self.interaction_nb) != before:
+            self._save_state()
+        sequence, number = self._open_sample()
+        return {
+            "sequence": sequence,
+            "scribble_idx": number,
+            "interaction": self.interaction,
+            "new_sequence": self._is_new if self.running_model else self.sample_scribbles is None,
+            "finished": False,
+        }
+
+    def answer_scribbles(self, *, only_last: bool) -> ScribblesAnswer:
+        """Return the scribbles of this interaction; its time begins when they are first asked for."""
+        if self.running_model:
+            sequence, _ = self._open_sample()
+            drawn = self._copy_scribbles(only_last=only_last)
+        else:
+            sequence, drawn, self._is_new = self.read_scribbles(only_last=only_last)
+            self._save_state()
+            # Reading the truth and writing is the server's work; the method's time begins when the answer can go.
+            self.interaction_start_time = self.clock()
+        return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._is_new}
+
+    def answer_repeat(self, checksum: str) -> bool | None:
+        """Return whether masks that came last and come again were in time; None for other masks."""
+        last = self._last_taken
+        return bool(last[4]) if last and last[3] == checksum else None
+
+    def take_masks(self, submission: MaskSubmission, most_runs: int, checksum: str, arrived: float) -> bool:
+        """Take masks; return whether they came in time."""
+        sequence, number = self._open_sample()
+        due = [sequence, number, self.interaction]
+        if submission.due != due:
+            named = ", ".join(map(quote, submission.due))
+            raise RuntimeError(f"These masks are for [{named}]; those that are due are for {due}.")
+        self._check_masks_due()
+        in_time = not self.is_late(arrived)
+        masks: Array = np.zeros(0)  # late masks are not decoded
+        if in_time:
+            record = self.connector.service.davis.dataset[sequence]
+            masks = submission.decode(shape_of(record), most_runs)
+            self._note_measured(sequence)
+        before, self._last_taken = self._last_taken, [*due, checksum, in_time]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of candidates that are not frames
+                self.submit(masks, submission.candidates, arrived)
+        except BaseException:
+            self._last_taken = before
+            raise
+        return in_time
+
+    def _open_sample(self) -> tuple[str, int]:
+        if not self._has_opened or not self.running:
+            raise RuntimeError(f"There is no interaction to answer; ask {'next'!r} first.")
+        return self.sample
+
+
+def _means_of(report: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each object of each interaction: values of single frames would reveal too much of the truth."""
+    keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
+    return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
+
+
+class _Ledger:
+    """User → sequence → the sessions in which masks of it were measured; one file for each user.
+
+    It is kept on disk, for what was revealed stays revealed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._entries = dict(_read_entry(path) for path in folder.glob("*.json"))
+
+    def sessions(self, user: str, sequence: str) -> frozenset[str]:
+        """Return the sessions of a user in which masks of a sequence were measured."""
+        with self._lock:
+            return frozenset(self._entries.get(user, {}).get(sequence, ()))
+
+    def note(self, user: str, sequence: str, session: str) -> None:
+        """Write down that a session measures masks of a sequence; a second time changes nothing."""
+        with self._lock:
+            entries = self._entries.get(user, {})
+            before = entries.get(sequence, [])
+            if session in before:
+                return
+            after = {**entries, sequence: [*before, session]}
+            name = hashlib.sha256(user.encode()).hexdigest()
+            files.replace(self._folder / f"{name}.json", json.dumps({"user": user, "sequences": after}))
+            # Last, so that an entry that could not be written is tried again.
+            self._entries[user] = after
+
+
+def _read_entry(path: Path) -> tuple[str, dict[str, list[str]]]:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        user, sequences = entry["user"], entry["sequences"]
+        if all(isinstance(session, str) for sessions in sequences.values() for session in sessions):
+            return str(user), {str(name): list(sessions) for name, sessions in sequences.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise ValueError(f"{path}: is not a ledger of sessions; restore it from a copy, or remove it, which forgets a user")
+
+
+_UPTIME = "uptime"
+#: Seconds between two notes of the time.
+_BEAT = 1.0
+
+
+class Uptime:
+    """The seconds for which the server has run, over all restarts: time while it is down counts for nobody."""
+
+    def __init__(self, folder: Path, beat: float = _BEAT) -> None:
+        self._path, self._beat = folder / _UPTIME, beat
+        self._before = max([0.0, *_read_times(folder)])
+        self._start = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._note, daemon=True)
+        self._thread.start()
+
+    def __call__(self) -> float:
+        return self._before + time.monotonic() - self._start
+
+    def begin(self) -> None:
+        """Count this run from now on."""
+        self._start = time.monotonic()
+
+    def _note(self) -> None:
+        while not self._ended.wait(self._beat):
+            with suppress(OSError):  # a full disk may have room again
+                files.replace(self._path, repr(self()))
+
+    def stop(self) -> None:
+        """Stop the thread, and note the time once more."""
+        self._ended.set()
+        self._thread.join()
+        with suppress(OSError):
+            files.replace(self._path, repr(self()))
+
+
+def _read_times(folder: Path) -> Iterator[float]:
+    """Yield the time as it was noted here and in sessions: the latest is nearest to when the server died."""
+    for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            noted = json.loads(path.read_text())
+            if isinstance(noted, dict):
+                yield float(noted["clock"])
+                yield float(noted["interaction_start_time"] or 0.0)
+            else:
+                yield float(noted)

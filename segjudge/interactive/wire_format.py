@@ -1,13 +1,23 @@
-"""What both ends of a session over the wire agree on; `docs/interactive-protocol.md` describes it."""
+"""What both ends of a session over the wire agree on, and the untrusted masks that a client sends.
 
+`docs/interactive-protocol.md` describes it.  A submission is read within bounds, and decoded within those of the
+sequence that it is for.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
+import numpy as np
 import pandas as pd
 
-from segjudge.interactive.utils.mask import EncodedMasks
-from segjudge.interactive.utils.scribbles import Scribbles
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks.stack import Array
 
-from .summary import Summary
+from .masks import EncodedMasks, decode_frames
+from .reports import Summary
+from .scribbles import Scribbles
 
 HEALTH = "api/healthcheck"
 SESSION = "api/session"
@@ -24,10 +34,10 @@ REQUEST_KEY = "Request-Key"
 LATE = "Too-Late"
 
 #: Decimals of every J and F that leaves the server: with more, fewer queries would reveal the truth pixel by pixel.
-DECIMALS = 4
+_DECIMALS = 4
 
 #: The errors that cross the wire, and the status of each; any other is a defect of the server.
-ERRORS: dict[type[Exception], int] = {
+_ERRORS: dict[type[Exception], int] = {
     ValueError: 400,
     TypeError: 422,
     PermissionError: 401,
@@ -36,7 +46,7 @@ ERRORS: dict[type[Exception], int] = {
     OverflowError: 413,
     BlockingIOError: 429,
 }
-NAMES = {kind.__name__: kind for kind in ERRORS}
+_KINDS = {kind.__name__: kind for kind in _ERRORS}
 
 
 class NextAnswer(TypedDict):
@@ -67,9 +77,9 @@ class InteractionBody(TypedDict):
     next_scribble_frame_candidates: NotRequired[list[int]]
 
 
-def error_body(error: Exception) -> tuple[dict[str, str], int]:
+def describe_error(error: Exception) -> tuple[dict[str, str], int]:
     """Return an error as it is sent, the name of its class on the list and its message, and its status."""
-    for kind, status in ERRORS.items():
+    for kind, status in _ERRORS.items():
         if isinstance(error, kind):
             return {"error": kind.__name__, "message": str(error)}, status
     return {"error": "RuntimeError", "message": "This is a defect of the server; its log tells more."}, 500
@@ -78,24 +88,110 @@ def error_body(error: Exception) -> tuple[dict[str, str], int]:
 def error_of(body: object, status: int) -> Exception:
     """Return the error that was sent; a name that is not on the list does not become a class."""
     if isinstance(body, dict) and isinstance(body.get("message"), str):
-        return NAMES.get(str(body.get("error")), RuntimeError)(body["message"])
+        return _KINDS.get(str(body.get("error")), RuntimeError)(body["message"])
     return RuntimeError(f"The server answered with status {status} and no error that is on the list.")
 
 
-def rounded(report: pd.DataFrame) -> pd.DataFrame:
+def round_report(report: pd.DataFrame) -> pd.DataFrame:
     """Return a report as it leaves the server; J&F is made of the rounded J and F, so it reveals no more than they."""
-    j, f = (report[name].round(DECIMALS) for name in ("jaccard", "contour"))
-    return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(DECIMALS))
+    j, f = (report[name].round(_DECIMALS) for name in ("jaccard", "contour"))
+    return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(_DECIMALS))
 
 
-def rounded_summary(summary: Summary) -> Summary:
+def round_summary(summary: Summary) -> Summary:
     """Return a summary as it leaves the server: seconds are exact, everything else is rounded."""
     curve = {
-        name: values if name == "time" else [round(value, DECIMALS) for value in values]
+        name: values if name == "time" else [round(value, _DECIMALS) for value in values]
         for name, values in summary["curve"].items()
     }
     at_threshold = {
-        name: value if name == "threshold" else round(value, DECIMALS)
+        name: value if name == "threshold" else round(value, _DECIMALS)
         for name, value in summary["metric_at_threshold"].items()
     }
-    return {**summary, "auc": round(summary["auc"], DECIMALS), "metric_at_threshold": at_threshold, "curve": curve}
+    return {**summary, "auc": round(summary["auc"], _DECIMALS), "metric_at_threshold": at_threshold, "curve": curve}
+
+
+#: The bytes of a request, in memory or in a temporary file.
+Body = tempfile.SpooledTemporaryFile[bytes]
+
+
+@dataclass
+class MaskSubmission:
+    """A submission whose JSON was read; only the types of its candidates are checked."""
+
+    #: The interaction that the client names: a sequence, a set of scribbles, and the interaction's number.
+    due: list[object]
+    encoded_masks: object = None
+    candidates: list[int] | None = None
+
+    def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
+        """Return the masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
+        masks_sent, self.encoded_masks = self.encoded_masks, None
+        if not isinstance(masks_sent, dict) or not isinstance(masks_sent.get("frames"), list):
+            raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
+        size = masks_sent.get("size")
+        if size != list(shape):
+            size_sent = f"({', '.join(map(quote, size[:4]))})" if isinstance(size, list) else quote(size)
+            raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {size_sent}")
+        frames = masks_sent["frames"]
+        if len(frames) != shape[0]:
+            raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")
+        masks, runs = np.empty(shape, np.uint8), 0
+        for frame, objects in enumerate(frames):
+            _check_objects(frame, objects)
+            runs += sum(len(encoded["counts"]) for encoded in objects)
+            if runs > most_runs:
+                raise OverflowError(f"pred_masks has more than {most_runs:,} characters of run lengths")
+            try:
+                masks[frame] = decode_frames([objects], (shape[1], shape[2]), overlapping=False)[0]
+            except Flaw as flaw:
+                raise ValueError(f"pred_masks, frame {frame}: {flaw.found}. {flaw.remedy}.") from None
+        return masks
+
+
+def read_submission(body: Body, most_marks: int) -> MaskSubmission:
+    """Read a submission's JSON; its bytes and its text are freed before its masks are decoded."""
+    body.seek(0)
+    # The parser blocks all threads while it makes objects: a mask is an object with two entries, in a list.
+    marks = 0
+    while text := body.read(1 << 20):
+        marks += sum(text.count(mark) for mark in (b"[", b"{", b","))
+    if marks > most_marks:
+        raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
+    body.seek(0)
+    try:
+        values = json.loads(str(body.read(), "utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError("The body is not JSON in UTF-8.") from None
+    if not isinstance(values, dict):
+        raise ValueError("The body is not a JSON object.")
+    candidates = values.get("next_scribble_frame_candidates")
+    if candidates is not None and (
+        not isinstance(candidates, list) or any(type(frame) is not int for frame in candidates)
+    ):
+        raise TypeError("next_scribble_frame_candidates is not a list of whole numbers.")
+    due = [values.get(name) for name in ("sequence", "scribble_idx", "interaction")]
+    return MaskSubmission(due, values.get("pred_masks"), candidates)
+
+
+def _check_objects(frame: int, objects: object) -> None:
+    place = f"pred_masks, frame {frame}"
+    if not isinstance(objects, list) or any(
+        not isinstance(encoded, dict)
+        or type(encoded.get("object_id")) is not int
+        or not 1 <= encoded["object_id"] <= 255
+        or not isinstance(encoded.get("counts"), str)
+        for encoded in objects
+    ):
+        raise ValueError(f'{place}: is not a list of {{"object_id": 1 to 255, "counts": "…"}}')
+    ids = [encoded["object_id"] for encoded in objects]
+    if len(ids) != len(set(ids)):
+        raise ValueError(f"{place}: names an object twice")
+
+
+def quote(value: object) -> str:
+    """Return an untrusted value for a sentence: short, plain, and without walking through it."""
+    if isinstance(value, str):
+        return ascii(value[:40])
+    small = value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 10**18)
+    return str(value) if small else f"a value of the type {type(value).__name__}"

@@ -22,18 +22,18 @@ from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.interactive import DavisInteractiveSession
-from segjudge.interactive.demo_root import scenes, write
+from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 from segjudge.masks.run_lengths import decoded, encoded
 from tests.builders import png, zipped
 from tests.interactive.test_interactive_session import Clock
 
-VIDEOS = scenes()
+VIDEOS = make_demo_scenes()
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environments") / "root"
-    write(folder, VIDEOS)
+    write_demo_root(folder, VIDEOS)
     return folder
 
 

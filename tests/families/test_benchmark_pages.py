@@ -12,7 +12,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.interactive.davis_catalogue import RECORDS, SETS
+from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.platforms.codabench.build import WITH_PACKAGES
 from segjudge.report.overview import summary
 from segjudge.report.tables import PUBLISHED, means

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.interactive.metrics import batched_f_measure, batched_jaccard
+from segjudge.interactive import masks as codec
+from segjudge.interactive import robot as robot_module
+from segjudge.interactive import scribbles as tools
+from segjudge.interactive.masks import batched_f_measure, batched_jaccard
 from segjudge.interactive.robot import InteractiveScribblesRobot
-from segjudge.interactive.skeleton import opened, skeleton
-from segjudge.interactive.utils import mask as codec
-from segjudge.interactive.utils import scribbles as tools
-from segjudge.interactive.utils.operations import bezier_curve, bresenham
+from segjudge.interactive.scribbles import bezier_curve, bresenham
 from tests.data import INTERACTIVE as HERE
 from tests.shared import needs_shared
 
@@ -158,9 +158,9 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
     truth, prediction = masks[f"{pair}__gt"].squeeze(), masks[f"{pair}__pred"].squeeze()
     missing = (truth == int(number)) & (prediction != int(number))
     assert missing.sum() == case["error_area"]
-    found = opened(missing, min(0.2 * np.sqrt(missing.sum()) / 2, 16))
+    found = robot_module._open_region(missing, min(0.2 * np.sqrt(missing.sum()) / 2, 16))
     assert np.array_equal(found, inside[f"{pair}__obj{number}__opened"])
-    assert np.array_equal(skeleton(found), inside[f"{pair}__obj{number}__skel"])
+    assert np.array_equal(robot_module._thin_to_skeleton(found), inside[f"{pair}__obj{number}__skel"])
     paths = InteractiveScribblesRobot(kernel_size=0.2).paths(missing)
     assert len(paths) == case["nb_paths"]
     for path in paths:
@@ -173,15 +173,13 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
 
 
 def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from segjudge.interactive import skeleton as module
-
     masks = np.load(HERE / "robot/masks.npz")
     for name in [name for name in masks if name.endswith("__gt")][:12]:
         mask = masks[name].squeeze() == 1
-        quick = module.skeleton(mask)
+        quick = robot_module._thin_to_skeleton(mask)
         with monkeypatch.context() as without:
-            without.setattr(module, "_loop", None)
-            assert np.array_equal(module.skeleton(mask), quick), name
+            without.setattr(robot_module, "_loop", None)
+            assert np.array_equal(robot_module._thin_to_skeleton(mask), quick), name
 
 
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
@@ -250,7 +248,7 @@ def test_misuse_is_answered_in_the_same_words(case: str) -> None:
 def test_pictures() -> None:
     from PIL import Image
 
-    from segjudge.interactive.utils.visualization import draw_scribble, overlay_mask, plot_scribble
+    from segjudge.interactive.scribbles import draw_scribble, overlay_mask, plot_scribble
 
     golden = output("misc/visual.json")
     picture, mask = np.array(golden["im"], np.uint8), np.array(golden["ann"])

@@ -19,8 +19,8 @@ from segjudge.cli import main
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.baseline import Baseline, lines
 from segjudge.interactive.dataset import Davis
-from segjudge.interactive.method_run import Frames, run
 from segjudge.interactive.other_datasets import DrawnScribbles
+from segjudge.interactive.runs import Frames, run
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import SEQUENCES
 from tests.interactive.test_interactive_session import Clock

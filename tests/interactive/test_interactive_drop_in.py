@@ -711,7 +711,7 @@ def test_the_reference_names_everything() -> None:
     """Every argument, column and key, as the code has them."""
     import inspect
 
-    from segjudge.interactive.summary import COLUMNS
+    from segjudge.interactive.reports import COLUMNS
 
     text = (Path(__file__).parents[2] / "docs/interactive-reference.md").read_text()
     session = inspect.signature(DavisInteractiveSession.__init__).parameters

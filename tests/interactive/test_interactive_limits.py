@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -16,14 +17,19 @@ import numpy as np
 import pytest
 import requests
 
+from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
-from segjudge.interactive.server import SMALL_BODY
-from segjudge.interactive.session_host import SessionLimits, checksum_of, name_of
+from segjudge.interactive.session_host import SessionLimits
 from segjudge.system.files import locked
 from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
+SMALL_BODY = http_server._SMALL_BODY
 NEW = SessionLimits(sessions=99, sessions_per_sequence=2)
+
+
+def folder_of(key: str) -> str:
+    return f"session-{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def measured(wired: Wire, interaction: int = 1) -> requests.Response:
@@ -221,9 +227,9 @@ def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
     """What docs/interactive-protocol.md says about four decimals, by the numbers it names."""
     frames, area = 70, 10_000
     one = 1 / area / frames  # J of a mask of one pixel, over all frames
-    assert round(one, wire_format.DECIMALS) == 0
+    assert round(one, wire_format._DECIMALS) == 0
     # A frame's J shows from half a step of the mean on.
-    assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)
+    assert 0.5 * 10**-wire_format._DECIMALS * frames == pytest.approx(0.0035)
 
 
 @pytest.mark.parametrize("most", [None, 0])
@@ -255,7 +261,7 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:  #
             wanted = 0o700 if path.is_dir() else 0o600
             assert stat.S_IMODE(path.stat().st_mode) == wanted, path
         key = wired.headers[wire_format.SESSION_KEY]
-        assert (kept / name_of(key)).is_dir()
+        assert (kept / folder_of(key)).is_dir()
         for path in (path for path in kept.rglob("*") if path.is_file()):
             assert key.encode() not in path.read_bytes(), path
             assert key not in path.name
@@ -268,17 +274,17 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:  #
 def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> None:  # noqa: F811
     host = hosting(root)
     key, session = host.begin("ann", "asked")
-    session.advance()
-    session.scribbles(only_last=False)
+    session.answer_next()
+    session.answer_scribbles(only_last=False)
     folder = session.folder
     owner = json.loads((folder / "owner.json").read_text())
     (folder / "owner.json").write_text(json.dumps({**owner, "request": "asked"}))
     folder.rename(folder.parent / key)
     (folder.parent / key).chmod(0o755)
     again = hosting(root)
-    with again.using("ann", key) as found:
-        assert found.terms()["samples"] == [("box", 1)]
-        assert found.state.running_model
+    with again.use("ann", key) as found:
+        assert found.answer_terms()["samples"] == [("box", 1)]
+        assert found.running_model
     assert again.begin("ann", "asked")[0] == key
     assert set(modes(root.parent / "kept").values()) == {"0o700", "0o600"}
 
@@ -304,10 +310,10 @@ def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa:
 def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:  # noqa: F811
     host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=1))
     key, _ = host.begin("ann", "")
-    with host.using("ann", key) as first:
+    with host.use("ann", key) as first:
         for _ in range(3):
             host.begin("ann", "")
-        with host.using("ann", key) as second:
+        with host.use("ann", key) as second:
             assert first is second
     host.begin("ann", "")
     assert len(host._open) == 1
@@ -406,8 +412,8 @@ def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:  # noq
             "x",
             mine[:-1],
             mine.upper(),
-            name_of(mine),
-            checksum_of(mine.encode()),
+            folder_of(mine),
+            folder_of(mine).removeprefix("session-"),
             "../" + mine,
             "ä".encode().decode("latin-1"),
         ):

@@ -15,7 +15,7 @@ from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
-from segjudge.interactive.utils.scribbles import annotated_frames, scribbles2mask
+from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
 from tests.builders import ANNOTATIONS
 from tests.interactive.test_interactive_session import Clock
 

@@ -20,7 +20,7 @@ from scipy.ndimage import binary_erosion
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.evaluation import EvaluationService
-from segjudge.interactive.summary import COLUMNS, SummaryTerms, summary
+from segjudge.interactive.reports import COLUMNS, SummaryTerms, summarize
 from tests.data import INTERACTIVE as HERE
 from tests.shared import needs_shared
 
@@ -402,14 +402,14 @@ def rows(*output: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
 
 def test_every_object_of_a_sample_without_a_row_counts() -> None:
     report = rows(("a", 1, 1, 1, 0.4, 3.0), ("a", 1, 1, 2, 0.8, 3.0))
-    some = summary(report, SummaryTerms("F"))
+    some = summarize(report, SummaryTerms("F"))
     assert some["curve"] == {"time": [0.0, 3.0, 3.0], "F": [0.0, pytest.approx(0.6), pytest.approx(0.6)]}
-    whole = summary(report, SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
+    whole = summarize(report, SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
     assert whole["curve"] == {"time": [0.0, 0.75, 3.0], "F": [0.0, pytest.approx(0.2), pytest.approx(0.2)]}
 
 
 def test_a_session_without_a_row_still_has_its_time() -> None:
-    found = summary(rows(), SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
+    found = summarize(rows(), SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
     assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
     assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -25,19 +26,16 @@ from PIL import Image
 
 from segjudge.interactive import DavisInteractiveSession, wire_format
 from segjudge.interactive.dataset import Davis
-from segjudge.interactive.hosted_session import HostedSession, means_of
-from segjudge.interactive.local_session import SessionTerms
-from segjudge.interactive.remote_connector import RemoteConnector
-from segjudge.interactive.server import app
-from segjudge.interactive.server_state import Uptime
-from segjudge.interactive.session_host import SessionHost, SessionLimits, checksum_of, users_of
-from segjudge.interactive.untrusted_masks import MaskSubmission
-from segjudge.interactive.utils.mask import encode_batch_masks, encode_frames
+from segjudge.interactive.masks import encode_batch_masks, encode_frames
+from segjudge.interactive.remote_session import RemoteConnector
+from segjudge.interactive.server import build_app
+from segjudge.interactive.session import SessionTerms
+from segjudge.interactive.session_host import HostedSession, SessionHost, SessionLimits, Uptime, read_users
 from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from tests.rehearsals import steady_port
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
-USERS = {checksum_of(ANN.encode()): "ann", checksum_of(BOB.encode()): "bob"}
+USERS = {hashlib.sha256(key.encode()).hexdigest(): name for key, name in ((ANN, "ann"), (BOB, "bob"))}
 SHAPE = (4, 40, 60)
 
 
@@ -45,7 +43,7 @@ SHAPE = (4, 40, 60)
 def served(host: SessionHost) -> Iterator[str]:
     """The server in a thread of ours, so that a test has its clock."""
     port = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app(host), log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(build_app(host), log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
     thread.start()
     try:
@@ -71,6 +69,12 @@ def answer(interaction: int) -> Any:
     masks[0, :5, :5] = 7
     masks[1, :5, :5] = -1
     return masks
+
+
+def means_of(report: pd.DataFrame) -> pd.DataFrame:
+    """What leaves a server: a row for each object of each interaction."""
+    keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
+    return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 
 
 class Wire:
@@ -119,10 +123,10 @@ def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noq
     wanted, output, drawn = run(local)
     assert seen == drawn
     pd.testing.assert_frame_equal(
-        report.drop(columns="session_id"), wire_format.rounded(means_of(wanted)).drop(columns="session_id")
+        report.drop(columns="session_id"), wire_format.round_report(means_of(wanted)).drop(columns="session_id")
     )
     assert summary.pop("session_key") == report["session_id"][0]
-    assert summary == wire_format.rounded_summary(output)
+    assert summary == wire_format.round_summary(output)
     (kept,) = (root.parent / "mine").iterdir()
     pd.testing.assert_frame_equal(pd.read_csv(kept, index_col=0), report)
 
@@ -258,7 +262,7 @@ def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words
         assert output.status_code in (400, 409, 413, 422), output.text
         assert len(output.text) < 1000
         assert re.search(words, output.json()["message"]), output.text
-        assert output.json()["error"] in wire_format.NAMES
+        assert output.json()["error"] in wire_format._KINDS
         assert wired.get(wire_format.REPORT).json()["interaction"] == []
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
@@ -294,15 +298,17 @@ def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  #
 
 def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
     empty = encode_frames(np.zeros(SHAPE, np.uint8))
-    session.submit(MaskSubmission([sequence, 1, interaction], empty), host.limits.runs, checksum, host.clock())
+    session.take_masks(
+        wire_format.MaskSubmission([sequence, 1, interaction], empty), host.limits.runs, checksum, host.clock()
+    )
 
 
 def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa: F811
     host = hosting(root)
     _, session = host.begin("ann", "")
-    session.advance()
-    session.scribbles(only_last=False)
-    again = session.scribbles(only_last=False)
+    session.answer_next()
+    session.answer_scribbles(only_last=False)
+    again = session.answer_scribbles(only_last=False)
     before = json.dumps(again)
     submitted(session, "box", 1, "x", host)
     assert json.dumps(again) == before
@@ -317,15 +323,15 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
     for _ in range(2):
         host = hosting(root, max_nb_interactions=2)
         _, session = host.begin("ann", "one")
-        number = len(host.report(session)) + 1
-        session.advance()
-        session.scribbles(only_last=False)
+        number = len(host.read_report(session)) + 1
+        session.answer_next()
+        session.answer_scribbles(only_last=False)
         submitted(session, "001", number, str(number), host)
-    assert host.report(session)["interaction"].tolist() == [1, 2]
-    assert session.advance() == {"finished": True}
+    assert host.read_report(session)["interaction"].tolist() == [1, 2]
+    assert session.answer_next() == {"finished": True}
     (done,) = session.folder.glob("result_*.csv")
     (done.parent / f"{done.stem}.tmp.csv").write_text("cut off")
-    assert host.report(session)["sequence"].tolist() == ["001", "001"]
+    assert host.read_report(session)["sequence"].tolist() == ["001", "001"]
 
 
 @pytest.mark.parametrize(
@@ -479,7 +485,7 @@ def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: 
 def test_a_file_of_users_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "users").write_text(text)
     with pytest.raises(ValueError, match=words):
-        users_of(str(tmp_path / "users"))
+        read_users(str(tmp_path / "users"))
 
 
 def test_time_while_the_server_is_down_counts_for_nobody(tmp_path: Path) -> None:
@@ -542,13 +548,11 @@ def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:  # noqa: 
         ) as local:
             for _ in local.scribbles_iterator():
                 local.submit_masks(answer(local.interaction_nb or 0))
-        wanted = wire_format.rounded(means_of(local.get_report()))
+        wanted = wire_format.round_report(means_of(local.get_report()))
         pd.testing.assert_frame_equal(
             report.drop(columns=["session_id", "timing"]), wanted.drop(columns=["session_id", "timing"])
         )
-        assert (
-            summary["curve"]["J_AND_F"] == wire_format.rounded_summary(local.get_global_summary())["curve"]["J_AND_F"]
-        )
+        assert summary["curve"]["J_AND_F"] == wire_format.round_summary(local.get_global_summary())["curve"]["J_AND_F"]
         server.kill()
         server.start()
         wired = Wire(server.address)

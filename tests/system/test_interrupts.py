@@ -20,7 +20,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.datasets.demo.scenes import scene
 from segjudge.evaluation_script.families.sequences import engine as sequences
-from segjudge.interactive.demo_root import write
+from segjudge.interactive.other_datasets import write_demo_root
 from tests.builders import ANNOTATIONS, ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "segjudge"]
@@ -32,7 +32,7 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some videos."""
     root = tmp_path_factory.mktemp("davis") / "root"
-    write(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
+    write_demo_root(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
     return root
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from gymnasium import spaces
 
 from segjudge.evaluation_script.files.problems import Flaw
-from segjudge.interactive.dataset_protocol import InteractiveDataset, SequenceRecord, shape_of
-from segjudge.interactive.local_connector import LocalConnector
-from segjudge.interactive.local_session import LocalSession, SessionTerms
+from segjudge.interactive.dataset import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.other_datasets import open_dataset
-from segjudge.interactive.report_files import ReportFiles
-from segjudge.interactive.utils.scribbles import ScribbleLine, scribbles2mask
+from segjudge.interactive.reports import ReportFiles
+from segjudge.interactive.scribbles import ScribbleLine, scribbles2mask
+from segjudge.interactive.session import LocalConnector, Session, SessionTerms
 from segjudge.masks.run_lengths import decoded
 
 from .footage import decoded_picture
@@ -58,7 +57,7 @@ class InteractiveTask:
     ) -> None:  # fmt: skip
         self._dataset, self._clock = dataset, clock
         self._terms = SessionTerms(subset, max_nb_interactions=interactions)
-        self._session: LocalSession | None = None
+        self._session: Session | None = None
         self._remove_folder: Callable[[], object] = lambda: None
 
     def space(self) -> dict[str, Any]:
@@ -76,14 +75,14 @@ class InteractiveTask:
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         connector = LocalConnector(clock=self._clock or time.time, dataset=self._dataset)
         files = ReportFiles(Path(folder))
-        self._session = LocalSession(connector, self._terms, files, self._clock or time.monotonic)
+        self._session = Session(connector, self._terms, files, self._clock or time.monotonic)
         self._session.enter(resume=False)
         return self._next()
 
     def act(self, action: Any) -> Observation:
         """Submit `{"masks": [Labels…] or an array, "candidates": [frames…]}`; return the next scribbles."""
         session = self._session
-        if session is None or not session.state.running:
+        if session is None or not session.running:
             raise ActionError("the episode is over; reset begins another")
         if not isinstance(action, dict) or "masks" not in action:
             raise ActionError('the action is not a mapping with "masks"')
@@ -103,7 +102,7 @@ class InteractiveTask:
         return self._next()
 
     @property
-    def _begun(self) -> LocalSession:
+    def _begun(self) -> Session:
         assert self._session is not None  # noqa: S101 - a task is begun first
         return self._session
 
@@ -111,7 +110,7 @@ class InteractiveTask:
         session = self._begun
         if not session.next():
             return Observation({}, done=True)
-        sequence, scribbles, new = session.scribbles(only_last=False)
+        sequence, scribbles, new = session.read_scribbles(only_last=False)
         frames, height, width = shape_of(self._dataset.dataset[sequence])
         paths = self._dataset.image_paths(sequence) if new else ()  # later the agent has them
         lines_with_frames = [
@@ -126,7 +125,7 @@ class InteractiveTask:
             "scribbles": lines_with_frames,
             "new_sequence": int(new),
         }
-        where = f"{sequence}, interaction {session.state.interaction}"
+        where = f"{sequence}, interaction {session.interaction}"
         return Observation(values, where=where, sizes=[(height, width)] * frames)
 
     def result(self) -> Result:

@@ -1,31 +1,144 @@
-"""`segjudge interactive plot`: J&F over time of several runs, and a page to step through them."""
+"""Run a method through a session and keep its steps; draw the curves of several runs, and a page of their steps."""
 
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast, overload
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 from PIL import Image
 
 from segjudge.evaluation_script.masks.png import davis_palette
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.report.page import ReportPage, Section, rendered
-from segjudge.system.files import make_folder, replace
+from segjudge.system.files import file_name, make_folder, replace
 
-from .method_run import steps_of
+from .davis_session import DavisInteractiveSession
+from .masks import as_ids, encode_frames
+from .reports import METRICS, Sample, Summary, SummaryTerms, read_report, summarize
+from .scribbles import Scribbles
 from .session import MOST_INTERACTIONS
-from .summary import METRICS, Sample, Summary, SummaryTerms, read_report, summary
+
+_Progress = Callable[[str, int, int], None]
+#: One point of a line in so many is kept, which looks the same.
+_POINTS_TO_ONE = 10
+
+
+class Frames(Sequence[Array]):
+    """The images of a sequence as arrays (height, width, 3), read when they are used."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+        self._read = lru_cache(maxsize=256)(lambda path: np.asarray(Image.open(path).convert("RGB")))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Array]: ...
+    def __getitem__(self, index: int | slice) -> Array | list[Array]:
+        if isinstance(index, slice):
+            return [self._read(path) for path in self.paths[index]]
+        if not self.paths:
+            raise FileNotFoundError("there are no pictures of this sequence here; name their folder with --images")
+        return self._read(self.paths[index])
+
+
+class Model(Protocol):
+    """A method: answers scribbles with masks (frames, height, width)."""
+
+    def __call__(self, *, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Frames) -> ArrayLike | None:
+        """Return the masks of all frames."""
+
+
+def _thin(path: list[list[float]]) -> list[list[float]]:
+    points = [*path[::_POINTS_TO_ONE], path[-1]] if len(path) > _POINTS_TO_ONE else path
+    return [[round(x, 4), round(y, 4)] for x, y in points]
+
+
+class ModelError(Exception):
+    """Raised when the method failed; `interaction` names the interaction."""
+
+    def __init__(self, interaction: str, *, is_first: bool) -> None:
+        super().__init__(interaction)
+        #: Whether nothing was submitted yet, so that there is nothing to resume.
+        self.interaction, self.is_first = interaction, is_first
+
+
+def run(
+    session: DavisInteractiveSession,
+    model: Model,
+    paths: Callable[[str], list[str]],
+    progress: _Progress,
+    *,
+    steps: bool,
+) -> Summary:
+    """Return the summary of a complete session; write it beside the report and, with `steps`, every interaction."""
+    with session:
+        per_sample = session.max_nb_interactions or 1
+        total = len(session.samples) * per_sample
+        images = Frames([])
+        done = 0
+        for sequence, scribbles, new in session.scribbles_iterator():
+            interaction = (session.interaction_nb or 0) + 1
+            number = session.samples[session.sample_idx or 0][1]
+            done = max(done + 1, (session.sample_idx or 0) * per_sample + interaction - 1)
+            progress(f"{sequence} {number}", min(done, total), total)
+            if new:
+                images = Frames(paths(sequence))
+            place = f"{sequence}, scribbles {number}, interaction {interaction}"
+            try:
+                masks = model(sequence=sequence, scribbles=scribbles, new_sequence=new, images=images)
+            except Exception as error:
+                raise ModelError(place, is_first=done == 1) from error
+            if masks is None:
+                raise ModelError(place, is_first=done == 1) from TypeError("it returned None instead of masks")
+            try:
+                session.submit_masks(masks)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise ModelError(place, is_first=done == 1) from error
+            if steps:
+                key = {"sequence": sequence, "scribble_idx": number, "interaction": interaction}
+                _write_step(session, key, scribbles, masks, images.paths)
+    replace(session.report_save_dir / f"{session.report_name}.summary.json", json.dumps(session.global_summary))
+    return session.global_summary
+
+
+def _write_step(
+    session: DavisInteractiveSession, key: dict[str, Any], scribbles: Scribbles, masks: ArrayLike, images: list[str]
+) -> None:
+    """Write one interaction, as the page of a run shows it: with fewer points for each line."""
+    folder = _steps_of(session.report_save_dir / f"{session.report_name}.csv")
+    folder.mkdir(exist_ok=True)
+    lines = [
+        [{"path": _thin(line["path"]), "object_id": line["object_id"]} for line in frame]
+        for frame in scribbles["scribbles"]
+    ]
+    step = {**key, "scribbles": lines, **encode_frames(as_ids(masks)), "images": images}
+    name = "{}-{scribble_idx}-{interaction:02d}.json".format(file_name(key["sequence"]), **key)
+    replace(folder / name, json.dumps(step, separators=(",", ":")))
+
+
+def _steps_of(report: Path) -> Path:
+    """Return the folder with the interactions of a report."""
+    return report.with_suffix(".steps")
+
 
 #: Distinct without colour vision, too (Okabe and Ito's order); more runs have other dashes.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-DASHES = ("-", "--", ":", "-.")
-NAMES = {"J": "J", "F": "F", "J_AND_F": "J&F"}
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_DASHES = ("-", "--", ":", "-.")
+METRIC_NAMES = {"J": "J", "F": "F", "J_AND_F": "J&F"}
 #: Pixels that the images of the page are wide at most.
-IMAGE_WIDTH = 640
+_IMAGE_WIDTH = 640
 
 
 @dataclass(frozen=True)
@@ -64,8 +177,8 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
             raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         summary_file = file.with_suffix(".summary.json")
         has_summary = summary_file.exists()
-        of_run = _read_summary(summary_file) if has_summary else summary(report, SummaryTerms(samples=samples))
-        return Run(name or file.stem, report, of_run, steps_of(file), has_summary or samples is not None)
+        of_run = _read_summary(summary_file) if has_summary else summarize(report, SummaryTerms(samples=samples))
+        return Run(name or file.stem, report, of_run, _steps_of(file), has_summary or samples is not None)
     except FileNotFoundError:
         raise ValueError(f"{file}: there is no such report") from None
     except (KeyError, UnicodeDecodeError, ValueError) as error:
@@ -89,10 +202,10 @@ def _read_summary(path: Path) -> Summary:
     return cast("Summary", values)
 
 
-def plot(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) -> None:
+def plot(runs: list[Run], out: Path, progress: _Progress) -> None:
     """Write the curves as PNG and SVG, and `index.html` with everything."""
     if len({run.metric for run in runs}) > 1:
-        metrics = ", ".join(f"{run.name}: {NAMES[run.metric]}" for run in runs)
+        metrics = ", ".join(f"{run.name}: {METRIC_NAMES[run.metric]}" for run in runs)
         raise ValueError(f"the runs were measured by different metrics ({metrics})")
     make_folder(out)
     svg = _write_curves(runs, out)
@@ -112,11 +225,11 @@ def _write_curves(runs: list[Run], out: Path) -> str:
         for index, run in enumerate(runs):
             curve = run.summary["curve"]
             axes.plot(
-                curve["time"], curve[metric], DASHES[index // len(COLOURS) % len(DASHES)],
-                color=COLOURS[index % len(COLOURS)], marker="o", markersize=4,
+                curve["time"], curve[metric], _DASHES[index // len(_COLOURS) % len(_DASHES)],
+                color=_COLOURS[index % len(_COLOURS)], marker="o", markersize=4,
                 label=f"{run.name}   AUC {run.summary['auc']:.3f}".replace("$", r"\$"),
             )  # fmt: skip
-        axes.set(xlabel="seconds", ylabel=NAMES[metric], ylim=(0, 1), xlim=(0, None))
+        axes.set(xlabel="seconds", ylabel=METRIC_NAMES[metric], ylim=(0, 1), xlim=(0, None))
         axes.grid(visible=True, alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(handles=axes.get_lines(), frameon=False, loc="lower right")
@@ -127,7 +240,7 @@ def _write_curves(runs: list[Run], out: Path) -> str:
     return text.getvalue()
 
 
-def _write_steps(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) -> list[dict[str, object]]:
+def _write_steps(runs: list[Run], out: Path, progress: _Progress) -> list[dict[str, object]]:
     """Write each interaction as a script, for a page that is opened as a file may fetch nothing; return their list."""
     steps, images = [], dict[str, list[str]]()
     files = [(index, path) for index, run in enumerate(runs) for path in sorted(run.steps.glob("*.json"))]
@@ -148,7 +261,7 @@ def _write_steps(runs: list[Run], out: Path, progress: Callable[[str, int, int],
 
 
 def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: Path) -> None:
-    metric = NAMES[runs[0].metric]
+    metric = METRIC_NAMES[runs[0].metric]
     curves = {
         "curves": Markup(svg[svg.index("<svg") :]),  # noqa: S704 - Matplotlib escapes the names
         "columns": ["run", "AUC", f"{metric} at 60 s", f"{metric} at the end", "seconds of a sample"],
@@ -209,6 +322,6 @@ def _small_images(out: Path, folder: str, paths: list[str]) -> list[str]:
     addresses = [f"{folder}/{number:05d}.jpg" for number in range(len(paths))]
     for path, address in zip(paths, addresses, strict=True):
         image = Image.open(path).convert("RGB")
-        image.thumbnail((IMAGE_WIDTH, IMAGE_WIDTH))
+        image.thumbnail((_IMAGE_WIDTH, _IMAGE_WIDTH))
         image.save(out / address, quality=80)
     return addresses

@@ -1,0 +1,170 @@
+"""Masks of ids (frames, height, width): J and F of each frame and object, and run lengths.
+
+J and F come from the same counts as every other score of the project.  All frames are scored.  Void (255) is no object,
+so an object predicted there is wrong.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.similarity import (
+    BOUNDARY_TOLERANCE,
+    Counts,
+    boundary_similarity,
+    region_similarity,
+)
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.masks.comparison import VOID, FrameComparison, disk_of
+from segjudge.masks.run_lengths import decoded, encoded
+
+
+def batched_jaccard(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    average_over_objects: bool = True,  # noqa: FBT001, FBT002 - a published signature
+    nb_objects: int | None = None,
+) -> Array:
+    """Return J of each frame, or of each frame and object."""
+    values = _similarities(region_similarity, y_true, y_pred, nb_objects, BOUNDARY_TOLERANCE)
+    return values.mean(axis=1) if average_over_objects else values
+
+
+def batched_f_measure(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    average_over_objects: bool = True,  # noqa: FBT001, FBT002 - a published signature
+    nb_objects: int | None = None,
+    bound_th: float = BOUNDARY_TOLERANCE,
+) -> Array:
+    """Return F likewise; `bound_th` is a share of the diagonal, or pixels from 1 on."""
+    values = _similarities(boundary_similarity, y_true, y_pred, nb_objects, bound_th)
+    return values.mean(axis=1) if average_over_objects else values
+
+
+def f_measure(true_mask: ArrayLike, pred_mask: ArrayLike, bound_th: float = BOUNDARY_TOLERANCE) -> float:
+    """Return F of one pair of binary masks (height, width)."""
+    truth, prediction = (np.asarray(mask).astype(bool)[None] for mask in (true_mask, pred_mask))
+    return float(batched_f_measure(truth, prediction, nb_objects=1, bound_th=bound_th)[0])
+
+
+def _similarities(
+    measure: Callable[[Counts], Array], y_true: ArrayLike, y_pred: ArrayLike, nb_objects: int | None, tolerance: float
+) -> Array:
+    truth, prediction = as_ids(y_true), as_ids(y_pred)
+    comparison = FrameComparison(truth, object_ids(truth, prediction, nb_objects))
+    counts = comparison.compared(prediction, disk_of(tolerance, comparison.size))
+    return np.stack([measure(of_object) for of_object in counts], axis=1)
+
+
+def as_ids(masks: ArrayLike) -> Array:
+    """Return masks as bytes: fractions are cut off, and a number that cannot be an object's id becomes void."""
+    masks = np.asarray(masks)
+    if masks.dtype == np.uint8:
+        return masks
+    if masks.dtype == bool:
+        return masks.astype(np.uint8)
+    integers = masks if masks.dtype.kind in "iu" else masks.astype(int)
+    return np.where((integers >= 0) & (integers < VOID), integers, VOID).astype(np.uint8)
+
+
+def object_ids(truth: Array, prediction: Array, count: int | None = None) -> list[int]:
+    """Return the ids that are scored: 1 to `count`, or those of the truth; raises ValueError if nothing compares."""
+    for name, masks in (("y_true", truth), ("y_pred", prediction)):
+        if masks.ndim != 3:
+            raise ValueError(f"{name} array must have 3 dimensions.")
+    if truth.shape != prediction.shape:
+        raise ValueError(f"y_true and y_pred must have the same shape. {truth.shape} != {prediction.shape}")
+    if count is not None:
+        ids = list(range(1, count + 1))
+    else:
+        ids = [int(value) for value in np.unique(truth) if 0 < value < VOID]
+    if not ids:
+        raise ValueError("Number of objects in y_true should be higher than 0.")
+    return ids
+
+
+class _EncodedObject(TypedDict):
+    """One object's mask as COCO's compressed run lengths."""
+
+    object_id: int
+    counts: str
+
+
+class _EncodedMask(TypedDict):
+    """The objects of one frame; the size is [height, width]."""
+
+    size: list[int]
+    objects: list[_EncodedObject]
+
+
+class EncodedMasks(TypedDict):
+    """The objects of each frame; the size is [frames, height, width]."""
+
+    size: list[int]
+    frames: list[list[_EncodedObject]]
+
+
+def combine_masks(masks: ArrayLike, th: float = 0.5, method: str = "max_per_pixel") -> Array:
+    """Return ids for `masks[object][frame]` of probabilities: the likeliest object, where it is likelier than `th`."""
+    del method  # the original knows one
+    masks = np.asarray(masks)
+    best = masks.argmax(axis=0)
+    return np.where(masks.max(axis=0) > th, best + 1, 0).astype(np.float64)
+
+
+def encode_mask(mask: ArrayLike, nb_objects: int | None = None) -> _EncodedMask:
+    """Return the run lengths of one frame of ids: of objects 1 to `nb_objects`, or of those that it shows."""
+    mask = np.asarray(mask)
+    assert mask.ndim == 2  # noqa: S101 - what the original raises
+    return {"size": list(mask.shape), "objects": _encode_objects(mask, nb_objects)}
+
+
+def encode_batch_masks(masks: ArrayLike, nb_objects: int | None = None) -> EncodedMasks:
+    """Return the run lengths of all frames: of objects 1 to `nb_objects`, or to the largest id."""
+    masks = np.asarray(masks)
+    assert masks.ndim == 3  # noqa: S101 - what the original raises
+    if nb_objects is None:
+        nb_objects = max(int(masks.max(initial=0)), 0)
+    return {"size": list(masks.shape), "frames": [_encode_objects(mask, nb_objects) for mask in masks]}
+
+
+def encode_frames(masks: Array) -> EncodedMasks:
+    """Return the run lengths of all frames, each with the objects that it shows.
+
+    With `encode_batch_masks` a single pixel of 255 would cost 255 masks a frame.
+    """
+    return {"size": list(masks.shape), "frames": [_encode_objects(mask, None) for mask in masks]}
+
+
+def _encode_objects(mask: Array, nb_objects: int | None) -> list[_EncodedObject]:
+    counts = encoded(mask)
+    ids = sorted(number for number in counts if number > 0) if nb_objects is None else range(1, nb_objects + 1)
+    absent = rle.compress([mask.size])
+    return [{"object_id": number, "counts": counts.get(number, absent)} for number in ids]
+
+
+def decode_mask(encoded_mask: _EncodedMask) -> Array:
+    """Return the ids of one frame; where objects overlap, the larger id."""
+    height, width = encoded_mask["size"]
+    mask: Array = decode_frames([encoded_mask["objects"]], (height, width))[0]
+    return mask
+
+
+def decode_batch_masks(encoded_masks: EncodedMasks) -> Array:
+    """Return the ids of all frames; where objects overlap, the larger id."""
+    frames, height, width = encoded_masks["size"]
+    if len(encoded_masks["frames"]) != frames:
+        raise ValueError(f"holds {len(encoded_masks['frames'])} frames, and its size says {frames}")
+    return decode_frames(encoded_masks["frames"], (height, width))
+
+
+def decode_frames(frames: Sequence[list[_EncodedObject]], size: Size, *, overlapping: bool = True) -> Array:
+    """Return masks (frames, height, width) of objects' run lengths; raises Flaw."""
+    masks = np.zeros((len(frames), *size), dtype=np.uint8)
+    for mask, objects in zip(masks, frames, strict=True):
+        mask[:] = decoded(((runs["object_id"], runs["counts"]) for runs in objects), size, overlapping=overlapping)
+    return masks

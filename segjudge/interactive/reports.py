@@ -1,0 +1,313 @@
+"""The report of a session: its rows in a storage, its files, and what a method is judged by.
+
+A method is judged by a curve over time, its area, and its value at a threshold.
+"""
+
+import datetime
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+import pandas as pd
+
+from segjudge.system.files import replace
+
+from .dataset import RECORDS
+
+#: Metric → column of a report.
+METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
+COLUMNS = ["session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", *METRICS.values(), "timing"]
+#: The seconds at which a method's curve is read.
+THRESHOLD = 60
+
+#: A sequence with one of its sets of first scribbles, counted from 1.
+Sample = tuple[str, int]
+
+
+class Summary(TypedDict, total=False):
+    """The curve over time, its area, and its value at the threshold; the metric's name is a key of both mappings.
+
+    It is empty before a session has ended; a server adds the session's key.
+    """
+
+    auc: float
+    metric_at_threshold: dict[str, float]
+    curve: dict[str, list[float]]
+    session_key: str
+
+
+def read_report(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return a report from its CSV; the name of a sequence is text, also if it is 001, 12e45678 or NA."""
+    types = {
+        **dict.fromkeys(("session_id", "sequence"), "str"),
+        **dict.fromkeys((*METRICS.values(), "timing"), "float64"),
+    }
+    return pd.read_csv(path, index_col=0, dtype=types, keep_default_na=False)
+
+
+@dataclass(frozen=True)
+class SummaryTerms:
+    """The terms of a session on which its summary depends."""
+
+    metric: str = "J_AND_F"
+    #: Interactions with each sample; without a limit those that were reached.
+    interactions: int | None = None
+    #: Seconds for each object of a sample.
+    seconds: float | None = None
+    #: The mean number of objects of a sequence.
+    objects: float = 1.0
+    threshold: float = THRESHOLD
+    #: The number of objects of every sample of the session.  A report has no row for a sample without an interaction
+    #: in time, and such a sample counts as 0; without this table only the samples of the report count.
+    samples: Mapping[Sample, int] | None = None
+
+
+def summarize(report: pd.DataFrame, terms: SummaryTerms) -> Summary:
+    """Return the curve over time, its area, and its value at the threshold."""
+    times, values = _curve(report, terms)
+    longest = max(times)
+    area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
+    at_threshold = float(np.interp(terms.threshold, times, values))
+    return {
+        "auc": area,
+        "metric_at_threshold": {"threshold": terms.threshold, terms.metric: at_threshold},
+        "curve": {"time": times, terms.metric: values},
+    }
+
+
+def _curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float], list[float]]:
+    """Return time and value after each interaction: all objects of all samples have one weight, and so have times."""
+    last = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
+    longest = last * float(report["timing"].max()) if len(report) else 0.0
+    end = terms.objects * terms.seconds if terms.seconds else longest
+    if not len(report):
+        return [*[0.0] * (last + 1), float(end)], [0.0] * (last + 2)
+    keys = ["sequence", "scribble_idx"]
+    column = METRICS[terms.metric]
+    by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
+    seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
+    interactions = list(range(1, last + 1))
+    # A sample that did not reach an interaction keeps its last value, and takes no time.
+    means = by_object.reindex(columns=interactions).ffill(axis=1).fillna(0.0).sum(axis=0)
+    spent = seconds.reindex(columns=interactions).fillna(0.0).sum(axis=0).cumsum()
+    objects, samples = _object_and_sample_counts(by_object.index, seconds.index, terms.samples)
+    values = [float(total) / objects for total in means]
+    return [0.0, *(float(total) / samples for total in spent), float(end)], [0.0, *values, values[-1]]
+
+
+def _object_and_sample_counts(
+    objects: pd.Index, samples: pd.Index, every: Mapping[Sample, int] | None
+) -> tuple[int, int]:
+    """Return how many objects and samples the means are over: those of the session, with or without a row."""
+    if every is None:
+        return len(objects), len(samples)
+    without_rows = [count for sample, count in every.items() if sample not in samples]
+    return len(objects) + sum(without_rows), len(samples) + len(without_rows)
+
+
+#: Columns of the table of frames in which the robot drew.
+_ANNOTATED_COLUMNS = ["session_id", "sequence", "scribble_idx", "frame", "override"]
+
+
+class StoredProgress(TypedDict):
+    """What a storage keeps of a session beside its rows."""
+
+    #: Sequence, set of scribbles, and the interactions that were stored.
+    done: list[tuple[str, int, int]]
+    #: Sequence, set of scribbles, frame, and whether the program named candidates.
+    annotated: list[tuple[str, int, int, bool]]
+
+
+class AbstractStorage(ABC):
+    """The interface of an evaluation service's storage."""
+
+    @abstractmethod
+    def store_interactions_results(  # noqa: PLR0913, PLR0917 - a published signature
+        self,
+        user_id: str | None,
+        session_id: str,
+        sequence: str,
+        scribble_idx: int,
+        interaction: int,
+        timing: float,
+        objects_idx: Sequence[int],
+        frames: Sequence[int],
+        jaccard: Sequence[float],
+        contour: Sequence[float],
+    ) -> bool:
+        """Store an interaction, a row for each object of each frame; return True.
+
+        Raises ValueError for values that are not in [0, 1] or lists of different lengths, and RuntimeError for an
+        interaction that is stored already or does not follow the one before it.
+        """
+
+    @abstractmethod
+    def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
+        """Return the frames in which the robot drew, in the order in which it did; nothing once it drew in all."""
+
+    @abstractmethod
+    def store_annotated_frame(
+        self, session_id: str, sequence: str, scribble_idx: int, annotated_frame: int, override: bool  # noqa: FBT001
+    ) -> bool:  # fmt: skip
+        """Store that the robot drew in a frame; `override` says that the program named candidates.  Return True."""
+
+    @abstractmethod
+    def get_report(self, session_id: str | None = None) -> pd.DataFrame:
+        """Return a row for each object and frame of each interaction, of one session or of all."""
+
+
+class LocalStorage(AbstractStorage):
+    """A storage in memory."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, list[pd.DataFrame]] = {}
+        self._done: dict[tuple[str, str, int], int] = {}
+        self._annotated: list[tuple[str, str, int, int, bool]] = []
+
+    def store_interactions_results(  # noqa: PLR0913, PLR0917 - a published signature
+        self,
+        user_id: str | None,
+        session_id: str,
+        sequence: str,
+        scribble_idx: int,
+        interaction: int,
+        timing: float,
+        objects_idx: Sequence[int],
+        frames: Sequence[int],
+        jaccard: Sequence[float],
+        contour: Sequence[float],
+    ) -> bool:
+        del user_id
+        _check_values(jaccard, contour, [objects_idx, frames])
+        sample = (session_id, sequence, scribble_idx)
+        self._check_order(sample, interaction)
+        j, f = np.asarray(jaccard, dtype=float), np.asarray(contour, dtype=float)
+        ids, numbers = np.asarray(objects_idx, dtype=int), np.asarray(frames, dtype=int)
+        values = (*sample, interaction, ids, numbers, j, f, 0.5 * j + 0.5 * f, float(timing))
+        self._reports.setdefault(session_id, []).append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
+        self._done[sample] = interaction
+        return True
+
+    def _check_order(self, sample: tuple[str, str, int], interaction: int) -> None:
+        done, place = self._done.get(sample, 0), f"For {sample[1]} and scribble {sample[2]}"
+        if interaction <= done:
+            raise RuntimeError(f"{place} already exist a result for interaction {interaction}")
+        if interaction > done + 1:
+            raise RuntimeError(f"{place} does not exist a result for previous interaction {interaction - 1}")
+
+    def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
+        frames = tuple(row[3] for row in self._annotated if row[:3] == (session_id, sequence, scribble_idx))
+        count = self._frame_count(session_id, sequence)
+        return () if count and set(range(count)) <= set(frames) else frames
+
+    def _frame_count(self, session_id: str, sequence: str) -> int:
+        """Return how many frames a sequence has: by what was stored of it, else as it was published."""
+        tables = (table for table in self._reports.get(session_id, []) if sequence in table["sequence"].to_numpy())
+        last = max((int(table["frame"].max()) for table in tables if len(table)), default=-1)
+        if last >= 0 or sequence not in RECORDS:
+            return last + 1
+        return RECORDS[sequence]["num_frames"]
+
+    def store_annotated_frame(
+        self, session_id: str, sequence: str, scribble_idx: int, annotated_frame: int, override: bool  # noqa: FBT001
+    ) -> bool:  # fmt: skip
+        self._annotated.append((session_id, sequence, scribble_idx, int(annotated_frame), bool(override)))
+        return True
+
+    @property
+    def annotated_frames(self) -> pd.DataFrame:
+        """Return the table of frames in which the robot drew."""
+        return pd.DataFrame(self._annotated, columns=_ANNOTATED_COLUMNS)
+
+    def get_report(self, session_id: str | None = None) -> pd.DataFrame:
+        sessions = [session_id] if session_id is not None else list(self._reports)
+        tables = [table for session in sessions for table in self._reports.get(session, [])]
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame([], columns=COLUMNS)
+
+    def progress(self, session_id: str) -> StoredProgress:
+        """Return what `restore` needs beside the report: the last interactions, and the frames of the robot."""
+        return {
+            "done": [(name, number, done) for (key, name, number), done in self._done.items() if key == session_id],
+            "annotated": [row[1:] for row in self._annotated if row[0] == session_id],
+        }
+
+    def restore(self, session_id: str, progress: StoredProgress, report: pd.DataFrame) -> None:
+        """Return to that progress; rows of the report that are later than it are dropped."""
+        self._done |= {(session_id, name, number): done for name, number, done in progress["done"]}
+        self._annotated += [(session_id, name, number, frame, by) for name, number, frame, by in progress["annotated"]]
+        samples = zip(report["sequence"], report["scribble_idx"], strict=True)
+        done = [self._done.get((session_id, name, number), 0) for name, number in samples]
+        self._reports[session_id] = [report[report["interaction"] <= np.array(done, int)]]
+
+
+def _check_values(jaccard: Sequence[float], contour: Sequence[float], indices: list[Sequence[int]]) -> None:
+    for name, values in (("Jaccard", jaccard), ("Contour", contour)):
+        numbers = np.asarray(values, dtype=float)
+        if not ((numbers >= 0) & (numbers <= 1)).all():
+            raise ValueError(f"{name} values must be between 0 and 1")
+    lengths = {len(values) for values in (jaccard, contour, *indices)}
+    if len(lengths) > 1:
+        raise ValueError(f"Objects, frames, Jaccard and contour values must have the same length, not {lengths}")
+
+
+_STATE = ".state.json"
+
+
+class ReportFiles:
+    """The files of one session; each is written in one step, so that a killed program leaves a complete report.
+
+    `summary_name` is the file to which the summary of a finished session is written, if there is one.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], summary_name: str | None = None) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.name = _choose_name(self.folder)
+        self._summary_name = summary_name
+
+    @property
+    def temporary(self) -> Path:
+        """The report while the session runs."""
+        return self.folder / f"{self.name}.tmp.csv"
+
+    @property
+    def _state(self) -> Path:
+        return self.folder / f"{self.name}{_STATE}"
+
+    def write_report(self, report: pd.DataFrame) -> None:
+        """Write the report so far."""
+        replace(self.temporary, report.to_csv())
+
+    def write_state(self, state: Mapping[str, object], *, private: bool = False) -> None:
+        """Write the state as JSON; a private file can be read by its owner alone."""
+        replace(self._state, json.dumps(state), private=private)
+
+    def resume(self, matches: Callable[[dict[str, Any]], bool], description: str) -> dict[str, Any]:
+        """Go on with the newest unfinished session whose state matches; return that state."""
+        paths = sorted(self.folder.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
+        for path in reversed(paths):
+            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if matches(state):
+                self.name = path.name.removesuffix(_STATE)
+                return state
+        raise ValueError(f"resume: {self.folder} has no unfinished session {description}")
+
+    def finish(self, report: pd.DataFrame, summary: Summary) -> None:
+        """Write the final report; the state is removed last, so that an interrupted end is repeated."""
+        if self._summary_name is not None:
+            replace(self.folder / self._summary_name, json.dumps(summary))
+        replace(self.folder / f"{self.name}.csv", report.to_csv())
+        self._state.unlink(missing_ok=True)
+        self.temporary.unlink(missing_ok=True)
+
+
+def _choose_name(folder: Path) -> str:
+    """Return a name with the local time; with a number where another session of that second has it."""
+    name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - local time
+    names = [name, *(f"{name}_{number}" for number in range(2, 1000))]
+    return next((candidate for candidate in names if not any(folder.glob(f"{candidate}.*"))), name)

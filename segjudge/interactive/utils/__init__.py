@@ -1,1 +1,0 @@
-"""Small tools of interactive methods: masks, scribbles, drawing."""
