@@ -1,4 +1,4 @@
-"""`evaluate()` in the form that EvalAI's starter worker for remote challenges calls; ours uses the same scorer.
+"""`evaluate()` in the form that EvalAI's starter worker for remote challenges calls; ours calls it, too.
 
 A host of that worker installs this package and puts this file in the place of the worker's own `evaluate.py`.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from segjudge.evaluation_script import evaluate as score
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.main import phase_named
+from segjudge.evaluation_script.main import evaluate_phase, phase_named
 from segjudge.platforms.evalai.rows import for_rest
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.scoring.phase import Phase
 
 
 def evaluate(
@@ -20,20 +23,34 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a submission; `result` is the list that the REST API takes, `[{split, show_to_participant, accuracies}]`.
 
-    Without a truth it is searched in the folder ANNOTATIONS.  `submission_metadata` is the submission as the API
-    shows it.  Any failure is an exception whose text may be shown to the participant: a SubmissionError is theirs, a
-    HostError is ours and says no more than a number or what is missing.
+    The phases are those of the bundle BUNDLE, without one the installed ones.  Without a truth it is searched in the
+    folder ANNOTATIONS.  `submission_metadata` is the submission as the API shows it.  Any failure is an exception whose
+    text may be shown to the participant: a SubmissionError is theirs, a HostError is ours and says no more than a
+    number or what is missing.
     """
-    truth = test_annotation_file or _annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))
-    scored = score(truth, user_submission_file, phase_codename, submission_metadata=kwargs.get("submission_metadata"))
-    return {**scored, "result": for_rest(scored["result"], phase_named(phase_codename).hidden)}
+    phase = _phase_named(phase_codename, os.environ.get("BUNDLE", ""))
+    truth = test_annotation_file or _annotation(phase, os.environ.get("ANNOTATIONS", "annotations/"))
+    # Its page would be in the result file, which EvalAI takes from no remote worker.
+    phase = replace(phase, report=False)
+    answer = evaluate_phase(phase, truth, user_submission_file, kwargs.get("submission_metadata"))
+    return {**answer, "result": for_rest(answer["result"], phase.hidden)}
 
 
-def _annotation(phase_codename: str, folder: str) -> str:
+def _phase_named(codename: str, bundle: str) -> Phase:
+    if bundle:
+        from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+        for phase in find_bundle(bundle).phases():
+            if phase.codename == codename:
+                return phase
+    return phase_named(codename)
+
+
+def _annotation(phase: Phase, folder: str) -> str:
     """Return the truth of a phase in a folder, by the name that `phases.py` gives it."""
-    path = os.path.join(folder, os.path.basename(phase_named(phase_codename).annotations))
+    path = os.path.join(folder, os.path.basename(phase.annotations))
     if not os.path.exists(path):
         # Starter workers send the text of an exception to the participant, who is not to see our paths.
-        sys.stderr.write(f"{path}: does not exist\n")
-        raise HostError(f"There is no annotation file for {phase_codename}. The organisers have to set ANNOTATIONS.")
+        (sys.__stderr__ or sys.stderr).write(f"{path}: does not exist\n")
+        raise HostError(f"There is no annotation file for {phase.codename}. The organisers have to set ANNOTATIONS.")
     return path

@@ -1,4 +1,4 @@
-"""One evaluation in a process of its own, watched from outside until nothing of it is left."""
+"""The scorers, each in a process of its own: without our token, within limits, watched until nothing of it is left."""
 
 from __future__ import annotations
 
@@ -7,25 +7,52 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO, cast
+from typing import cast
 
-from segjudge.platforms.evalai.client import StoppedError, Watch
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.client import Watch
+from segjudge.platforms.evalai.hosted_worker.process import (
+    DiedError,
+    HungError,
+    ProcessTerms,
+    ScoringOrder,
+    ScoringProcess,
+    UnloadableError,
+    UnwantedError,
+)
+from segjudge.platforms.evalai.rows import SubmissionRow
 from segjudge.system import IMPORT_ROOT
-from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
+from segjudge.system.processes import Child, Streams, Tail, clean_environment
 
-from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringRequest
-from .settings import StartError
+from .settings import HostScript, ScoredPhase, ScorerChoice, StartError
 
-#: Bytes of each stream that are kept of its beginning and of its end.
-_KEPT_BYTES = 64 << 10
-#: The most bytes of a scorer's answer.
-_ANSWER_BYTES = 64 << 20
+#: Bytes of a stream that are kept of its beginning and of its end, and of what describes a challenge.
+_LOG_BYTES, _DESCRIPTION_BYTES = 64 << 10, 64 << 20
+#: Seconds within which a host's own script is loaded before it scores anything.
+_SECONDS_TO_LOAD = 300.0
 #: Option of `prctl`: whether other processes may read our memory.
 _SET_DUMPABLE = 4
-_TOO_LONG = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
+
+
+@dataclass(frozen=True)
+class ScoringRequest:
+    """A submission to score."""
+
+    submission: str
+    codename: str
+    annotation: str
+    metadata: SubmissionRow
+    #: Bytes that the process may use.
+    memory: int
+    #: The bundle with the phases; empty for the installed ones.
+    bundle: str = ""
+    #: Of a host's own `evaluate()`: where it is, and the splits that hosts alone see.
+    script: HostScript | None = None
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,13 +60,17 @@ class ScoringOutcome:
     """A result, or a sentence for the participant, or a fault of ours, with what the scorer wrote."""
 
     accuracies: object = None
+    #: What `evaluate()` left beside the scores, which hosts read.
     metadata: object = None
     refused: str = ""
     incident: str = ""
     stdout: str = ""
     stderr: str = ""
     log: str = ""
-    handed_back: bool = False
+    #: Whether it took longer than it may.
+    is_late: bool = False
+    #: Whether it was ended because this worker ends, so that another one scores the submission.
+    is_handed_back: bool = False
 
 
 def forbid_inspection() -> None:
@@ -60,24 +91,28 @@ def has_process_limit() -> bool:
     return False
 
 
+# ── what can be scored ──────────────────────────────────────────────────────
+
+
 def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
     """Return the phases that this machine can score; raise StartError if the scorers cannot be loaded."""
-    return cast("dict[str, ScoredPhase]", _scorer_output(["describe", json.dumps(choice)], folder, watch))
+    return cast("dict[str, ScoredPhase]", _describe("describe", folder, choice, watch))
 
 
 def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> list[str]:
     """Return a line for the annotation file of each phase; raise StartError if one cannot be used."""
-    report = cast("AnnotationReport", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
+    report = cast("dict[str, list[str]]", _describe("annotations", folder, choice, watch))
     if report["problems"]:
         raise StartError("\n".join(report["problems"]))
     return report["facts"]
 
 
-def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str, object]:
-    """Return the JSON that a scorer prints."""
+def _describe(subject: str, folder: str, choice: ScorerChoice, watch: Watch) -> dict[str, object]:
+    """Return what `challenge.py` prints."""
+    words = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.challenge", subject, json.dumps(choice)]
     streams = Streams(output=subprocess.PIPE, errors=subprocess.PIPE)
-    child = _start(arguments, streams, folder)
-    output, errors = Tail(child.output, _ANSWER_BYTES), Tail(child.errors, _KEPT_BYTES, beginning=True)
+    child = Child(words, streams, environment=_environment(folder), folder=folder)
+    output, errors = Tail(child.output, _DESCRIPTION_BYTES), Tail(child.errors, _LOG_BYTES, beginning=True)
     try:
         code = child.watch(watch)
     finally:
@@ -90,57 +125,71 @@ def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str,
     raise StartError(f"the scorers cannot be loaded (the process {code.sentence}):\n{errors.text().strip()}")
 
 
-def run_scorer(request: ScoringRequest, folder: str, seconds: float, lock: int, watch: Watch) -> ScoringOutcome:
-    """Score a submission within so many seconds; it is handed back if `watch` raises StoppedError meanwhile."""
-    with ExitStack() as writers:
-        answer, answer_descriptor = _tail_of_pipe(writers, _ANSWER_BYTES)
-        log, log_descriptor = _tail_of_pipe(writers, _KEPT_BYTES)
-        # With the lock: as long as any process of the evaluation lives, no other worker takes this submission.
-        passed = (answer_descriptor, log_descriptor, lock)
-        streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE, passed)
-        words = ["score", str(answer_descriptor), str(log_descriptor)]
-        child = _start(words, streams, folder, request.get("command"))
-    output, errors = (Tail(stream, _KEPT_BYTES, beginning=True) for stream in (child.output, child.errors))
-    # In a thread: a scorer that does not read would keep us, and has as long as it has for its answer.
-    threading.Thread(target=_send, args=(child.input, request), daemon=True).start()
-    outcome = None
+def read_form(script: HostScript) -> str:
+    """Return the form of a host's own `evaluate()`, `hosted` or `remote`; raises `HostError` if it cannot be loaded."""
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        try:
+            process = _open_scorer(script, 0, ProcessTerms(dict(os.environ), folder))
+            try:
+                return str(process.ask({}, _SECONDS_TO_LOAD)["form"])
+            except UnloadableError:
+                process.close()
+                raise HostError(f"{script['file']}: cannot be loaded:\n{process.log().strip()[-3000:]}") from None
+            finally:
+                process.close()
+        except (OSError, DiedError) as error:
+            raise HostError(f"{script['file']}: cannot be loaded ({error})") from None
+
+
+# ── one submission ──────────────────────────────────────────────────────────
+
+
+def run_scorer(
+    request: ScoringRequest, folder: str, seconds: float, lock: int, is_over: Callable[[], bool]
+) -> ScoringOutcome:
+    """Score a submission within so many seconds; it is handed back once `is_over` returns True.
+
+    The process has the lock: as long as any process of the evaluation lives, no other worker takes this submission.
+    """
+    environment = _environment(folder) if request.script else _environment(folder, BUNDLE=request.bundle)
+    process = _open_scorer(request.script, request.memory, ProcessTerms(environment, folder, passed=(lock,)))
+    fields = {
+        "submission": request.submission,
+        "annotation": request.annotation,
+        "phase": request.codename,
+        "metadata": request.metadata,
+        "hidden": request.hidden,
+    }
     try:
-        child.watch(watch, seconds)
-    except TimeoutError:
-        outcome = ScoringOutcome(refused=_TOO_LONG)
-    except StoppedError:
-        outcome = ScoringOutcome(handed_back=True)
+        answer = process.ask(fields, seconds, is_over)
+        refused, incident = (str(answer.get(name) or "") for name in ("refused", "incident"))
+        outcome = ScoringOutcome(answer.get("accuracies"), answer.get("metadata"), refused, incident)
+    except HungError:
+        outcome = ScoringOutcome(is_late=True)
+    except UnwantedError:
+        outcome = ScoringOutcome(is_handed_back=True)
+    except UnloadableError as error:
+        outcome = ScoringOutcome(incident=f"the scorer cannot be loaded ({error.reason})")
+    except DiedError as death:
+        outcome = ScoringOutcome(incident=f"the scorer gave no answer: {death}")
     finally:
-        code = child.end()
-    outcome = outcome or _outcome(code, answer.text())
-    return replace(outcome, stdout=output.text(), stderr=errors.text(), log=log.text())
+        process.close()
+    stdout, stderr = process.streams()
+    return replace(outcome, stdout=stdout, stderr=stderr, log=process.log())
 
 
-def _tail_of_pipe(writers: ExitStack, kept: int) -> tuple[Tail, int]:
-    """Open a pipe; return what is read from it, and its other end, which `writers` closes."""
-    reader, writer = os.pipe()
-    writers.callback(os.close, writer)
-    return Tail(os.fdopen(reader, "rb", buffering=0), kept, beginning=True), writer
+def _open_scorer(script: HostScript | None, memory: int, terms: ProcessTerms) -> ScoringProcess:
+    """Start a host's own `evaluate()`, or our `evaluate.py`."""
+    order: ScoringOrder = {"worker": "remote", "memory": memory}
+    if script is None:
+        order |= {"folder": IMPORT_ROOT, "module": "segjudge.remote_challenge_evaluation.evaluate"}
+        return ScoringProcess([sys.executable, "-P"], order, terms)
+    order |= {"file": script["file"], "root": script["root"]}
+    return ScoringProcess([script["python"], "-I"], order, terms)
 
 
-def _send(stream: IO[bytes], request: ScoringRequest) -> None:
-    with suppress(OSError), stream:
-        stream.write(json.dumps(request).encode())
-
-
-def _start(arguments: list[str], streams: Streams, folder: str, program: list[str] | None = None) -> Child:
-    """Start a scorer without our token and keys; it imports our own code first."""
+def _environment(folder: str, **values: str) -> dict[str, str]:
+    """Return the environment of a scorer, without our token and keys; it imports our own code first."""
     names = ("HOME", "TZ", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
-    values = {"TMPDIR": os.environ.get("TMPDIR", folder), "PYTHONPATH": IMPORT_ROOT, "PYTHONDONTWRITEBYTECODE": "1"}
-    ours = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.scoring_process"]
-    environment = clean_environment(*names, **values)
-    return Child([*(program or ours), *arguments], streams, environment=environment, folder=folder)
-
-
-def _outcome(code: ExitCode, answer: str) -> ScoringOutcome:
-    with suppress(ValueError, RecursionError):
-        fields = json.loads(answer)
-        if isinstance(fields, dict) and fields.keys() & {"accuracies", "refused", "incident"}:
-            refused, incident = (str(fields.get(name) or "") for name in ("refused", "incident"))
-            return ScoringOutcome(fields.get("accuracies"), fields.get("metadata"), refused, incident)
-    return ScoringOutcome(incident=f"the scorer {code.sentence} without an answer")
+    temporary = os.environ.get("TMPDIR", folder)
+    return clean_environment(*names, TMPDIR=temporary, PYTHONPATH=IMPORT_ROOT, PYTHONDONTWRITEBYTECODE="1", **values)

@@ -28,12 +28,11 @@ from segjudge.platforms.evalai.rows import (
 )
 
 from .download import GoneError, TooLargeError, download, head
-from .evaluation import ScoringOutcome, run_scorer
+from .evaluation import ScoringOutcome, ScoringRequest, run_scorer
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
 from .queues import keep_report
-from .scoring_messages import ScoredPhase, ScoringRequest
 from .services import JobBlockedError, WorkerServices
-from .settings import annotation_path
+from .settings import ScoredPhase, annotation_path
 
 #: Faults of ours after which a submission is given back to its team.
 FAILURES = 2
@@ -146,6 +145,7 @@ _PHASE_SECONDS = 10.0
 _CONFIRMATIONS, _PAUSE = 2, 1.0
 
 _BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
+_TOO_LONG = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
 _TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
 
 
@@ -197,20 +197,20 @@ class SubmissionScoring:
             return
         self._services.stop.check()  # asked to stop before anything is scored
         job = self._journal.change(job, "evaluations")
-        request: ScoringRequest = {
-            "submission": path,
-            "codename": phase["codename"],
-            "annotation": annotation_path(settings, scored_phase),
-            "submission_metadata": {**row, "status": RUNNING},
-            "memory": settings.memory_bytes,
-            "bundle": settings.bundle,
-            "command": scored_phase.get("command", []),
-            "hidden": scored_phase.get("hidden", []),
-        }
+        request = ScoringRequest(
+            submission=path,
+            codename=phase["codename"],
+            annotation=annotation_path(settings, scored_phase),
+            metadata={**row, "status": RUNNING},
+            memory=settings.memory_bytes,
+            bundle=settings.bundle,
+            script=scored_phase.get("script"),
+            hidden=tuple(scored_phase.get("hidden", ())),
+        )
         with self._timed("scoring"):
-            limit = scored_phase["seconds"] + (0.0 if scored_phase.get("command") else _MARGIN)
-            outcome = run_scorer(request, folder, limit, self._journal.owners.lock, self._services.stop.check_over)
-        if outcome.refused:
+            limit = scored_phase["seconds"] + (0.0 if request.script else _MARGIN)
+            outcome = run_scorer(request, folder, limit, self._journal.owners.lock, self._services.stop.is_over)
+        if outcome.refused or outcome.is_late:
             self.files.confirm(row, path)
         self._settle(job, outcome, scored_phase, is_silent=bool(phase.get("disable_logs")))
 
@@ -246,14 +246,14 @@ class SubmissionScoring:
         """Report what came of the scoring, or free the job for another worker."""
         for line in outcome.log.strip().splitlines():
             self._log("scorer says", submission=job.submission, text=line)
-        if outcome.handed_back:
+        if outcome.is_handed_back:
             self._log("handed back", submission=job.submission)
             self._journal.release(job, 0)
             return
         stdout, stderr = ("", "") if is_silent else (outcome.stdout, outcome.stderr)
         report: JobReport = {"stdout": stdout, "stderr": stderr}
-        if outcome.refused:
-            self._reporting.settle(job, {"refused": outcome.refused, **report})
+        if outcome.refused or outcome.is_late:
+            self._reporting.settle(job, {"refused": outcome.refused or _TOO_LONG, **report})
             return
         try:
             if outcome.incident:

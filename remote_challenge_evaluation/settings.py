@@ -9,14 +9,50 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
 from segjudge.platforms.evalai.client import ApiError, Jobs, is_plain_token, is_safe_for_token
 from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
 
 from .journal import NAME, open_jobs_in
-from .scoring_messages import ScoredPhase, ScorerChoice
+
+
+class ScorerChoice(TypedDict):
+    """The settings that decide whose `evaluate()` scores."""
+
+    #: The bundle's folder; empty for the installed phases.
+    bundle: str
+    #: The file with a host's own `evaluate()`, and the interpreter for it.
+    evaluate: str
+    scorer_python: str
+    #: The folder of annotations.
+    annotations: str
+    #: Within which a host's own `evaluate()` has to answer.
+    scoring_seconds: float
+
+
+class HostScript(TypedDict):
+    """A host's own `evaluate()`: its file or package, its repository or built bundle, and its interpreter."""
+
+    python: str
+    file: str
+    root: str
+
+
+class ScoredPhase(TypedDict):
+    """A phase that this machine can score."""
+
+    #: The file's name in the folder of annotations; empty where a host's `evaluate()` finds its own.
+    annotation: str
+    #: Split → labels of its leaderboard.
+    labels: dict[str, list[str]]
+    #: Within which a submission is scored.
+    seconds: float
+    #: Of a host's own `evaluate()`: where it is, the splits that hosts alone see, and whether it is given the file.
+    script: NotRequired[HostScript]
+    hidden: NotRequired[list[str]]
+    needs_annotation: NotRequired[bool]
 
 
 class SettingsError(Exception):
@@ -193,7 +229,7 @@ def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Scor
         f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
     ]
     rows = {row["codename"]: row for row in jobs.phases()}
-    table = "challenge_config.yaml" if any("command" in phase for phase in phases.values()) else "phases.py"
+    table = "challenge_config.yaml" if any("script" in phase for phase in phases.values()) else "phases.py"
     problems = [f"{table} has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
     splits = jobs.splits()
     for name in sorted(rows.keys() & phases.keys()):

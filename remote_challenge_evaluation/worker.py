@@ -20,8 +20,8 @@ from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, Submissio
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, DONE, SCORED, Job, JobGoneError, JournalError
 from .scoring import FAILURES, PAUSE, SubmissionReporting, SubmissionScoring
-from .scoring_messages import ScoredPhase
 from .services import JobBlockedError, TokenRefusedError, WorkerServices, is_token_accepted
+from .settings import ScoredPhase
 
 #: Deaths of workers under one submission after which it is thought to cause them.
 ATTEMPTS = 12

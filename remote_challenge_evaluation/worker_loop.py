@@ -20,9 +20,9 @@ from .evaluation import forbid_inspection, has_process_limit, read_annotations, 
 from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
 from .monitoring import Log, send_to_webhook, serve_health
 from .queues import ApiQueue, OwnQueue, WorkQueue, annotations_from
-from .scoring_messages import ScoredPhase
 from .services import Stop, TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
 from .settings import (
+    ScoredPhase,
     SettingsError,
     StartError,
     WorkerSettings,
@@ -73,7 +73,7 @@ class WorkerLoop:
             try:
                 phases = self._read_challenge(folder)
                 lines = check_challenge(self._jobs, self._settings, phases)
-                if any("command" in phase for phase in phases.values()):
+                if any("script" in phase for phase in phases.values()):
                     return lines  # a host's own files are for its own evaluate() to read
                 return lines + read_annotations(folder, scorer_choice(self._settings), self._stop.check)
             except ApiError as error:

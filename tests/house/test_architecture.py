@@ -36,8 +36,6 @@ PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
     "segjudge/drop_in/vos_benchmark.py",
-    "segjudge/platforms/evalai/hosted_worker/program.py",
-    "remote_challenge_evaluation/scoring_process.py",
 }
 
 

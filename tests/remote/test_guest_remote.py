@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -15,7 +14,9 @@ from typing import Any
 import pytest
 
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.remote_challenge_evaluation import host_program
+from segjudge.platforms.evalai.rows import SubmissionRow
+from segjudge.remote_challenge_evaluation.evaluation import ScoringRequest, read_form, run_scorer
+from segjudge.remote_challenge_evaluation.settings import HostScript
 from tests import guests
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal
@@ -55,23 +56,20 @@ def submission(server: Rehearsal, number: int) -> dict[str, Any]:
     return row
 
 
-def scored(function: str, path: Path, root: Path | None = None, **request: Any) -> dict[str, Any]:
-    """The answer of a host's program to a function with this text."""
+def scored(function: str, path: Path, root: Path | None = None, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What comes of a function with this text."""
     if not path.exists():
         path.write_text(textwrap.dedent(function))
-    program = [sys.executable, "-I", host_program.__file__, str(path), str(root or path.parent)]
     submission = path.parent / "submission"
     submission.write_bytes(HALF)
-    request = {
-        "submission": str(submission), "codename": "dev", "annotation": "", "memory": 4 << 30,
-        "submission_metadata": {"id": 7, "challenge_phase": 3}, **request,
-    }  # fmt: skip
-    done = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" 3>answer 4>log', "sh", *program, "score", "3", "4"],
-        input=json.dumps(request), capture_output=True, text=True, cwd=path.parent, timeout=60, check=False,
-    )  # fmt: skip
-    answer: dict[str, Any] = json.loads((path.parent / "answer").read_text() or "{}")
-    return {**answer, "stdout": done.stdout, "code": done.returncode, "log": (path.parent / "log").read_text()}
+    script: HostScript = {"python": sys.executable, "file": str(path), "root": str(root or path.parent)}
+    row: SubmissionRow = {"id": 7, "challenge_phase": 3, "status": "running"}
+    request = ScoringRequest(str(submission), "dev", "", row, 4 << 30, script=script, hidden=hidden)
+    lock = os.open(path.parent / "lock", os.O_CREAT | os.O_RDWR)
+    try:
+        return run_scorer(request, str(path.parent), 60, lock, lambda: False).__dict__
+    finally:
+        os.close(lock)
 
 
 def test_a_foreign_remote_challenge_is_scored_by_its_own_evaluate(
@@ -169,10 +167,10 @@ def test_an_evaluate_that_never_answers_is_ended(
         ("*args, **kwargs", "remote"),
     ],
 )
-def test_the_form_is_read_from_the_first_name(signature: str, form: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(f"def evaluate({signature}): pass", scope)
-    assert host_program.form_of(scope["evaluate"], package=False) == form
+def test_the_form_is_read_from_the_first_name(signature: str, form: str, tmp_path: Path) -> None:
+    path = tmp_path / "evaluate.py"
+    path.write_text(f"def evaluate({signature}): pass\n")
+    assert read_form({"python": sys.executable, "file": str(path), "root": str(tmp_path)}) == form
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_the_form_is_read_from_the_first_name(signature: str, form: str) -> None
         ("raise ValueError('row 3')", {"refused": "row 3"}),
         ("raise KeyError()", {"refused": "KeyError"}),
         ("import sys; sys.exit(4)", {"incident": "evaluate() ended its process (SystemExit: 4)"}),
-        ("import os; os._exit(5)", {"code": 5}),
+        ("import os; os._exit(5)", {"incident": "the scorer gave no answer: its process ended with exit code 5"}),
         ("print('hello'); return {'result': []}", {"stdout": "hello\n", "accuracies": []}),
         ("import os; return {'result': [{'here': {'A': os.path.isfile('evaluate.py')}}]}", {"accuracies": [{"split": "here", "show_to_participant": True, "accuracies": {"A": True}}]}),
     ],
@@ -207,7 +205,7 @@ def test_numbers_of_numpy_are_plain_and_hidden_splits_are_not_shown(tmp_path: Pa
         def evaluate(user_submission_file, phase_codename, phase_pk=None, submission_metadata=None):
             return {"result": [{"val": {"A": np.float32(0.5), "B": np.int64(phase_pk)}}]}
         """
-    answer = scored(text, tmp_path / "evaluate.py", hidden=["val"])
+    answer = scored(text, tmp_path / "evaluate.py", hidden=("val",))
     assert answer["accuracies"] == [{"split": "val", "show_to_participant": False, "accuracies": {"A": 0.5, "B": 3}}]
 
 

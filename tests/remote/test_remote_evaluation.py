@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -21,39 +23,38 @@ from tests.builders import ROOT
 STRONG = str(ROOT / "examples/sequences-dev/strong.zip")
 TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 
-#: Runs `run_scorer` in a process of its own, as a worker does, with another scorer in the place of ours.
+#: Runs `run_scorer` in a process of its own, as a worker does, with a host's scorer in the place of ours.
 RUN = """
 import json, os, sys, time
-sys.path.insert(0, sys.argv[1])
-from segjudge.platforms.evalai.client import StoppedError
 from segjudge.evaluation_script.runner.supervisor import descendants
 from segjudge.remote_challenge_evaluation import evaluation
+folder, submission, truth, seconds, has_script = sys.argv[1:]
 evaluation.forbid_inspection()
-lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)
+lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR)
 started = time.monotonic()
-request = {"submission": sys.argv[4], "codename": "sequences-dev", "annotation": sys.argv[5], "submission_metadata": {}, "memory": 4 << 30}
-request |= {"bundle": "", "hidden": [], "command": [sys.executable, "-c", sys.argv[3]] if sys.argv[3] else []}
-def watch():
-    if os.path.exists(os.path.join(sys.argv[2], "stop")):
-        raise StoppedError
-outcome = evaluation.run_scorer(request, sys.argv[2], float(sys.argv[6]), lock, watch)
-left = list(descendants(os.getpid()))
-print(json.dumps({**outcome.__dict__, "children": left, "seconds": time.monotonic() - started}))
+script = {"python": sys.executable, "file": os.path.join(folder, "evaluate.py"), "root": folder}
+request = evaluation.ScoringRequest(
+    submission, "sequences-dev", truth, {"id": 7, "challenge_phase": 3}, 4 << 30, script=script if has_script else None
+)
+is_over = lambda: os.path.exists(os.path.join(folder, "stop"))
+outcome = evaluation.run_scorer(request, folder, float(seconds), lock, is_over)
+children = list(descendants(os.getpid()))
+print(json.dumps({**outcome.__dict__, "children": children, "seconds": time.monotonic() - started}))
 """
+EVALUATE = "import json, os, sys, time\n\ndef evaluate(user_submission_file, phase_codename):\n"
+
+
+def command(folder: Path, body: str, submission: str, truth: str, seconds: float) -> list[str]:
+    """What runs `evaluate()` with this body; without one it is ours."""
+    (folder / "evaluate.py").write_text(EVALUATE + textwrap.indent(body, "    "))
+    return [sys.executable, "-c", RUN, str(folder), submission, truth, str(seconds), "yes" if body else ""]
 
 
 def run(
-    folder: Path, script: str = "", submission: str = STRONG, truth: str = TRUTH, seconds: float = 30
+    folder: Path, body: str = "", submission: str = STRONG, truth: str = TRUTH, seconds: float = 30
 ) -> dict[str, Any]:
-    import json
-
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(ROOT), str(folder), script, submission, truth, str(seconds)],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    words = command(folder, body, submission, truth, seconds)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     return outcome
@@ -96,44 +97,51 @@ def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("script", "words"),
+    ("body", "words"),
     [
-        pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="killed"),
-        pytest.param("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV", id="segfault"),
-        pytest.param("raise SystemExit(7)", "ended with exit code 7", id="exit"),
-        pytest.param(
-            "import os, sys; os.write(int(sys.argv[2]), b'no json')",
-            "ended with exit code 0 without an answer",
-            id="garbage",
-        ),
-        pytest.param("import os, sys; os.write(int(sys.argv[2]), b'[1]')", "without an answer", id="list"),
+        pytest.param("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL", id="killed"),
+        pytest.param("os.kill(os.getpid(), 11)", "its process was killed by SIGSEGV", id="segfault"),
+        pytest.param("os._exit(7)", "its process ended with exit code 7", id="exit"),
+        pytest.param("os.write(int(sys.argv[2]), b'no json')", "something other than the answer", id="garbage"),
+        pytest.param("os.write(int(sys.argv[2]), b'[1]\\n')", "something other than the answer", id="list"),
+        pytest.param("os.write(int(sys.argv[2]), b'{\"accuracies\": []}\\n')", "something other than", id="forged"),
+        pytest.param("os.close(int(sys.argv[2])); time.sleep(1000)", "its process", id="closed"),
     ],
 )
-def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, script: str, words: str) -> None:
-    assert words in run(tmp_path, script)["incident"]
+def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, body: str, words: str) -> None:
+    outcome = run(tmp_path, body)
+    assert words in outcome["incident"]
+    assert outcome["children"] == []
+
+
+def test_a_recursion_without_end_and_too_much_memory_are_said(tmp_path: Path) -> None:
+    assert (
+        "maximum recursion depth" in run(tmp_path, "return evaluate(user_submission_file, phase_codename)")["refused"]
+    )
+    assert run(tmp_path, "return bytearray(8 << 30)")["refused"] == "MemoryError"
 
 
 def test_one_that_never_ends_is_ended(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "import time; time.sleep(1000)", seconds=1)
-    assert "took longer than this challenge allows" in outcome["refused"]
-    assert outcome["seconds"] < 5
+    outcome = run(tmp_path, "print('begun', flush=True)\ntime.sleep(1000)", seconds=2)
+    assert outcome["is_late"]
+    assert outcome["stdout"] == "begun\n"
+    assert outcome["seconds"] < 10
     assert outcome["children"] == []
 
 
 def test_one_that_is_in_the_way_of_a_stop_is_handed_back(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
-    assert run(tmp_path, "import time; time.sleep(1000)")["handed_back"] is True
+    assert run(tmp_path, "time.sleep(1000)")["is_handed_back"] is True
 
 
 DAEMON = """
-import os, sys, time
 for _ in range(3):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             time.sleep(1000)
         time.sleep(1000)
-os.write(int(sys.argv[2]), b'{"refused": "done"}')
+raise ValueError("done")
 """
 
 
@@ -145,11 +153,10 @@ def test_what_a_scorer_leaves_behind_is_ended_too(tmp_path: Path) -> None:
 
 
 LOUD = """
-import os, sys
 for k in range(3000):
     os.write(1, b'line %07d\\n' % k * 100)
 os.write(2, b'\\xff\\x00bytes')
-os.write(int(sys.argv[2]), b'{"refused": "done"}')
+raise ValueError("done")
 """
 
 
@@ -162,11 +169,15 @@ def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path
     assert "\0" not in outcome["stderr"]
 
 
+def test_what_it_closes_does_not_keep_its_answer(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "sys.stdout.close(); os.close(2)\nreturn {'result': [{'dev': {'J': 1}}]}")
+    assert outcome["accuracies"] == [{"split": "dev", "show_to_participant": True, "accuracies": {"J": 1}}]
+
+
 def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "WEBHOOK", "GITHUB_TOKEN"):
         monkeypatch.setenv(name, "secret")
-    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
-    outcome = run(tmp_path, script)["refused"]
+    outcome = run(tmp_path, "raise ValueError(json.dumps(dict(os.environ)))")["refused"]
     assert "secret" not in outcome
     assert "PATH" in outcome
 
@@ -178,17 +189,16 @@ def test_nobody_reads_the_workers_memory() -> None:
 
 
 def test_only_its_own_descriptors_are_open(tmp_path: Path) -> None:
-    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"
-    descriptors = run(tmp_path, script)["refused"].split()
+    body = "raise ValueError(' '.join(sorted(os.listdir('/proc/self/fd'))))"
+    descriptors = run(tmp_path, body)["refused"].split()
     # Three streams, answer and log; the lock, the one that lists this folder, and the one by which an environment knows
     # that it is in use.
     assert len(descriptors) <= 5 + 3, descriptors
 
 
 def test_it_dies_with_its_worker(tmp_path: Path) -> None:
-    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
-    code = f"import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL); {script}"
-    with subprocess.Popen([sys.executable, "-c", RUN, str(ROOT), str(tmp_path), code, STRONG, TRUTH, "60"]) as worker:
+    body = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)"
+    with subprocess.Popen(command(tmp_path, body, STRONG, TRUTH, 60), cwd=ROOT) as worker:
         until = time.monotonic() + 20
         while time.monotonic() < until and not (tmp_path / "pid").exists():
             time.sleep(0.05)

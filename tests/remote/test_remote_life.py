@@ -91,7 +91,9 @@ def test_a_stop_while_it_scores_hands_back(server: Rehearsal, operator: Operator
     sent = submitted(server)
     process = operator.start(GRACE_SECONDS="0.1")
     try:
-        waited(lambda: any("scoring_process" in _command(pid) for pid in descendants(process.pid)), 60)
+        waited(
+            lambda: any("remote_challenge_evaluation.evaluate" in _command(pid) for pid in descendants(process.pid)), 60
+        )
         below = list(descendants(process.pid))
         process.terminate()
         process.communicate(timeout=30)

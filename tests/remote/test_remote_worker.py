@@ -485,7 +485,7 @@ def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) ->
         while time.monotonic() < until and status(server, number) != "finished":
             for child in Path("/proc").glob("[0-9]*"):
                 try:
-                    if "remote_challenge_evaluation.scoring_process" in (child / "cmdline").read_text():
+                    if "remote_challenge_evaluation.evaluate" in (child / "cmdline").read_text():
                         seen.append((child / "environ").read_text())
                 except OSError:
                     continue

@@ -302,7 +302,7 @@ def test_a_start_that_is_killed_is_told_from_a_start_that_fails(
         if code:
             (tmp_path / "supervisor.py").write_text(code)
             monkeypatch.setattr(processes, "SUPERVISOR", str(tmp_path / "supervisor.py"))
-        monkeypatch.setattr(hosted_process, "_command", lambda *_: ["/nowhere/python"])
+        monkeypatch.setattr(hosted_process, "_enclose", lambda *_: ["/nowhere/python"])
         with pytest.raises(hosted_process.DiedError) as caught:
             hosted_process.WorkerProcess(Interpreter(sys.executable, "", ()), folder, 1, hosted_process.WorkerTerms())
         assert caught.value.killed is (number == 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -23,7 +24,8 @@ from segjudge.platforms.evalai.bundle.variants import (
     WITHOUT_ANNOTATIONS,
     with_variant,
 )
-from segjudge.remote_challenge_evaluation.scoring_process import _score
+from segjudge.platforms.evalai.rows import SubmissionRow
+from segjudge.remote_challenge_evaluation.evaluation import ScoringRequest, run_scorer
 from tests.builders import ROOT
 
 TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
@@ -149,7 +151,8 @@ def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsy
         assert (words in capsys.readouterr().err) == said
         assert bool([problem for problem in check(path) if words in str(problem)]) == said
     sample = str(ROOT / "examples/sequences-dev/strong.zip")
-    request: Any = {"bundle": str(folder), "codename": "dev", "annotation": truth, "submission": sample}
-    answer: Any = _score({**request, "submission_metadata": {}})
-    assert answer["accuracies"]
-    assert not {"intervals", "losses"} & set(answer["metadata"]["submission_result"])
+    row: SubmissionRow = {"id": 1, "challenge_phase": 1, "status": "running"}
+    request = ScoringRequest(sample, "dev", truth, row, 4 << 30, str(folder))
+    outcome: Any = run_scorer(request, str(tmp_path), 60, os.open(tmp_path / "lock", os.O_CREAT), lambda: False)
+    assert outcome.accuracies, outcome
+    assert not {"intervals", "losses"} & set(outcome.metadata["submission_result"])

@@ -1,4 +1,7 @@
-"""One process of EvalAI's submission worker, from outside: start it, send it requests, notice when it dies or hangs."""
+"""A process that scores, from outside: start it, send it requests, notice when it dies or hangs.
+
+EvalAI's hosted worker, as it is played here, and the remote worker run their scorers through it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import sandbox
@@ -61,6 +64,7 @@ class UnloadableError(DiedError):
 
     def __init__(self, reason: str, log: str = "") -> None:
         super().__init__(f"{SCRIPT} cannot be loaded: {reason}", killed=False)
+        self.reason = reason
         #: What was written meanwhile.
         self.log = log
 
@@ -73,60 +77,70 @@ class UnwantedError(DiedError):
     """Raised when the process was killed because its answer was not wanted any more."""
 
 
+class ScoringOrder(TypedDict):
+    """What a process loads, and whose worker it is."""
+
+    worker: Literal["hosted", "remote"]
+    #: Bytes that it may use; 0 for no limit.
+    memory: int
+    #: A module below a folder.
+    module: NotRequired[str]
+    folder: NotRequired[str]
+    #: A host's own module or package, and its repository; of a built bundle the name of its script, and the bundle.
+    file: NotRequired[str]
+    root: NotRequired[str]
+
+
 @dataclass(frozen=True)
-class WorkerTerms:
-    """What a process may use; without a sandbox the operating system alone decides about the rest."""
+class ProcessTerms:
+    """How a process that scores is started, and what it may use."""
 
-    #: Bytes; 0 for no limit.
-    memory: int = 0
-    sandbox_program: str | None = None
-    #: Paths that the sandbox hides, wherever they lie.
-    hidden: Sequence[str] = ()
-    #: What holds bounds for several workers together.
-    group: ResourceGroup | None = None
-
-
-def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
-    """Return the sandbox's program if this interpreter runs in it; raise HostError if it does not and is required."""
-    box = sandbox.find_sandbox(required=required)
-    if box is None:
-        return None
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        words = [python.path, "-I", "-c", ""]
-        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
-        trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if trial.returncode == 0:
-        return box
-    if required:
-        reason = trial.stderr.strip()[-300:]
-        raise HostError(f"--require-sandbox: {python.path} does not run in the sandbox ({reason}); name another Python")
-    return None
+    environment: Mapping[str, str]
+    #: Its working folder.
+    folder: str
+    #: What it and all that it started may use together; None for no bound.
+    bounds: TreeBounds | None = None
+    #: Puts a command into a sandbox or a group.
+    wrap: Callable[[list[str]], list[str]] = list
+    #: Whether that is a sandbox, which reports signals in its own way.
+    is_boxed: bool = False
+    #: Further descriptors that it inherits.
+    passed: tuple[int, ...] = ()
 
 
-class WorkerProcess:
-    """A worker with one challenge loaded, which scores one submission after another."""
+class ScoringProcess:
+    """A process with one script loaded, which scores one submission after another.
 
-    def __init__(self, python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> None:
-        self._is_boxed = terms.sandbox_program is not None
-        disk = disk_bounds(folder.path)
+    Raises OSError where it cannot be started.
+    """
+
+    def __init__(self, python: Sequence[str], order: ScoringOrder, terms: ProcessTerms) -> None:
+        self._is_boxed = terms.is_boxed
         #: What came after the last whole line.
         self._unread = b""
-        home = "/tmp" if self._is_boxed else folder.temporary  # noqa: S108 - inside the sandbox
-        try:
-            self._child = Child(
-                _command(python, folder, challenge, terms),
-                Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE),
-                environment=clean_environment(HOME=home, TMPDIR=home, PATH=python.search_path),
-                folder=folder.temporary,
-            )
-        except OSError as error:
-            # Without an error number nothing refused to start: what starts it was killed from outside.
-            raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
-        tmpfs = sandbox.SCORER_TMPFS if self._is_boxed else ()
-        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk, pause=_PAUSE)
-        self._tree = TreeWatch(self._child, bounds)
+        with ExitStack() as ends:
+            self._answers, answers_end = os.pipe()
+            log, log_end = os.pipe()
+            for descriptor in (answers_end, log_end):
+                ends.callback(os.close, descriptor)
+            self._log = Tail(os.fdopen(log, "rb", buffering=0), _LOG_BYTES, beginning=True)
+            words = [*python, program.__file__, json.dumps(order), str(answers_end), str(log_end)]
+            pipes = (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
+            try:
+                self._child = Child(
+                    terms.wrap(words),
+                    Streams(*pipes, (answers_end, log_end, *terms.passed)),
+                    environment=terms.environment,
+                    folder=terms.folder,
+                )
+            except OSError:
+                os.close(self._answers)
+                raise
+        self._tree = TreeWatch(self._child, terms.bounds) if terms.bounds else None
         os.set_blocking(self._child.input.fileno(), False)
-        self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
+        self._output, self._errors = (
+            Tail(stream, _LOG_BYTES, beginning=True) for stream in (self._child.output, self._child.errors)
+        )
 
     @property
     def alive(self) -> bool:
@@ -143,18 +157,16 @@ class WorkerProcess:
         number = secrets.token_hex(8)
         watch = self._watch(seconds, unwanted)
         self._send(json.dumps({**request, "number": number}).encode() + b"\n", watch)
-        try:
-            answer: dict[str, Any] = json.loads(self._line(watch))
-            if "unloadable" in answer:
-                raise UnloadableError(str(answer["unloadable"]))
-            is_the_answer = answer["number"] == number
-        except (ValueError, TypeError, KeyError):
-            is_the_answer = False
-        if not is_the_answer:
-            # A script that forks, or writes where answers go, would give one team another's score.
-            self.kill()
-            raise DiedError("something other than the answer came from its process", killed=False)
-        return answer
+        line = self._read_line(watch)
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            answer: dict[str, Any] = json.loads(line)
+            if answer["number"] == number:
+                if "unloadable" in answer:
+                    raise UnloadableError(str(answer["unloadable"]))
+                return answer
+        # A script that forks, or writes where answers go, would give one team another's score.
+        self.kill()
+        raise DiedError("something other than the answer came from its process", killed=False)
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
         """Return what ends the process, by an exception, if its answer is late or unwanted."""
@@ -188,18 +200,17 @@ class WorkerProcess:
             except OSError:
                 raise self._death() from None
 
-    def _line(self, watch: Callable[[], None]) -> bytes:
-        """Return the next line that the process writes."""
-        reader = self._child.output.fileno()
+    def _read_line(self, watch: Callable[[], None]) -> bytes:
+        """Return the next line that comes where answers are written."""
         blocks, size = [self._unread], len(self._unread)
         while b"\n" not in blocks[-1]:
             is_dead = self._child.poll() is not None
-            if not select.select([reader], [], [], _TICK)[0]:
+            if not select.select([self._answers], [], [], _TICK)[0]:
                 if is_dead:  # though a child of its own may hold the pipe
                     raise self._death()
                 watch()
                 continue
-            block = os.read(reader, 1 << 16)
+            block = os.read(self._answers, 1 << 16)
             size += len(block)
             if not block:
                 raise self._death()
@@ -215,7 +226,7 @@ class WorkerProcess:
         """Return how the process ended, as an error to raise."""
         self.close()
         code = self._child.end()
-        if self._tree.sentence:
+        if self._tree is not None and self._tree.sentence:
             return DiedError(self._tree.sentence, killed=False)
         if self._is_boxed and 128 < code <= 128 + _SIGNALS:
             code = ExitCode(128 - code)
@@ -233,13 +244,60 @@ class WorkerProcess:
         self._child.end()
 
     def _close_pipes(self) -> None:
-        for stream in (self._child.input, self._child.output):
-            with suppress(OSError):
-                stream.close()
+        with suppress(OSError):
+            self._child.input.close()
+        if self._answers >= 0:
+            os.close(self._answers)
+            self._answers = -1
+
+    def streams(self) -> tuple[str, str]:
+        """Return what the process wrote to its standard output and error: of very much the beginning and the end."""
+        seconds = 0 if self.alive else 2
+        return self._output.text(seconds), self._errors.text(seconds)
 
     def log(self) -> str:
-        """Return what the process wrote to its own streams: of very much the beginning and the end."""
+        """Return what the process wrote for the operator, likewise."""
         return self._log.text(0 if self.alive else 2)
+
+
+@dataclass(frozen=True)
+class WorkerTerms:
+    """What a hosted worker's process may use; without a sandbox the operating system alone decides about the rest."""
+
+    #: Bytes; 0 for no limit.
+    memory: int = 0
+    sandbox_program: str | None = None
+    #: Paths that the sandbox hides, wherever they lie.
+    hidden: Sequence[str] = ()
+    #: What holds bounds for several workers together.
+    group: ResourceGroup | None = None
+
+
+class WorkerProcess(ScoringProcess):
+    """A process of EvalAI's hosted worker, with one challenge loaded."""
+
+    def __init__(self, python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> None:
+        box = terms.sandbox_program
+        tmpfs = sandbox.SCORER_TMPFS if box else ()
+        home = "/tmp" if box else folder.temporary  # noqa: S108 - inside the sandbox
+        module = f"challenge_data.challenge_{challenge}"
+        order: ScoringOrder = {"worker": "hosted", "memory": terms.memory, "folder": folder.root, "module": module}
+        process = ProcessTerms(
+            clean_environment(HOME=home, TMPDIR=home, PATH=python.search_path),
+            folder.temporary,
+            TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path), pause=_PAUSE),
+            lambda words: _enclose(words, python, folder, terms),
+            is_boxed=box is not None,
+        )
+        try:
+            super().__init__([python.path, "-I"], order, process)
+        except OSError as error:
+            # Without an error number nothing refused to start: what starts it was killed from outside.
+            raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
+
+    def log(self) -> str:
+        """Return what the process wrote to its own streams, and what its sandbox said."""
+        return self.streams()[1] + super().log()
 
 
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
@@ -250,9 +308,8 @@ def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
     return folders, min(DISK, free // 2)
 
 
-def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> list[str]:
-    """Return the words that start a worker."""
-    words = [python.path, "-I", program.__file__, folder.root, str(challenge), str(terms.memory)]
+def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms: WorkerTerms) -> list[str]:
+    """Return a worker's command in its sandbox and its group."""
     if terms.sandbox_program is not None:
         words = sandbox.scorer_command(
             terms.sandbox_program,
@@ -265,3 +322,20 @@ def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: W
             memory=terms.memory,
         )
     return terms.group.entered(words) if terms.group else words
+
+
+def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
+    """Return the sandbox's program if this interpreter runs in it; raise HostError if it does not and is required."""
+    box = sandbox.find_sandbox(required=required)
+    if box is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        words = [python.path, "-I", "-c", ""]
+        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
+        trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if trial.returncode == 0:
+        return box
+    if required:
+        reason = trial.stderr.strip()[-300:]
+        raise HostError(f"--require-sandbox: {python.path} does not run in the sandbox ({reason}); name another Python")
+    return None

@@ -1,36 +1,128 @@
-"""EvalAI's submission worker, as far as `evaluate()` can tell.
+"""The child that scores: it imports a script, and calls its `evaluate()` once for each request.
 
-A program of its own that imports nothing of ours, so that it runs under the
-worker's Python 3.9 as well: it loads `challenge_data.challenge_<pk>` from the
-folder given, then reads one JSON request a line and answers one JSON a line.
-Streams are replaced by objects with `write` and `flush` only, and results are
-taken or refused as the real worker does (statuses, JSON without NaN).
+A program of its own that imports nothing of ours, so that it runs under the script's interpreter, Python 3.9 too.
 
-usage: program.py FOLDER CHALLENGE_PK [BYTES]
+usage: program.py ORDER ANSWERS LOG
+ORDER is JSON: which script (`folder` and `module`; or `file` and `root`, a host's own module or package and its
+repository), as whose `worker` it is called, `hosted` or `remote`, and how many bytes of `memory` it may take (0: any).
+It reads one JSON request a line from its standard input, and writes one JSON answer a line to the descriptor ANSWERS;
+the descriptor LOG is the operator's.
+
+The hosted worker is EvalAI's, as far as `evaluate()` can tell: streams are objects with `write` and `flush` only, whose
+texts are in the answer, and results are taken or refused as there (statuses, JSON without NaN).  The remote worker
+calls either of the two documented forms, and the streams of the process are the participant's.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
+import io
 import json
 import os
 import resource
 import sys
 import tempfile
 import traceback
-from contextlib import contextmanager
+import zipfile
+from contextlib import contextmanager, suppress
 from types import ModuleType
-from typing import IO, Any, Dict, Iterator, List, TextIO, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, TextIO, Tuple
 
-#: The most characters of a stream that are kept.
-KEPT = 4 << 20
+#: The two documented forms: the annotations come first, or the submission does.
+HOSTED, REMOTE = "hosted", "remote"
+#: What an `evaluate()` may leave beside the scores.
+_EXTRAS = ("submission_result", "submission_metadata")
+#: The words in the name of a first parameter that tell the form.
+_ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
+_FILE_BYTES = 4 << 30
+#: Where the script of a built bundle is unpacked, below the current folder.
+_UNPACKED = "evaluation_script"
+#: The most characters of a stream that an answer holds.
+_STREAM_CHARACTERS = 4 << 20
 
 
-class Tee:
-    """What the worker puts in the place of a stream: a file with only these methods."""
+class _Script:
+    """A script that was imported."""
+
+    def __init__(self, order: Dict[str, Any]) -> None:
+        if "module" in order:
+            self.path, root = order["module"], order["folder"]
+            sys.path.append(root)
+            self.module = importlib.import_module(self.path)
+            if not os.path.realpath(self.module.__file__ or "").startswith(os.path.realpath(root)):
+                raise ImportError(f"{self.path} was imported from {self.module.__file__}, not from {root}")
+            self._is_package = False
+        else:
+            self.path, root = _unpack(order["file"], order["root"])
+            self.module = _import_file(self.path, root)
+            self._is_package = os.path.isdir(self.path)
+            if not self._is_package:
+                os.chdir(os.path.dirname(os.path.abspath(self.path)))  # where the starter's worker runs
+
+    @property
+    def form(self) -> str:
+        """The form of its `evaluate()`, by the first parameter's name; an unclear one by where the script stands."""
+        try:
+            name = next(iter(inspect.signature(self.module.evaluate).parameters), "").lower()
+        except (TypeError, ValueError):
+            name = ""
+        if any(word in name for word in _SUBMISSION):
+            return REMOTE
+        if any(word in name for word in _ANNOTATION):
+            return HOSTED
+        return HOSTED if self._is_package else REMOTE
+
+
+def _unpack(path: str, root: str) -> Tuple[str, str]:
+    """Return the module or package, and its repository, on the disk; of a built bundle `path` is the script's zip."""
+    if not os.path.isfile(root):
+        return path, root
+    with zipfile.ZipFile(root) as bundle, zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
+        script.extractall(_UNPACKED)  # within the folder: zipfile leaves out what would lead elsewhere
+    return os.path.abspath(_UNPACKED), os.getcwd()
+
+
+def _import_file(path: str, root: str) -> ModuleType:
+    """Import a host's module or package; what lies beside it and in the repository is found by its name."""
+    path = os.path.abspath(path)
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    sys.path[:0] = [folder, os.path.abspath(root)]
+    if os.path.isdir(path):
+        return importlib.import_module(name)
+    if os.path.isfile(os.path.join(folder, "__init__.py")):
+        sys.path.insert(2, os.path.dirname(folder))
+        return importlib.import_module(f"{os.path.basename(folder)}.{name}")
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{path} is not a module of Python")
+    module = sys.modules[name] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def _import_error(error: BaseException, order: Dict[str, Any]) -> str:
+    """Return the last line of an error's traceback, with the place in the script that raised it."""
+    last_line = traceback.format_exception_only(type(error), error)[-1].strip()
+    frames: List[Tuple[str, Any]] = [
+        (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    if isinstance(error, SyntaxError):
+        frames.append((error.filename or "", error.lineno))
+    folder = os.path.join(order["folder"], *order["module"].split(".")) if "module" in order else order["root"]
+    places = [(name[len(folder) + 1 :], line) for name, line in frames if name.startswith(folder + os.sep)]
+    return f"{last_line} ({places[-1][0]}, line {places[-1][1]})" if places else last_line
+
+
+# ── as EvalAI's hosted worker ───────────────────────────────────────────────
+
+
+class _Tee:
+    """What the hosted worker puts in the place of a stream: a file with only these methods."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._room = stream, KEPT + 1
+        self._stream, self._room = stream, _STREAM_CHARACTERS + 1
 
     def write(self, text: str) -> None:
         # The disk is not filled by what is cut off in the end.
@@ -43,105 +135,185 @@ class Tee:
 
 
 @contextmanager
-def replaced_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
+def _caught_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
     """Replace both streams, and yield the files that catch what is written."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
-        sys.stdout, sys.stderr = Tee(out), Tee(err)
+        sys.stdout, sys.stderr = _Tee(out), _Tee(err)
         try:
             yield out, err
         finally:
             sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
 
-def text_of(file: IO[str]) -> str:
+def _text_of(file: IO[str]) -> str:
     """Return what a temporary file caught: of very much only the beginning, while EvalAI keeps all."""
     file.flush()
     file.seek(0)
-    text = file.read(KEPT)
+    text = file.read(_STREAM_CHARACTERS)
     return text + "\n[the rest is cut off here]\n" if file.read(1) else text
 
 
-def run(module: ModuleType, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Evaluate one submission, and return its status, its streams and what would be stored."""
+def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a submission's status, its streams and what the server would store."""
     answer: Dict[str, Any] = {"status": "failed", "result": None}
-    with replaced_streams() as (out, err):
+    with _caught_streams() as (out, err):
         try:
-            returned = module.evaluate(
+            returned = script.module.evaluate(
                 request["annotation"],
                 request["submission"],
                 request["phase"],
                 submission_metadata=request.get("metadata", {}),
             )
-            answer.update(stored(returned, request["splits"]))
+            answer.update(_read_as_server(returned, request["splits"]))
         except Exception:  # noqa: BLE001 - the real worker goes on too
             traceback.print_exc()
-        answer["stdout"], answer["stderr"] = text_of(out), text_of(err)
+        answer["stdout"], answer["stderr"] = _text_of(out), _text_of(err)
     return answer
 
 
-def stored(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
-    """Return what the server keeps of a returned dict; raise if the server would mark the submission failed."""
+def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
+    """Return what the server stores of a returned dict; raise if the server would mark the submission failed."""
     if "result" not in returned:
         return {"status": "failed"}
-    kept: Dict[str, Any] = {}
+    answer: Dict[str, Any] = {"status": "finished"}
     for key in [key for key in ("result", "error") if key in returned]:
         # Of an entry the first split alone is read.
         entries = [{split: entry[split]} for entry in returned[key] for split in list(entry.keys())[:1]]
-        kept[key] = json.loads(json.dumps(entries, allow_nan=False))
-    for split in [split for entry in kept["result"] for split in entry]:
+        answer[key] = json.loads(json.dumps(entries, allow_nan=False))
+    for split in [split for entry in answer["result"] for split in entry]:
         if split not in splits:
             raise ValueError(f"no split {split!r} is mapped to this phase: {splits}")
-    files: Dict[str, Any] = {
-        key: json.dumps(returned[key], default=str)
-        for key in ("submission_result", "submission_metadata")
-        if key in returned
+    extras = {key: json.dumps(returned[key], default=str) for key in _EXTRAS if key in returned}
+    return {**answer, **extras}
+
+
+# ── as a remote worker ──────────────────────────────────────────────────────
+
+
+def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the accuracies, or a sentence for the participant (`refused`), or a fault of the host's (`incident`).
+
+    An exception's text is for the participant, as with the starter's worker; that of a `HostError` is not.
+    """
+    try:
+        returned = _call_evaluate(script.module.evaluate, script.form, request)
+    except SystemExit as error:
+        return {"incident": f"evaluate() ended its process (SystemExit: {error})"}
+    except BaseException as error:  # noqa: BLE001 - whatever a host's code raises
+        if any(kind.__name__ == "HostError" for kind in type(error).__mro__):
+            return {"incident": str(error)}
+        traceback.print_exc(file=sys.__stderr__)
+        return {"refused": str(error) or type(error).__name__}
+    if not isinstance(returned, dict):
+        return {"incident": f"evaluate() returned {_kind(returned)}, not a dict with a result"}
+    if "result" not in returned:
+        reason = str(returned.get("stderr") or returned.get("error") or "").strip()
+        return {"refused": reason} if reason else {"incident": "evaluate() returned no result"}
+    try:
+        extras = {name: _plain(returned[name]) for name in _EXTRAS if returned.get(name) is not None}
+        return {"accuracies": _accuracies_of(returned["result"], request.get("hidden", [])), "metadata": extras}
+    except (ValueError, AttributeError) as error:
+        return {"incident": str(error)}
+
+
+def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> Any:
+    """Call an `evaluate()` with what its form takes."""
+    metadata = request["metadata"]
+    annotation = request["annotation"] if os.path.isfile(request["annotation"]) else ""
+    arguments = [annotation or None] if form == HOSTED else []
+    arguments += [request["submission"], request["phase"]]
+    parameters = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    options = {
+        "submission_metadata": metadata,
+        "challenge_pk": metadata.get("challenge"),
+        "phase_pk": metadata.get("challenge_phase"),
+        "submission_pk": metadata.get("id"),
     }
-    return {"status": "finished", **kept, **files}
+    if form == REMOTE and annotation:
+        options["test_annotation_file"] = annotation
+    names = {*parameters, "submission_metadata"} if takes_any else {*parameters}
+    return function(*arguments, **{name: value for name, value in options.items() if name in names})
 
 
-def import_error(error: BaseException, folder: str) -> str:
-    """Return the last line of an error's traceback, with the place in the script that raised it."""
-    last = traceback.format_exception_only(type(error), error)[-1].strip()
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError):
-        frames.append((error.filename or "", error.lineno))
-    own = [(name.split(os.sep, 2)[2], line) for name, line in _below(frames, os.path.join(folder, "challenge_data"))]
-    return f"{last} ({own[-1][0]}, line {own[-1][1]})" if own else last
+def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
+    """Return a result as the REST API takes it; raise ValueError with a sentence if it has neither shape."""
+    if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
+        raise ValueError(f"evaluate() returned a result that is {_kind(result)}, not a list of splits")
+    if all("accuracies" in entry for entry in result):
+        return [_plain({"show_to_participant": True, **entry}) for entry in result]
+    return [
+        {"split": split, "show_to_participant": split not in hidden, "accuracies": _plain(values)}
+        for entry in result
+        for split, values in entry.items()
+    ]
 
 
-def _below(frames: List[Tuple[str, Any]], folder: str) -> List[Tuple[str, Any]]:
-    """Return the frames of files in a folder of scripts, by their paths as `/challenge_1/main.py`."""
-    return [(name[len(folder) :], line) for name, line in frames if name.startswith(folder + os.sep)]
+def _plain(value: Any) -> Any:
+    """Return a value with numbers of numpy and the like as plain ones."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"of the kind {type(value).__name__}"
+
+
+# ── the process ─────────────────────────────────────────────────────────────
+
+
+def _limit(memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        # A thread of OpenBLAS reserves address space that it never uses.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def main() -> None:
-    """Load the challenge, then answer requests until the input ends."""
-    folder, challenge = sys.argv[1], sys.argv[2]
-    if sys.argv[3:] and int(sys.argv[3]):
-        # A thread of OpenBLAS reserves address space that it never uses.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what C code or a careless script prints is not an answer
-    sys.path.append(folder)
+    """Load the script, then answer requests until the input ends."""
+    order = json.loads(sys.argv[1])
+    answers, log = (os.fdopen(int(number), "w", encoding="utf-8", buffering=1) for number in sys.argv[2:4])
+    for stream in (answers, log):
+        os.set_inheritable(stream.fileno(), False)  # noqa: FBT003 - as the standard library has it
+    is_hosted = order["worker"] == HOSTED
+    if is_hosted:
+        for number in (1, 2):
+            os.dup2(log.fileno(), number)  # what C code or a careless script prints is no participant's
+    else:
+        # What scorers tell the operator can show ground truth.
+        sys.__stderr__ = log  # type: ignore[misc]
+    _limit(order["memory"])
+    description: Dict[str, Any] = {}
     try:
-        module = importlib.import_module(f"challenge_data.challenge_{challenge}")
-    except BaseException as error:  # noqa: BLE001 - a script may also try to leave
-        traceback.print_exc()
-        sys.stdin.readline()
-        print(json.dumps({"unloadable": import_error(error, folder)}), file=answers, flush=True)
-        raise SystemExit(1) from None
-    if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
-        raise SystemExit("the challenge was not loaded from the extracted bundle")
+        script = _Script(order)
+        description = {"form": "" if is_hosted else script.form}
+    except BaseException as error:  # noqa: BLE001 - a script may do anything while it is imported, and try to leave
+        traceback.print_exc(file=sys.__stderr__)
+        description = {"unloadable": _import_error(error, order)}
     own_pid = os.getpid()
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = {"ready": True} if "ready" in request else run(module, request)
+    for line in sys.stdin.buffer:
+        request, answer = json.loads(line), description
+        if "submission" in request and "unloadable" not in description:
+            answer = (_score_hosted if is_hosted else _score_remote)(script, request)
         if os.getpid() != own_pid:
             os._exit(0)  # a script forked, and its child came back here too
-        print(json.dumps({**answer, "number": request.get("number")}), file=answers, flush=True)
+        try:
+            text = json.dumps({**answer, "number": request["number"]})
+        except (TypeError, ValueError) as error:
+            answer = {"incident": f"evaluate() returned what JSON cannot hold ({error})"}
+            text = json.dumps({**answer, "number": request["number"]})
+        for output in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # which a script may have closed or replaced
+                output.flush()
+        answers.write(text + "\n")
+        if "unloadable" in answer:
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+"""The phases and annotations of a challenge, for a worker that imports neither scorers nor bundles.
+
+usage: python -m segjudge.remote_challenge_evaluation.challenge describe|annotations CHOICE
+CHOICE is JSON, a `ScorerChoice`, and so is what is printed: the phases by their codenames, or what their annotation
+files hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.agreement import splits_of
+from segjudge.platforms.evalai.bundle.build import read_config
+from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.problems import mappings_in
+from segjudge.system.errors import UsageError
+
+from .evaluation import read_form
+from .settings import HostScript, ScoredPhase, ScorerChoice
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.scoring.phase import Phase
+
+#: Where the starter keeps the `evaluate()` of remote challenges.
+_REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
+
+
+def main() -> None:
+    """Print what is asked for."""
+    describe = {"describe": _describe_phases, "annotations": _read_annotations}[sys.argv[1]]
+    try:
+        answer = describe(json.loads(sys.argv[2]))
+    except (HostError, UsageError) as error:
+        raise SystemExit(str(error)) from None
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+# ── phases that our scorers score ───────────────────────────────────────────
+
+
+def _describe_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
+    if choice["evaluate"] or (choice["bundle"] and find_bundle(choice["bundle"]).is_foreign):
+        return _describe_host_phases(choice)
+    return {
+        phase.codename: {
+            "annotation": os.path.basename(phase.annotations),
+            "labels": {split.codename: list(split.metrics) for split in phase.splits},
+            "seconds": phase.seconds,
+        }
+        for phase in _phases_of(choice["bundle"])
+    }
+
+
+def _phases_of(bundle: str) -> tuple[Phase, ...]:
+    """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
+    if bundle:
+        return find_bundle(bundle).phases()
+    from segjudge.evaluation_script.phases import PHASES
+
+    return PHASES
+
+
+def _read_annotations(choice: ScorerChoice) -> dict[str, list[str]]:
+    """Return what the annotation file of each phase holds, or its problem; every mask is read."""
+    facts, problems = list[str](), list[str]()
+    for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
+        path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
+        try:
+            facts.append(f"annotations of {phase.codename}: {_annotation_facts(phase, path)}")
+        except HostError as error:
+            problems.append(str(error) if path in str(error) else f"{path}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a damaged file does to its reader
+            problems.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
+    return {"facts": facts, "problems": problems}
+
+
+def _annotation_facts(phase: Phase, path: str) -> str:
+    """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
+    from segjudge.evaluation_script.main import open_truth
+    from segjudge.evaluation_script.scoring.scorer import phase_scorer
+
+    truths = open_truth(path, phase)
+    scorers = [phase_scorer(phase, split, truths) for split in phase.splits]
+    return ", ".join(f"{scorer.split} {scorer.truth.read_through()}" for scorer in scorers)
+
+
+# ── phases that a host's own `evaluate()` scores ────────────────────────────
+
+
+def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
+    """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
+    source = _bundle_of(choice)
+    config = _config_of(source)
+    python = choice["scorer_python"] or sys.executable
+    if choice["evaluate"]:
+        script: HostScript = {"python": python, "file": os.path.abspath(choice["evaluate"]), "root": source.root}
+    else:
+        file, root = _evaluate_in(source, config)
+        script = {"python": python, "file": file, "root": root}
+    form = read_form(script)
+    phases: dict[str, ScoredPhase] = {}
+    for phase in mappings_in(config, "challenge_phases"):
+        schemas, _ = splits_of(config, phase)
+        codename = str(phase.get("codename"))
+        phases[codename] = {
+            "annotation": _annotation_name(phase.get("test_annotation_file"), codename, choice["annotations"]),
+            "labels": {str(split): [str(label) for label in schema["labels"]] for split, schema in schemas.items()},
+            "seconds": choice["scoring_seconds"],
+            "script": script,
+            "hidden": _splits_of_hosts(config, phase),
+            "needs_annotation": form == "hosted",
+        }
+    return phases
+
+
+def _splits_of_hosts(config: dict[str, Any], phase: dict[str, Any]) -> list[str]:
+    """Return the splits of a phase that EvalAI shows to hosts alone."""
+    names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
+    rows = mappings_in(config, "challenge_phase_splits")
+    own = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
+    return [names.get(row.get("dataset_split_id"), "") for row in own if str(row.get("visibility")) == "1"]
+
+
+def _bundle_of(choice: ScorerChoice) -> BundleSource:
+    """Return the named bundle, else the one around the file with `evaluate()`."""
+    if choice["bundle"]:
+        return find_bundle(choice["bundle"])
+    for folder in Path(choice["evaluate"]).resolve().parents:
+        if any((folder / name).is_file() for name in CONFIG_NAMES):
+            return find_bundle(str(folder))
+    raise HostError(f"{choice['evaluate']}: no bundle is around it; name its folder with --bundle")
+
+
+def _config_of(source: BundleSource) -> dict[str, Any]:
+    if not source.archive:
+        return read_config(source.root)
+    with Bundle(source.archive, for_evalai=False) as bundle:
+        return bundle.config
+
+
+def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:
+    """Return the file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
+    remote, script = (os.path.join(source.root, name) for name in (_REMOTE_FILE, SCRIPT_FOLDER))
+    if os.path.isfile(remote):
+        return remote, source.root
+    if source.archive:
+        return str(config.get("evaluation_script")), source.archive
+    if os.path.isfile(os.path.join(script, "__init__.py")):
+        return script, source.root
+    raise HostError(f"{source.root}: has neither {_REMOTE_FILE} nor {SCRIPT_FOLDER}; name a file with --evaluate")
+
+
+def _annotation_name(name: object, codename: str, folder: str) -> str:
+    """Return the name of a phase's annotation file: the YAML's, else the one that is called as the phase."""
+    if isinstance(name, str) and name:
+        return os.path.basename(name)
+    paths = sorted(Path(folder).glob(f"{codename}.*")) if os.path.isdir(folder) else []
+    return paths[0].name if len(paths) == 1 else ""
+
+
+if __name__ == "__main__":
+    main()
