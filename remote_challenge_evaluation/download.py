@@ -10,19 +10,19 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from segjudge.platforms.evalai.client import Watch, WireError, call_watched, exchange, read_blocks, with_deadline
+from segjudge.platforms.evalai.client import Watch, WireError, call_watched, exchange, read_blocks, waits, with_deadline
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.
 _TIMEOUT = (10.0, 60.0)
 _TRIES, _REDIRECTS = 8, 5
-#: A refusal of the file's server, an address that is not one, or a size beyond the limit has to come so often.
-_BELIEVED = 3
+#: An answer that a server will repeat is believed when it has come so often in a row; one of a proxy's passes.
+_ANSWERS = 3
 #: A file may take so many seconds, and one more for each so many bytes that have come.
 _SECONDS, _BYTES_PER_SECOND = 120.0, 64 << 10
 #: Seconds for the first bytes alone.
@@ -52,11 +52,7 @@ class GoneError(Exception):
 
 
 class _RefusedError(WireError):
-    """Raised when the file's server answers, and will answer the same again."""
-
-
-class _NoAddressError(_RefusedError):
-    """Raised when what the API gives as the file's address is not one."""
+    """Raised when the file's server refuses it, or the API gives no address of it."""
 
 
 class _OversizedError(WireError):
@@ -70,24 +66,22 @@ def download(
 
     The token is for the API alone: files are fetched without it.
     """
-    transfer, errors = _Transfer(path, limit, watch), list[WireError]()
-    for attempt in range(_TRIES):
-        if attempt:
-            sleep(min(30.0, 0.5 * 2**attempt))
+    transfer, answers = _Transfer(path, limit, watch), list[type[WireError]]()
+    for pause in (*waits(_TRIES), None):
         watch()
         try:
             transfer.fetch(address())
         except WireError as error:
-            errors.append(error)
+            answers = [*answers, type(error)][-_ANSWERS:]
+            is_final = len(answers) == _ANSWERS and len(set(answers)) == 1
+            if is_final and isinstance(error, _OversizedError):
+                raise TooLargeError from None
+            is_refused = is_final and isinstance(error, _RefusedError)
+            if is_refused or pause is None or transfer.is_late():
+                raise GoneError(str(error), lasting=is_refused) from None
+            sleep(pause)
         else:
             return
-        kinds = {type(error) for error in errors[-_BELIEVED:]} if len(errors) >= _BELIEVED else set()
-        if kinds == {_OversizedError}:
-            raise TooLargeError
-        if kinds == {_NoAddressError} or transfer.is_late():
-            break
-    refusals = [error for error in errors if isinstance(error, _RefusedError)]
-    raise GoneError(str(errors[-1]), lasting=errors[-1] in refusals and len(refusals) >= _BELIEVED)
 
 
 def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
@@ -115,7 +109,8 @@ class _Transfer:
 
     def _restart(self, headers: dict[str, str]) -> None:
         self._received, self._headers = 0, headers
-        self._size = _number(headers.get("content-length", ""))
+        length = headers.get("content-length", "")
+        self._size = int(length) if length.isascii() and length.isdecimal() and len(length) < 19 else None
 
     def is_late(self) -> bool:
         """Return whether the file comes too slowly, so that a slow server does not keep a worker."""
@@ -146,26 +141,23 @@ class _Transfer:
                 self._restart({})
                 raise WireError("the server continued another file")
             self._check_size(self._size or 0)
-            self._write(response)
+            # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
+            response.raw.enforce_content_length = False
+            with _open_file(self._path, self._received) as write:
+                for block in read_blocks(response, _BLOCK, decode=False):
+                    write(block)
+                    self._received += len(block)
+                    self._check_size(self._received)
 
     def _is_continued_by(self, answer: dict[str, str]) -> bool:
-        part = _RANGE.fullmatch(answer.get("content-range", ""))
+        numbers = _RANGE.fullmatch(answer.get("content-range", ""))
         is_same_tag = answer.get("etag", self._headers.get("etag")) == self._headers.get("etag")
-        return part is not None and (int(part[1]), int(part[2])) == (self._received, self._size) and is_same_tag
+        return numbers is not None and is_same_tag and tuple(map(int, numbers.groups())) == (self._received, self._size)
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
             self._restart({})
             raise _OversizedError("it is larger than this challenge takes")
-
-    def _write(self, response: requests.Response) -> None:
-        # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
-        response.raw.enforce_content_length = False
-        with _writing(self._path, self._received) as write:
-            for block in read_blocks(response, _BLOCK, decode=False):
-                write(block)
-                self._received += len(block)
-                self._check_size(self._received)
 
     def _check_complete(self) -> None:
         headers = self._headers
@@ -173,36 +165,36 @@ class _Transfer:
             raise WireError("the server does not say how long it is")
         if self._size is not None and self._received < self._size:
             raise WireError(f"it broke off after {self._received:,} bytes")
+        is_wrong = self._size is not None and self._received > self._size
         tag = _MD5.fullmatch(headers.get("etag", ""))
         is_encrypted = any(name.startswith(_ENCRYPTION) and value != "AES256" for name, value in headers.items())
-        is_other = self._size is not None and self._received > self._size
         if tag and _S3 in headers and not is_encrypted:
             with _disk_errors(self._path), open(self._path, "rb") as file:
-                is_other |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
-        if is_other:
+                is_wrong |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
+        if is_wrong:
             self._restart({})
             raise WireError("its bytes are not those that the server announced")
 
 
 @contextmanager
-def _writing(path: str, start: int) -> Iterator[Callable[[bytes], None]]:
+def _open_file(path: str, start: int) -> Iterator[Callable[[bytes], None]]:
     """Yield what writes to a file, from this place on; raise DiskError if the disk takes no more."""
-    with _disk_errors(path):
+    with _disk_errors(path):  # a scorer's folder: what it left there must not lead elsewhere
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        os.ftruncate(descriptor, start)
+    file = os.fdopen(descriptor, "wb", buffering=_BLOCK)
+    file.seek(start)
 
     def write(block: bytes) -> None:
-        rest = memoryview(block)
         with _disk_errors(path):
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            file.write(block)
+            file.flush()
 
     try:
-        with _disk_errors(path):
-            os.ftruncate(descriptor, start)
-            os.lseek(descriptor, start, os.SEEK_SET)
         yield write
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            file.close()
 
 
 @contextmanager
@@ -220,7 +212,7 @@ def _open_url(
 ) -> Iterator[requests.Response]:
     """Yield the response if it has one of the statuses, after the redirects of storage, whose bodies are not read."""
     if not _is_http(url):
-        raise _NoAddressError("the server gives no address for it")
+        raise _RefusedError("the server gives no address for it")
     headers = {"Accept-Encoding": "identity", **headers}
     for _ in range(_REDIRECTS):
         if not _is_http(url):
@@ -246,7 +238,3 @@ def _is_http(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

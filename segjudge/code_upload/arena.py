@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.hosted_worker.cpu_share import ResourceGroup
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
 from segjudge.system import IMPORT_ROOT, sandbox
+from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.files import temporary_folder
-from segjudge.system.process_tree import TreeBounds, TreeWatch
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
 
@@ -200,7 +199,7 @@ def bounded(
     """Run an agent until the block ends, or it and what it started use more than they may."""
     with (
         contextlib.closing(ResourceGroup(processes=bounds.processes, memory=bounds.memory)) as group,
-        running(group.entered(words), variables, folder, subprocess.STDOUT) as child,
+        running(group.enter(words), variables, folder, subprocess.STDOUT) as child,
     ):
         yield child, TreeWatch(child, bounds)
 

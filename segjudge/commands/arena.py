@@ -9,8 +9,8 @@ import signal
 import tempfile
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
-from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
 from segjudge.system import sandbox
+from segjudge.system.bounds import missing_bounds
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, written
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits

@@ -17,9 +17,9 @@ from segjudge.platforms.evalai.bundle.agreement import agreement
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
 from segjudge.platforms.evalai.hosted_worker.process import sandbox_for
+from segjudge.system.bounds import missing_bounds
 from segjudge.system.errors import UsageError
 
 from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number

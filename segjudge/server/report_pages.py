@@ -18,8 +18,8 @@ from functools import partial
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.system import IMPORT_ROOT, sandbox
+from segjudge.system.bounds import TreeBounds, TreeWatch
 from segjudge.system.files import written
-from segjudge.system.process_tree import TreeBounds, TreeWatch
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from segjudge.platforms.evalai.hosted_worker.cpu_share import ResourceGroup
 from segjudge.platforms.evalai.hosted_worker.folder import FOLDER_PREFIX, WorkerFolder
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import (
@@ -26,6 +25,7 @@ from segjudge.platforms.evalai.hosted_worker.process import (
 from segjudge.platforms.evalai.hosted_worker.requirements import with_requirements
 from segjudge.platforms.evalai.hosted_worker.worker import SECONDS
 from segjudge.platforms.evalai.rows import FAILED
+from segjudge.system.bounds import ResourceGroup
 from segjudge.system.files import remove_folder
 from segjudge.system.sandbox import SCORER_PROCESSES
 

@@ -26,9 +26,8 @@ from segjudge.code_upload import arena
 from segjudge.datasets.demo.make import frames
 from segjudge.evaluation_script import evaluate
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.hosted_worker import cpu_share
 from segjudge.server.code_uploads import read_table
-from segjudge.system import sandbox
+from segjudge.system import bounds, sandbox
 from tests.builders import ANNOTATIONS, DEV, ROOT
 from tests.environments import dataset
 from tests.rehearsals import Rehearsal, waited
@@ -336,7 +335,7 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
     monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
     monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
     monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
-    monkeypatch.setattr(cpu_share, "_ROOTS", ("/nowhere",) * len(cpu_share._ROOTS))
+    monkeypatch.setattr(bounds, "_GROUP_ROOTS", ("/nowhere",) * len(bounds._GROUP_ROOTS))
     assert duel(data, "/nowhere/agent.py") == 3
     text = capsys.readouterr().err
     for words in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):

@@ -95,6 +95,7 @@ WITH_VAGUE_NAMES: frozenset[str] = frozenset(
 #: Names of contracts that no other room imports, and who does.
 USED_FROM_OUTSIDE = {
     "segjudge": "what Python users import",
+    "segjudge.evaluation_script": "what EvalAI's worker imports",
     "segjudge.remote_challenge_evaluation": "what EvalAI's starters import",
     "FAMILY": "fetched by the registry of families",
     "TOOLS": "fetched by the registry of families",

@@ -7,7 +7,6 @@ import math
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 import zipfile
@@ -20,12 +19,11 @@ from typing import Any
 import yaml
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, sandbox_for
+from segjudge.system.bounds import TreeBounds, missing_bounds, run_bounded
 from segjudge.system.files import temporary_folder
-from segjudge.system.process_tree import TreeBounds, TreeWatch
-from segjudge.system.processes import Child, Streams, Tail, clean_environment
+from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
 from .opened_competition import METADATA, GivenUpError, command_of, unpack
@@ -128,26 +126,19 @@ class ComputeWorker:
         if os.path.basename(words[0]) in ("python", "python3"):
             words[0] = self._python.path
         program, words, environment = self._words(words, folder)
+        bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
         try:
-            child = Child(
-                words, Streams(output=subprocess.PIPE, errors=subprocess.PIPE), environment=environment, folder=program
-            )
+            run = run_bounded(words, bounds, seconds, _OUTPUT_BYTES, environment=environment, folder=program)
         except OSError as error:
             raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
-        bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
-        tree = TreeWatch(child, bounds)
-        tails = [Tail(child.output, _OUTPUT_BYTES), Tail(child.errors, _OUTPUT_BYTES)]
-        code = child.wait(seconds)
-        child.end()
         output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
-        streams = [tail.text() for tail in tails]
         outcome = ScoredSubmission(
-            FINISHED, "", streams[0], streams[1],
+            FINISHED, "", run.output, run.errors,
             output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
             page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
         try:
-            written = _written(outcome, code, output, seconds, tree.sentence)
+            written = _written(outcome, run.code, output, seconds, run.excess)
         except GivenUpError as error:
             return replace(outcome, status=FAILED, details=str(error))
         return replace(outcome, written=written, scores=stored(written, columns))

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from segjudge.evaluation_script.scoring.phase import DETAILS
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
-from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+from segjudge.platforms.evalai.hosted_worker.folder import is_ours
 from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.models import (
     HOST_ONLY,

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import HostError, nearest
-from segjudge.platforms.evalai.hosted_worker.scorers import is_folder_ours, is_ours
+from segjudge.platforms.evalai.hosted_worker.folder import is_folder_ours, is_ours
 from segjudge.system import IMPORT_ROOT
 from segjudge.system.errors import UsageError
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+from segjudge.platforms.evalai.hosted_worker.folder import is_ours
 
 from .bundle_source import UNREADABLE, script_files
 from .field_values import as_flag

@@ -1,4 +1,7 @@
-"""The folder of EvalAI's worker: the script, the annotations, one submission at a time, and what may be written."""
+"""The folder of EvalAI's worker: the script, the annotations, one submission at a time, and what may be written.
+
+Our scorers are told from those of other hosts by what is in the script's folder.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,24 @@ import shutil
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from segjudge.system.files import remove_folder
 
 FOLDER_PREFIX = "segjudge-worker-"
+#: Modules that our scorers have and no other script has.
+_OUR_MODULES = {"phases.py", "scoring/phase.py", "runner/guard.py"}
+
+
+def is_ours(names: Collection[str]) -> bool:
+    """Return whether the files of a script, by their paths in it, are our scorers, whatever may be missing."""
+    return set(names) >= _OUR_MODULES
+
+
+def is_folder_ours(folder: str) -> bool:
+    """Return whether a folder holds our scorers."""
+    return is_ours([name for name in _OUR_MODULES if os.path.isfile(os.path.join(folder, name))])
 
 
 class WorkerFolder:

@@ -21,11 +21,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import sandbox
-from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
 
 from . import program
-from .cpu_share import ResourceGroup
 from .folder import WorkerFolder
 from .interpreter import Interpreter
 
@@ -321,7 +320,7 @@ def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms:
             python=python.path,
             memory=terms.memory,
         )
-    return terms.group.entered(words) if terms.group else words
+    return terms.group.enter(words) if terms.group else words
 
 
 def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from segjudge.kernel.compiling import cache_folder
 from segjudge.system import sandbox
-from segjudge.system.process_tree import TreeBounds, TreeWatch
-from segjudge.system.processes import Child, Streams, Tail, clean_environment
+from segjudge.system.bounds import TreeBounds, run_bounded
+from segjudge.system.processes import clean_environment
 
-from .folder import WorkerFolder
+from .folder import WorkerFolder, is_folder_ours
 from .interpreter import PINNED_PYTHON, Interpreter
 from .process import UnloadableError, disk_bounds
-from .scorers import is_folder_ours
 
 #: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
 PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
@@ -189,21 +188,17 @@ class _Installation:
             words = sandbox.installer_command(self._box, words, [*self._made.folders, PINS], self._writable)
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
         bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
-        streams = Streams(output=subprocess.PIPE, errors=subprocess.STDOUT)
-        child = Child(words, streams, environment=self._environment, folder=self._writable[0])
-        tree = TreeWatch(child, bounds)
-        log = Tail(child.output, _LOG_BYTES)
-        try:
-            code = child.watch(lambda: None, PATIENCE)
-        except TimeoutError:
-            raise UnloadableError(failure or "it takes too long to import", log.text(0)) from None
-        finally:
-            child.end()
-        if tree.sentence:
-            raise UnloadableError(f"{failure or 'it cannot be imported'}: {tree.sentence}", log.text())
-        if code:
-            text = log.text()
-            lines = [line.strip() for line in text.splitlines() if line.strip()] or [code.sentence]
+        run = run_bounded(
+            words, bounds, PATIENCE, _LOG_BYTES,
+            environment=self._environment, folder=self._writable[0], joins_streams=True,
+        )  # fmt: skip
+        text = run.output
+        if run.excess:
+            raise UnloadableError(f"{failure or 'it cannot be imported'}: {run.excess}", text)
+        if run.code is None:
+            raise UnloadableError(failure or "it takes too long to import", text)
+        if run.code:
+            lines = [line.strip() for line in text.splitlines() if line.strip()] or [run.code.sentence]
             reasons = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
             reason = reasons[0] if failure and reasons else lines[-1]
             if failure and _UNREACHED.search(text):

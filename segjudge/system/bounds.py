@@ -1,24 +1,28 @@
-"""What a command and all that it started use together, looked at while it runs: beyond a bound the command is ended.
+"""What a command and all that it started may use together: held by cgroups where there are some, and looked at anyway.
 
-The kernel's own limits hold for one process or one user each, and a cgroup is not to be had everywhere.  Memory is
-what belongs to the processes alone, the files of their tmpfs mounts, and shared mappings without a file.
+The kernel's own limits hold for one process or one user each, and a cgroup is not to be had everywhere.  So a command
+is looked at while it runs, and is ended beyond a bound.  Memory is what belongs to the processes alone, the files of
+their tmpfs mounts, and shared mappings without a file.
 """
 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 import stat
+import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.runner.supervisor import descendants
 
-from .processes import Child
+from . import sandbox
+from .processes import Child, ExitCode, Streams, Tail
 
 #: Seconds between two looks at most; below that looking takes at most this share of the time.
 _LONG_PAUSE, _SHARE = 1.0, 0.1
@@ -91,24 +95,62 @@ class TreeWatch:
             # Pages that processes share after a fork are in the first number once for each of them.
             if private + shared > bounds.memory and _exact_private_bytes(pids) + shared > bounds.memory:
                 return f"its processes took more than {bounds.memory >> 20} MB of memory together"
-        if bounds.disk and self._written(pids) > bounds.disk:
+        if bounds.disk and self._bytes_on_disk(pids) > bounds.disk:
             return f"it wrote more than {bounds.disk >> 20} MB to the disk"
         return ""
 
-    def _written(self, pids: Sequence[int]) -> int:
+    def _bytes_on_disk(self, pids: Sequence[int]) -> int:
         """Return what is on the disk; 0 where the last look, which takes long in large folders, was just before."""
         started = time.monotonic()
         if started < self._next_disk:
             return 0
-        written = disk_bytes(self._bounds.folders, self._bounds.disk) + _removed_bytes(pids, self._bounds.folders)
+        count = _disk_bytes(self._bounds.folders, self._bounds.disk) + _bytes_of_removed(pids, self._bounds.folders)
         self._next_disk = time.monotonic() + max(_DISK_PAUSE, (time.monotonic() - started) / _DISK_SHARE)
-        return written
+        return count
 
 
-def disk_bytes(folders: Sequence[str], most: int) -> int:
-    """Return how many bytes folders take on the disk, with something for each file; counting ends beyond `most`."""
+@dataclass(frozen=True)
+class BoundedRun:
+    """How a command ended, and the last bytes of what it wrote."""
+
+    #: None where its time was over.
+    code: ExitCode | None
+    #: Which bound it passed, as a clause whose subject is the command; empty where none.
+    excess: str
+    output: str
+    errors: str
+
+
+def run_bounded(  # noqa: PLR0913 - what a run consists of
+    words: Sequence[str],
+    bounds: TreeBounds,
+    seconds: float,
+    text_bytes: int,
+    *,
+    environment: Mapping[str, str],
+    folder: str,
+    joins_streams: bool = False,
+) -> BoundedRun:
+    """Run a command within bounds, for so many seconds at the most, and end what it leaves behind.
+
+    Raises OSError where it cannot be started.
+    """
+    errors = subprocess.STDOUT if joins_streams else subprocess.PIPE
+    child = Child(words, Streams(output=subprocess.PIPE, errors=errors), environment=environment, folder=folder)
+    tree = TreeWatch(child, bounds)
+    tails = [Tail(stream, text_bytes) for stream in ([child.output] if joins_streams else [child.output, child.errors])]
+    try:
+        code = child.wait(seconds)
+    finally:
+        child.end()
+    texts = [tail.text() for tail in tails]
+    return BoundedRun(code, tree.sentence, texts[0], "" if joins_streams else texts[1])
+
+
+def _disk_bytes(folders: Sequence[str], bound: int) -> int:
+    """Return how many bytes folders take on the disk, with something for each file; counting ends beyond the bound."""
     total, pending = 0, list(folders)
-    while pending and total <= most:
+    while pending and total <= bound:
         try:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:
@@ -116,7 +158,7 @@ def disk_bytes(folders: Sequence[str], most: int) -> int:
                     with suppress(FileNotFoundError):
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
                         pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
-                    if total > most:
+                    if total > bound:
                         break
         except OSError as error:
             # What is removed meanwhile counts no more; what nobody can look into may hold anything.
@@ -173,17 +215,17 @@ def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
     sizes: dict[tuple[int, int], int] = {}
     named = tuple(os.fsencode(path) + b"/" for path in tmpfs)
     for pid in pids:
-        for first, last, offset, major, minor, inode, name in _NAMELESS.findall(_read(pid, "maps")):
+        for start, end, offset, major, minor, inode, name in _NAMELESS.findall(_read(pid, "maps")):
             if not name.startswith(named):
                 key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
-                sizes[key] = max(sizes.get(key, 0), int(offset, 16) + int(last, 16) - int(first, 16))
+                sizes[key] = max(sizes.get(key, 0), int(offset, 16) + int(end, 16) - int(start, 16))
         for state in _open_files(pid, "/memfd:"):
             key = state.st_dev, state.st_ino
             sizes[key] = max(sizes.get(key, 0), state.st_blocks * 512)
     return sum(sizes.values())
 
 
-def _removed_bytes(pids: Sequence[int], folders: Sequence[str]) -> int:
+def _bytes_of_removed(pids: Sequence[int], folders: Sequence[str]) -> int:
     """Return what removed files take on the disk as long as they are open."""
     devices = set()
     for folder in folders:
@@ -205,3 +247,99 @@ def _open_files(pid: int, beginning: str = "") -> Iterator[os.stat_result]:
             with suppress(OSError):
                 if not beginning or os.readlink(entry.path).startswith(beginning):
                     yield os.stat(entry.path)
+
+
+# ── cgroups ─────────────────────────────────────────────────────────────────
+
+_GROUP_ROOT = "/sys/fs/cgroup"
+#: Where groups are made: of the second version one for everything, of the first one for each kind.
+#: Not the first version's `memory`: it would take processes out of the limits that hold for us.
+_GROUP_ROOTS = (_GROUP_ROOT, os.path.join(_GROUP_ROOT, "cpu"), os.path.join(_GROUP_ROOT, "pids"))
+#: Microseconds for which a share of the processor is counted.
+_PERIOD = 100_000
+_GROUP_NAME = "segjudge-"
+_numbers = itertools.count()
+#: Enters the groups before anything else runs, so that every process of the command's is in them.
+_ENTER = 'for file in $0; do echo $$ > "$file" 2>/dev/null; done; exec "$@"'
+
+
+class ResourceGroup:
+    """Cgroups that may use so many cores, processes (threads among them) and bytes; 0 is no bound."""
+
+    def __init__(self, *, cores: float = 0, processes: int = 0, memory: int = 0) -> None:
+        _remove_abandoned()
+        quota = int(cores * _PERIOD)
+        second = {
+            "cpu.max": f"{quota} {_PERIOD}" if cores else "",
+            "pids.max": f"{processes or ''}",
+            "memory.max": f"{memory or ''}",
+        }
+        cpu = {"cpu.cfs_period_us": f"{_PERIOD}", "cpu.cfs_quota_us": f"{quota}"} if cores else {}
+        self._folders: list[str] = []
+        self._bounds: set[str] = set()
+        name = f"{_GROUP_NAME}{os.getpid()}-{next(_numbers)}"
+        for root, values in zip(_GROUP_ROOTS, (second, cpu, {"pids.max": f"{processes or ''}"}), strict=True):
+            folder = os.path.join(root, name)
+            if names := _make_group(folder, {key: value for key, value in values.items() if value}):
+                self._folders.append(folder)
+                self._bounds |= {key.partition(".")[0] for key in names}
+
+    def bounds(self, kind: str) -> bool:
+        """Return whether the kernel holds a bound of this kind: `cpu`, `pids` or `memory`."""
+        return kind in self._bounds
+
+    def enter(self, words: Sequence[str]) -> list[str]:
+        """Return a command that is in the group from its start."""
+        files = " ".join(os.path.join(folder, "cgroup.procs") for folder in self._folders)
+        return ["/bin/sh", "-c", _ENTER, files, *words] if files else list(words)
+
+    def close(self) -> None:
+        """Remove the group, as soon as its processes are gone."""
+        for folder in self._folders:
+            for _ in range(20):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    time.sleep(0.05)  # what was killed is still on its way out
+                else:
+                    break
+
+
+def missing_bounds(program: str | None) -> list[str]:
+    """Return what does not hold here, a sentence each, for whoever starts agents or scripts in this sandbox, if any."""
+    if program is None:
+        return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
+    sentences = sandbox.unbounded(program)
+    with closing(ResourceGroup(processes=sandbox.SCORER_PROCESSES)) as group:
+        if not sandbox.are_processes_refused() and not group.bounds("pids"):
+            text = "The kernel refuses no process here: too many are noticed up to a second later, and ended."
+            sentences.append(text)
+    return sentences
+
+
+def _remove_abandoned() -> None:
+    """Remove the groups of programs that were killed."""
+    for root in _GROUP_ROOTS:
+        for name in os.listdir(root) if os.path.isdir(root) else []:
+            owner = name.removeprefix(_GROUP_NAME).partition("-")[0]
+            if name.startswith(_GROUP_NAME) and owner.isdecimal() and not os.path.exists(f"/proc/{owner}"):
+                with suppress(OSError):
+                    os.rmdir(os.path.join(root, name))
+
+
+def _make_group(folder: str, values: dict[str, str]) -> list[str]:
+    """Make a group; return which of the settings it has, and leave nothing where it has none."""
+    names = []
+    if values:
+        with suppress(OSError):
+            os.mkdir(folder)
+        for name, value in values.items():
+            path = os.path.join(folder, name)
+            # Where a kind of group is not to be had there is no such file, and none is to be made.
+            with suppress(OSError), open(os.open(path, os.O_WRONLY), "w", encoding="ascii") as file:
+                file.write(value)
+                names.append(name)
+        if not names:
+            with suppress(OSError):
+                os.rmdir(folder)
+    return names
