@@ -307,7 +307,7 @@ def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace:
     """Run so many workers, start one that dies again, and return the exit code; a final exit code of one ends all."""
     stop = Stop(grace)
     stop.listen()
-    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments]
+    command = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation", *arguments]
 
     def start(number: int) -> Child:
         # The first alone serves monitoring.

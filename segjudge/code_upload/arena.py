@@ -104,7 +104,7 @@ def duel(
         own = {LOCAL: "1"} if variables is None else dict(variables)
         if box is not None:
             own["SEGJUDGE_BIND"] = f"unix:{place}"
-        command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
+        command = [sys.executable, "-P", "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
         own = {**plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}
         environment = ends.enter_context(running(command, own))
         address = _address(environment)

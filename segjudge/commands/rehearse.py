@@ -193,7 +193,6 @@ def _introduce(persons: list[Person]) -> None:
 
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
-    from segjudge.server.actions.submitting import PhaseTarget
     from segjudge.server.first_run import open_date, why_closed
     from segjudge.server.models import Challenge
 
@@ -201,8 +200,7 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
     title = services.json.challenge(challenge, address)["title"]
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
-        target = PhaseTarget(number, phase.id)
-        reason, date = why_closed(services, target), open_date(services, target)
+        reason, date = why_closed(services, number, phase.id), open_date(services, number, phase.id)
         hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
         if "not active" in reason and date:
             hint += f"; with --now {date} it would"

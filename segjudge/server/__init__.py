@@ -8,8 +8,6 @@ The contract names modules, which a command imports when it runs: they load a we
 """
 
 __all__ = [
-    "accounts",
-    "actions",
     "background",
     "code_uploads",
     "first_run",

@@ -57,10 +57,10 @@ class Accounts:
     def mint_token(self, user: User, kind: str) -> tuple[str, float]:
         """Create a token and return it with the moment when it ends."""
         # Hexadecimal: a token that begins with "-" would be read as an option by `evalai set_token`.
-        token, now = secrets.token_hex(32), time.time()
-        expires = now + _TOKEN_SECONDS[kind]
+        token, created_at = secrets.token_hex(32), time.time()
+        expires = created_at + _TOKEN_SECONDS[kind]
         with self._store.write() as session:
-            self._store.remove(AccessToken, AccessToken.expires_at < now)
+            self._store.remove(AccessToken, AccessToken.expires_at < created_at)
             session.add(AccessToken(hash=_hash_token(token), user_id=user.id, kind=kind, expires_at=expires))
         return token, expires
 

@@ -11,7 +11,7 @@ from .store import Store
 _IDLE, _LONGEST_PAUSE = 0.3, 15.0
 
 
-class Loop:
+class _Loop:
     """One thread's turns: when the last one ended, and what it waits for."""
 
     def __init__(self, name: str) -> None:
@@ -43,15 +43,15 @@ class Background:
         self._store, self._name = store, name
         self._stop, self._local = threading.Event(), threading.local()
         self._threads: list[threading.Thread] = []
-        self.loops: list[Loop] = []
+        self.loops: list[_Loop] = []
 
     def _add(self, turn: Callable[[], bool], close: Callable[[], None] = lambda: None, name: str = "") -> None:
         """Add a thread: `turn` returns whether there was something to do, `close` is called in the end."""
-        loop = Loop(name or self._name)
+        loop = _Loop(name or self._name)
         self.loops.append(loop)
         self._threads.append(threading.Thread(target=self._run, args=(loop, turn, close), daemon=True))
 
-    def _run(self, loop: Loop, turn: Callable[[], bool], close: Callable[[], None]) -> None:
+    def _run(self, loop: _Loop, turn: Callable[[], bool], close: Callable[[], None]) -> None:
         self._local.loop, pause = loop, _IDLE
         while not self._stop.is_set():
             try:
@@ -72,7 +72,7 @@ class Background:
         except Exception as error:  # noqa: BLE001 - likewise
             self._note(loop, error)
 
-    def _note(self, loop: Loop, error: Exception) -> None:
+    def _note(self, loop: _Loop, error: Exception) -> None:
         """Note a turn that failed: a defect in the hosts' log, an outage, which may reach that log too, on stderr."""
         outage = outage_of(error)
         if outage is None:

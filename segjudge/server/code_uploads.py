@@ -156,8 +156,8 @@ class CodeUploads(Background):
         image = str(message.body.get("submitted_image_uri", ""))
         agent = self._table.images.get(image)
         if agent is None:
-            known = ", ".join(sorted(self._table.images)) or "none"
-            return f"The image {image[:200]!r} is not known here; the host's table has: {known}."
+            names = ", ".join(sorted(self._table.images)) or "none"
+            return f"The image {image[:200]!r} is not known here; the host's table has: {names}."
         if not self._services.submissions.begin(submission.id):
             return ""
         token = self._services.accounts.mint_token(self._host, "profile")[0]

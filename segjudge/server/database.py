@@ -120,13 +120,13 @@ _lock = threading.Lock()
 
 def write_line(text: str) -> None:
     """Write a line to stderr with the time; the same line not twice within some seconds."""
-    now = time.monotonic()
+    moment = time.monotonic()
     with _lock:
-        if now - _last_lines.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
+        if moment - _last_lines.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
         if len(_last_lines) > 100:
             _last_lines.clear()
-        _last_lines[text] = now
+        _last_lines[text] = moment
     _LOG.warning("%s %s", format_moment(time.time()), text)
 
 

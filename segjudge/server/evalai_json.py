@@ -43,8 +43,8 @@ TEXT_FIELDS = ("method_name", "method_description", "project_url", "publication_
 class EvalAIJson:
     """Makes the mappings that EvalAI's serializers make, with signed addresses of files."""
 
-    def __init__(self, store: Store, files: FileStore, now: Callable[[], float]) -> None:
-        self._store, self._files, self._now = store, files, now
+    def __init__(self, store: Store, files: FileStore, clock: Callable[[], float]) -> None:
+        self._store, self._files, self._clock = store, files, clock
 
     def challenge(self, challenge: Challenge, base: str, *, host: bool = False) -> JsonObject:
         """Return a challenge; only hosts see where its script lies."""
@@ -65,7 +65,7 @@ class EvalAIJson:
             # EvalAI's staff approves, and the host publishes; here both have happened.
             "published": True,
             "approved_by_admin": True,
-            "is_active": challenge.is_open(self._now()),
+            "is_active": challenge.is_open(self._clock()),
             "evaluation_script": self._files.url(challenge.script, base) if host else None,
             "slug": f"{challenge.slug}-{challenge.id}",
             "queue": challenge.queue,
@@ -85,7 +85,7 @@ class EvalAIJson:
             "description": config["description"],
             "start_date": format_date(config["start_date"]),
             "end_date": format_date(config["end_date"]),
-            "is_active": phase.is_open(self._now()),
+            "is_active": phase.is_open(self._clock()),
             **{key: int(float(config[key])) for key in NUMBERS},
             **{key: phase.flag(key) for key in _PHASE_FLAGS},
             **{key: config.get(key) for key in ("allowed_submission_file_types", "submission_meta_attributes")},
@@ -101,7 +101,7 @@ class EvalAIJson:
         """Return a submission; only hosts see the environment's log and the metadata."""
         own = ("input_file", "submission_input_file")
         # What was written about them may be less for the team than for the hosts.
-        others = ("stdout_file", "stderr_file", "submission_result_file")
+        written = ("stdout_file", "stderr_file", "submission_result_file")
         reader = 0 if host else submission.id
         moments = ("started_at", "completed_at", "submitted_at", "rerun_resumed_at")
         fields = {
@@ -113,7 +113,7 @@ class EvalAIJson:
             "created_by": submission.created_by,
             "status": submission.status,
             **{key: self._files.url(getattr(submission, key), base) for key in own},
-            **{key: self._files.url(getattr(submission, key), base, reader) for key in others},
+            **{key: self._files.url(getattr(submission, key), base, reader) for key in written},
             **{key: format_moment(getattr(submission, key)) for key in moments},
             **{key: getattr(submission, key) for key in TEXT_FIELDS},
             **{key: getattr(submission, key) for key in ("is_public", "is_flagged", "is_baseline")},

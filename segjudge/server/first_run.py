@@ -27,7 +27,7 @@ _ANY_BUNDLE = "rehearsal/bundle"
 #: Marks the folder of a server whose database is elsewhere.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
-PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
+_PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def create_people(services: Services, hosts: Collection[str] = ()) -> list[Perso
     with services.store.write():
         if services.accounts.find_user(HOST_NAME) is None:
             created += [_person(services, HOST_NAME, HOST_TEAM, HOST)]
-            created += [_person(services, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
+            created += [_person(services, name, team, PARTICIPANT) for name, team in _PARTICIPANTS.items()]
         for name in sorted(hosts):
             if services.accounts.find_user(name) is None:
                 created.append(_person(services, name, f"{HOST_TEAM} {name}", HOST))
@@ -114,7 +114,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
         number, new = services.bundles.create_or_update(bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
-    for name in PARTICIPANTS:
+    for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
             services.submitting.enter(number, services.accounts.teams(user, PARTICIPANT)[0].id)
@@ -130,29 +130,28 @@ def _take_over(services: Services, bundle: str, repository: str) -> None:
                 services.store.change(Challenge, old.id, repository=repository)
 
 
-def why_closed(services: Services, target: PhaseTarget) -> str:
+def why_closed(services: Services, challenge: int, phase: int) -> str:
     """Return why nobody can submit to a phase now; nothing where it is open."""
     try:
-        services.submitting.check_open(target)
+        services.submitting.check_open(PhaseTarget(challenge, phase))
     except Refusal as refusal:
         return str(refusal)
     return ""
 
 
-def open_date(services: Services, target: PhaseTarget) -> str:
+def open_date(services: Services, challenge: int, phase: int) -> str:
     """Return a date on which a phase and its challenge are open; nothing where there is none."""
-    configs = [row.config for row in services.submitting.resolve(target)]
-    first = max(parse_moment(config["start_date"]) for config in configs)
-    last = min(parse_moment(config["end_date"]) for config in configs)
-    middle = (first + last) / 2
-    return format_date((format_moment(middle) or "")[:19]) if first < last else ""
+    configs = [row.config for row in services.submitting.resolve(PhaseTarget(challenge, phase))]
+    opens = max(parse_moment(config["start_date"]) for config in configs)
+    closes = min(parse_moment(config["end_date"]) for config in configs)
+    return format_date((format_moment((opens + closes) / 2) or "")[:19]) if opens < closes else ""
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:
     """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
     count = 0
     for phase in services.store.phases(challenge):
-        if why_closed(services, PhaseTarget(challenge, phase.id)):
+        if why_closed(services, challenge, phase.id):
             continue
         for path in samples(root, phase.codename):
             name = os.path.basename(path)

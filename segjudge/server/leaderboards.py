@@ -1,11 +1,11 @@
-"""Leaderboards: the best row of each team, in the order that EvalAI gives them, and which rows can be told apart.
+"""Leaderboards: the best row of each team in EvalAI's order, their scores over time, and which can be told apart.
 
-That follows from the sums that `evaluate()` leaves in the hosts' files; participants may see it, but never the sums.
+The last follows from the sums that `evaluate()` leaves in the hosts' files. Participants may see it, never the sums.
 """
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .store import BoardEntry, Store
 from .stored_files import FileStore
 
 #: So many rows are compared; the rest of a long leaderboard has no range of places.
-MOST_COMPARED = 20
+_MOST_COMPARED = 20
 #: A file that is larger is not read, and more cases are not compared.
 _BYTES, _CASES = 32 << 20, 100_000
 #: Sums whose mean differs by more from the leaderboard's number are of another evaluation.
@@ -81,6 +81,84 @@ def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, 
     return -score if descending else score, float(bar) if isinstance(bar, (int, float)) else 0.0
 
 
+# ── scores over time ────────────────────────────────────────────────────────
+
+#: The picture, in its own units: as wide and high, with so much room for what stands beside it.
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 220, 56, 24
+#: The path to the right border.
+_RIGHT = f"H{_WIDTH - 12}"
+#: So many teams have a line.
+_DRAWN_TEAMS = 8
+
+
+@dataclass
+class _TeamHistory:
+    """The public submissions of a team, in the order of their time."""
+
+    name: str
+    #: A host's own, drawn dashed.
+    baseline: bool
+    dots: list[tuple[float, float]] = field(default_factory=list)
+    #: The best so far, as the path of an SVG.
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class _BoardHistory:
+    """Scores over time, in the picture's units."""
+
+    teams: list[_TeamHistory]
+    #: Where the lowest and the highest score stand, and as what.
+    marks: list[tuple[float, float]]
+    begins: float
+    ends: float
+    size: tuple[int, int] = (_WIDTH, _HEIGHT)
+
+
+def history_of(board: RankedBoard) -> _BoardHistory | None:
+    """Return how the scores of the first teams came about; None where there are no two to draw."""
+    rows = {row.team_id: row for row in board.rows[:_DRAWN_TEAMS]}
+    points: dict[int, list[tuple[float, float]]] = {team: [] for team in rows}
+    for entry in board.history:
+        value = entry.result.get(board.order)
+        if entry.team_id in points and isinstance(value, (int, float)) and math.isfinite(value):
+            points[entry.team_id].append((entry.submitted_at, float(value)))
+    all_points = [point for points_of_team in points.values() for point in points_of_team]
+    if len(all_points) < 2:
+        return None
+    (begins, ends), (low, high) = ((min(side), max(side)) for side in zip(*all_points, strict=True))
+
+    def locate(at: float, value: float) -> tuple[float, float]:
+        across = (at - begins) / (ends - begins or 1)
+        up = (value - low) / (high - low or 1)
+        return round(_LEFT + across * (_WIDTH - _LEFT - 12), 1), round(
+            _HEIGHT - _BELOW - up * (_HEIGHT - _BELOW - 12), 1
+        )
+
+    teams = []
+    for team, entry in rows.items():
+        dots = [locate(*point) for point in points[team]]
+        line = _best_so_far(dots, board)
+        if entry.is_baseline and dots:  # a level to compare with, whenever it was submitted
+            level = (min if board.descending else max)(down for _, down in dots)
+            line = f"M{_LEFT} {level}{_RIGHT}"
+        teams.append(_TeamHistory(entry.team_name, entry.is_baseline, dots, line))
+    marks = [(value, locate(begins, value)[1]) for value in sorted({low, high})]
+    return _BoardHistory(teams, marks, begins, ends)
+
+
+def _best_so_far(dots: list[tuple[float, float]], board: RankedBoard) -> str:
+    """Return the steps from one best score to the next, up to the right border."""
+    if not dots:
+        return ""
+    steps, best = [f"M{dots[0][0]} {dots[0][1]}"], dots[0][1]
+    for across, down in dots[1:]:
+        if down < best if board.descending else down > best:
+            best = down
+            steps.append(f"H{across}V{down}")
+    return "".join([*steps, _RIGHT])
+
+
 # ── which rows can be told apart ────────────────────────────────────────────
 
 
@@ -114,7 +192,7 @@ class Comparisons:
 
     def compare(self, board: RankedBoard, split: str) -> Standings | None:
         """Return how the first rows compare by what orders the board; None where their files do not say."""
-        rows = {row.submission: row for row in board.rows[:MOST_COMPARED]}
+        rows = {row.submission: row for row in board.rows[:_MOST_COMPARED]}
         if len(rows) < 2:
             return None
         submissions = self._store.find(Submission, Submission.id.in_(rows))
@@ -152,8 +230,8 @@ class Comparisons:
 
 def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
     """Return how submissions compare; raises ValueError where they were not scored alike."""
-    reference, *others = evaluations.values()
-    if any(other.origin != reference.origin or not np.array_equal(other.counts, reference.counts) for other in others):
+    reference, *compared = evaluations.values()
+    if any(row.origin != reference.origin or not np.array_equal(row.counts, reference.counts) for row in compared):
         raise ValueError("they were scored by different protocols or on different truths")
     sums = np.stack([evaluation.sums for evaluation in evaluations.values()])
     table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)

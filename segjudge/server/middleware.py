@@ -16,8 +16,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 
-from .wire import Refusal
-
 #: Seconds between two checks of whether the server ends.
 _TICK = 0.5
 #: The longest silence in seconds; and after how many seconds a body must keep a pace, in bytes a second.
@@ -44,50 +42,14 @@ class BoundedApp:
             await self._app(scope, receive, send)
             return
         body = _Body(scope, receive, self._stopping)
-        app = _TOO_LARGE if announced_length(scope) > UPLOAD_BYTES else self._app
+        app = _TOO_LARGE if content_length(scope) > UPLOAD_BYTES else self._app
         await app(scope, body.receive, _Closing(body, send))
 
 
-def announced_length(scope: Scope) -> float:
+def content_length(scope: Scope) -> float:
     """Return how long a request says that its body is; infinity where it says nothing that makes sense."""
     length = dict(scope["headers"]).get(b"content-length", b"0")
     return int(length) if length.isdigit() and len(length) < 19 else math.inf
-
-
-def too_large(limit: int) -> Refusal:
-    """Return the refusal of a body that is larger than its call takes."""
-    return Refusal(413, {"detail": f"The body is larger than {limit >> 10} kB, which is more than this takes."})
-
-
-def limit_body(receive: Receive, limit: int) -> Receive:
-    """Return a `receive` that refuses a body with more bytes."""
-    received = 0
-
-    async def bounded() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > limit:
-            raise too_large(limit)
-        return message
-
-    return bounded
-
-
-def check_text(value: object) -> None:
-    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += [*item, *item.values()]
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, str):
-            try:
-                item.encode("utf-8")
-            except UnicodeEncodeError:
-                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
 
 
 class _Body:

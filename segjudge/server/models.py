@@ -12,7 +12,7 @@ from segjudge.platforms.evalai.bundle.field_values import TRUE
 from .wire import JsonObject, parse_moment
 
 
-class JsonText(TypeDecorator[Any]):
+class _JsonText(TypeDecorator[Any]):
     """JSON kept as text, so that every database keeps exactly the same characters."""
 
     impl = Text
@@ -25,7 +25,7 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
-class PlainText(TypeDecorator[str]):
+class _PlainText(TypeDecorator[str]):
     """Text without NUL characters, which PostgreSQL refuses even in a comparison."""
 
     impl = Text
@@ -42,9 +42,9 @@ class Base(DeclarativeBase):
         # SQLite numbers rows by itself only where the type is called INTEGER.
         int: BigInteger().with_variant(Integer(), "sqlite"),
         float: Double(),
-        str: PlainText(),
-        JsonObject: JsonText(),
-        list[str]: JsonText(),
+        str: _PlainText(),
+        JsonObject: _JsonText(),
+        list[str]: _JsonText(),
     }
 
 
@@ -52,7 +52,7 @@ class Base(DeclarativeBase):
 HOST_ONLY, PUBLIC = 1, 3
 
 
-class ConfiguredMixin:
+class _ConfiguredMixin:
     """A row with the mapping of the YAML that it was made from."""
 
     config: Mapped[JsonObject]
@@ -61,18 +61,18 @@ class ConfiguredMixin:
         """Return whether a flag of the config is set, however the YAML writes it."""
         return self.config.get(key) in TRUE
 
-    def is_open(self, now: float) -> bool:
+    def is_open(self, moment: float) -> bool:
         """Return whether a moment lies between the start and the end date."""
-        return parse_moment(self.config["start_date"]) <= now <= parse_moment(self.config["end_date"])
+        return parse_moment(self.config["start_date"]) <= moment <= parse_moment(self.config["end_date"])
 
 
-class NumberedMixin:
+class _NumberedMixin:
     """A row that the database numbers."""
 
     id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)
 
 
-class BlockMixin(NumberedMixin):
+class _BlockMixin(_NumberedMixin):
     """A row that was made from a block of the YAML."""
 
     __table_args__ = (UniqueConstraint("challenge_id", "config_id"),)
@@ -97,7 +97,7 @@ class Membership(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, index=True)
 
 
-class User(NumberedMixin, Base):
+class User(_NumberedMixin, Base):
     """An account."""
 
     __tablename__ = "users"
@@ -117,7 +117,7 @@ class AccessToken(Base):
     expires_at: Mapped[float]
 
 
-class Team(NumberedMixin, Base):
+class Team(_NumberedMixin, Base):
     """A host team or a participant team, by its kind."""
 
     __tablename__ = "teams"
@@ -136,7 +136,7 @@ class Participation(Base):
     team_id: Mapped[int] = mapped_column(ForeignKey("teams.id"), primary_key=True)
 
 
-class Challenge(ConfiguredMixin, NumberedMixin, Base):
+class Challenge(_ConfiguredMixin, _NumberedMixin, Base):
     """A challenge, made from a bundle."""
 
     __tablename__ = "challenges"
@@ -155,7 +155,7 @@ class Challenge(ConfiguredMixin, NumberedMixin, Base):
         return re.sub(r"[^a-z0-9]+", "-", str(self.config["title"]).lower()).strip("-") or "challenge"
 
 
-class ChallengePhase(ConfiguredMixin, BlockMixin, Base):
+class ChallengePhase(_ConfiguredMixin, _BlockMixin, Base):
     """A phase of a challenge."""
 
     __tablename__ = "phases"
@@ -172,14 +172,14 @@ class ChallengePhase(ConfiguredMixin, BlockMixin, Base):
         return str(self.config["name"])
 
 
-class Leaderboard(BlockMixin, Base):
+class Leaderboard(_BlockMixin, Base):
     """The labels and the order of a leaderboard."""
 
     __tablename__ = "leaderboards"
     schema: Mapped[JsonObject]
 
 
-class DatasetSplit(BlockMixin, Base):
+class DatasetSplit(_BlockMixin, Base):
     """A dataset split of a challenge."""
 
     __tablename__ = "splits"
@@ -187,7 +187,7 @@ class DatasetSplit(BlockMixin, Base):
     codename: Mapped[str]
 
 
-class ChallengePhaseSplit(NumberedMixin, Base):
+class ChallengePhaseSplit(_NumberedMixin, Base):
     """A phase, a dataset split and the leaderboard on which its scores stand."""
 
     __tablename__ = "phase_splits"
@@ -214,7 +214,7 @@ class ChallengePhaseSplit(NumberedMixin, Base):
         return labels
 
 
-class Submission(NumberedMixin, Base):
+class Submission(_NumberedMixin, Base):
     """A submission of a team to a phase; its files are named by their ids."""
 
     __tablename__ = "submissions"
@@ -236,7 +236,7 @@ class Submission(NumberedMixin, Base):
     project_url: Mapped[str] = mapped_column(default="")
     publication_url: Mapped[str] = mapped_column(default="")
     #: The answers to the phase's questions.
-    attributes: Mapped[Any] = mapped_column(JsonText(), nullable=True)
+    attributes: Mapped[Any] = mapped_column(_JsonText(), nullable=True)
     is_public: Mapped[bool] = mapped_column(default=False)
     is_flagged: Mapped[bool] = mapped_column(default=False)
     is_baseline: Mapped[bool] = mapped_column(default=False)
@@ -254,7 +254,7 @@ class Submission(NumberedMixin, Base):
         return max(0.0, self.completed_at - self.started_at) if self.completed_at and self.started_at else None
 
 
-class LeaderboardData(NumberedMixin, Base):
+class LeaderboardData(_NumberedMixin, Base):
     """The scores of a submission on a phase split; disabled when a later run replaced them."""
 
     __tablename__ = "results"
@@ -262,7 +262,7 @@ class LeaderboardData(NumberedMixin, Base):
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), index=True)
     phase_split_id: Mapped[int] = mapped_column(ForeignKey("phase_splits.id"))
     result: Mapped[JsonObject]
-    error: Mapped[JsonObject | None] = mapped_column(JsonText())
+    error: Mapped[JsonObject | None] = mapped_column(_JsonText())
     disabled: Mapped[bool] = mapped_column(default=False)
 
 
@@ -276,7 +276,7 @@ class StoredFile(Base):
     kind: Mapped[str]
 
 
-class StoredMessage(NumberedMixin, Base):
+class StoredMessage(_NumberedMixin, Base):
     """A message in a queue."""
 
     __tablename__ = "messages"
@@ -319,7 +319,7 @@ class UploadPart(Base):
     etag: Mapped[str | None]
 
 
-class LogLine(NumberedMixin, Base):
+class LogLine(_NumberedMixin, Base):
     """A line of the hosted worker's log; challenge 0 stands for none."""
 
     __tablename__ = "log"

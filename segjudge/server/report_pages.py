@@ -152,7 +152,7 @@ class ReportPages(Background):
     def _answer(self, folder: str) -> str:
         """Return what the program writes; raises Refusal where that is what people may read of a failure."""
         box = sandbox.find_sandbox()
-        words = [sys.executable, "-m", report_program.__name__]
+        words = [sys.executable, "-P", "-m", report_program.__name__]
         child = Child(
             sandbox.agent_command(box, words, folder, [], [self._store.folder], _LIMITS),
             Streams(output=subprocess.PIPE, errors=subprocess.PIPE),

@@ -23,7 +23,7 @@ ORDER = "order.json"
 #: The exit code of a failure that is no defect.
 REFUSED = 10
 
-Order = dict[str, str]
+_Order = dict[str, str]
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)  # what a host's table prints is no page
     with open(ORDER, encoding="utf-8") as file:
-        order: Order = json.load(file)
+        order: _Order = json.load(file)
     try:
         code, text = 0, _MAKERS[order["wanted"]](order)
     except (SubmissionError, UsageError) as error:
@@ -42,12 +42,12 @@ def main() -> int:
     return code
 
 
-def _levels(order: Order) -> str:
+def _read_levels(order: _Order) -> str:
     """Return what each phase lets participants read, and the splits that it hides from them."""
     return json.dumps({phase.codename: [phase.detail, sorted(phase.hidden)] for phase in _phases(order)})
 
 
-def _full_page(order: Order) -> str:
+def _make_full_page(order: _Order) -> str:
     from segjudge.analysis.report import report_page
     from segjudge.report.page import PageOptions, rendered
     from segjudge.scoring.requests import prepare_phase
@@ -60,7 +60,7 @@ def _full_page(order: Order) -> str:
     return rendered(report_page(job, score_prepared(job), order["title"], PageOptions()))
 
 
-def _stored_page(order: Order) -> str:
+def _make_stored_page(order: _Order) -> str:
     from segjudge.analysis.stored_report import read_stored, stored_page
 
     try:
@@ -70,12 +70,12 @@ def _stored_page(order: Order) -> str:
     return stored_page(result, order["title"])
 
 
-def _phases(order: Order) -> tuple[Phase, ...]:
+def _phases(order: _Order) -> tuple[Phase, ...]:
     with open(order["script"], "rb") as file:
         return read_phases(script_files(file.read())[PHASES_FILE], PHASES_FILE)
 
 
-_MAKERS: dict[str, Callable[[Order], str]] = {LEVELS: _levels, FULL: _full_page, STORED: _stored_page}
+_MAKERS: dict[str, Callable[[_Order], str]] = {LEVELS: _read_levels, FULL: _make_full_page, STORED: _make_stored_page}
 
 if __name__ == "__main__":
     raise SystemExit(main())

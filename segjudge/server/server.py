@@ -9,23 +9,21 @@ import anyio
 import anyio.to_thread
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn import Config
 
-from segjudge.server.api.call import Throttle
-
-from . import api, file_routes, pages
+from . import api, pages
 from .database import NO_ANSWER, BusyError, outage_of, write_line
 from .middleware import BoundedApp, Faults, FaultyApp, PromptProtocol
 from .models import Setting
-from .pages.frame import render
 from .services import Services, services_of
-from .wire import format_moment
+from .wire import Refusal, format_moment
 
 LOOPBACK = "127.0.0.1"
 #: Longer than the rhythm of any client that polls.
@@ -53,11 +51,11 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(BoundedApp, stopping=options.stopping),
     ]
-    routes = [*api.ROUTES, *file_routes.ROUTES, *pages.ROUTES, Route("/healthz", _health, methods=["GET"])]
+    routes = [*api.ROUTES, *pages.ROUTES, Route("/healthz", _check_health, methods=["GET"])]
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
-    handlers: Any = {404: _not_found, 405: _not_found, 500: _report_defect, **outages}
+    handlers: Any = {Refusal: _refuse, 404: _miss, 405: _miss, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
-    application.state.services, application.state.throttle = services, Throttle(options.requests_per_minute)
+    application.state.services, application.state.throttle = services, api.Throttle(options.requests_per_minute)
     return FaultyApp(application, options.faults) if options.faults else application
 
 
@@ -77,15 +75,35 @@ def server_config(application: ASGIApp) -> Config:
     )
 
 
-async def _not_found(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
+def _is_page(request: Request) -> bool:
+    return not request.url.path.startswith(("/api/", "/media/", "/upload/"))
+
+
+def _refuse(request: Request, refusal: Refusal) -> Response:
+    """Answer in the words of a refusal: in JSON, or on a page, which asks for the login first where that is missing."""
+    if not _is_page(request):
+        try:
+            return JSONResponse(refusal.body, refusal.status, refusal.headers)
+        except (ValueError, RecursionError):
+            # Half a character, or NaN, in what is repeated.
+            words = repr(refusal.body).encode("ascii", "backslashreplace").decode()
+            return JSONResponse({"error": words}, refusal.status)
+    if refusal.status == 401:
+        return RedirectResponse(f"/login?next={request.url.path}", 303)
+    reason = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
+    status = refusal.status if refusal.status in (403, 404, 413) else 400
+    return pages.render(request, "message.html", status, title="Not done", text=str(reason))
+
+
+def _miss(request: Request, error: HTTPException) -> Response:
+    """Answer that nothing is at an address, or nothing for this method."""
     if request.url.path.startswith("/api/"):
-        words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
-        return JSONResponse({"detail": words}, status)
-    return render(request, "message.html", 404, title="Nothing here", text="There is no such page.")
+        words = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": words}, error.status_code)
+    return pages.render(request, "message.html", 404, title="Nothing here", text="There is no such page.")
 
 
-async def _report_outage(request: Request, error: Exception) -> Response:
+def _report_outage(request: Request, error: Exception) -> Response:
     """Answer that something is away for a while, and log it; raises what is no outage."""
     outage = outage_of(error)
     if outage is None:
@@ -95,14 +113,21 @@ async def _report_outage(request: Request, error: Exception) -> Response:
         f"{outage.sentence} Try again in {outage.retry_after} seconds.",
         {"Retry-After": str(outage.retry_after)},
     )
-    if request.url.path.startswith("/api/"):
+    if not _is_page(request):
         return JSONResponse({"error": words}, outage.status, headers)
-    page = render(request, "message.html", outage.status, title="Not at the moment", text=words)
+    page = pages.render(request, "message.html", outage.status, title="Not at the moment", text=words)
     page.headers.update(headers)
     return page
 
 
-async def _health(request: Request) -> Response:
+def _report_defect(request: Request, _error: Exception) -> Response:
+    words = "This is a defect of the rehearsal; its terminal tells more."
+    if not _is_page(request):
+        return JSONResponse({"error": words}, 500)
+    return pages.render(request, "message.html", 500, title="That went wrong", text=words)
+
+
+async def _check_health(request: Request) -> Response:
     """Tell monitoring whether the database answers and everything in the background turns, and since when."""
     services = services_of(request)
 
@@ -144,10 +169,3 @@ async def _health(request: Request) -> Response:
 def _looks() -> anyio.CapacityLimiter:
     """Return what lets two looks at the database wait at a time, beside the threads of all requests."""
     return anyio.CapacityLimiter(2)
-
-
-async def _report_defect(request: Request, _error: Exception) -> Response:
-    if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
-    text = "This is a defect of the rehearsal. Its terminal tells more."
-    return render(request, "message.html", 500, title="That went wrong", text=text)

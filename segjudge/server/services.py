@@ -1,24 +1,33 @@
-"""The services that the API, the pages and the workers share, created once."""
+"""What a request handler is given: the services, created once, and a request with its user and its fields."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
-from starlette.requests import Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from .accounts import Accounts
-from .actions.hosting import Hosting
+from .actions.hosting import Hosting, WorkerReports
 from .actions.permissions import Permissions
-from .actions.reporting import WorkerReports
 from .actions.submitting import Submitting, Uploading
 from .background import Background
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
 from .leaderboards import Comparisons
+from .middleware import content_length
+from .models import User
 from .report_pages import ReportPages
 from .store import Store
 from .stored_files import FileStore
 from .submissions import VISIBILITY, MessageQueues, Submissions
+from .wire import JsonObject, Refusal, check_text, parse_json
 
 
 class Services:
@@ -31,21 +40,21 @@ class Services:
         repeats: Callable[[], bool] = lambda: False,
         hosts: Collection[str] = (),
         database: str = "",
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`now` returns the moment by which challenges and phases are open."""
+        """`clock` returns the moment by which challenges and phases are open."""
         self.store = Store(folder, database)
         self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
-        self.now = now
-        self.json = EvalAIJson(self.store, self.files, now)
+        self.clock = clock
+        self.json = EvalAIJson(self.store, self.files, clock)
         self.queue = MessageQueues(self.store, visibility, repeats)
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts)
-        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions, now)
+        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions, clock)
         self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
         self.hosting = Hosting(self.store, self.submissions, self.permissions)
         self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
@@ -70,3 +79,128 @@ class _Number(IntegerConvertor):
 
 # Here, since every module with routes imports this one.
 register_url_convertor("int", _Number())
+
+
+# ── requests ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class BodyLimits:
+    """What the body of a request may hold: bytes in all and in each text, files, and fields of a form."""
+
+    bytes: int = 1 << 20
+    text: int = 256 << 10
+    files: int = 0
+    fields: int = 30
+
+
+class UserRequest(Request):
+    """A request with its user, and with the fields and files of its body once that was read."""
+
+    def __init__(self, request: Request, limits: BodyLimits) -> None:
+        super().__init__(request.scope, request.receive)
+        self._limits = limits
+        self.form_data = FormData()
+        #: The last value of each field, of a form or of JSON.
+        self.fields: JsonObject = {}
+        self.files: dict[str, UploadFile] = {}
+
+    @property
+    def services(self) -> Services:
+        """What the server shares."""
+        return services_of(self)
+
+    @property
+    def base(self) -> str:
+        """The address of this server."""
+        return str(self.base_url).rstrip("/")
+
+    @property
+    def user(self) -> User | None:
+        """Who asks; None where nobody logged in."""
+        user: User | None = self.scope["user"]
+        return user
+
+    def require_user(self) -> User:
+        """Return the user; refuses where there is none."""
+        if self.user is None:
+            raise Refusal(401, {"detail": "Authentication credentials were not provided."})
+        return self.user
+
+    async def read(self) -> None:
+        """Read the body, a form or JSON; refuses what is neither, or more than the limits allow."""
+        limits, kind = self._limits, self.headers.get("content-type", "").split(";")[0].strip().lower()
+        if content_length(self.scope) > limits.bytes:
+            raise self._too_large()
+        try:
+            if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
+                self.form_data = await self.form(
+                    max_files=limits.files, max_fields=limits.fields, max_part_size=limits.text
+                )
+                for key, value in self.form_data.multi_items():
+                    if isinstance(value, UploadFile):
+                        self.files[key] = value
+                    else:
+                        self.fields[key] = value
+            elif kind == "application/json":
+                self.fields = parse_json(await self.body())
+        except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
+            words = f"Multipart form parse error - {getattr(error, 'detail', error)}"
+            raise Refusal(getattr(error, "status_code", 400), {"detail": words}) from None
+        except ClientDisconnect:
+            raise Refusal(400, {"detail": "The upload broke off."}) from None
+        check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body; refuses one that is larger than its limit."""
+        received = 0
+        async for block in super().stream():
+            received += len(block)
+            if received > self._limits.bytes:
+                raise self._too_large()
+            yield block
+
+    def _too_large(self) -> Refusal:
+        words = f"The body is larger than {self._limits.bytes >> 10} kB, which is more than this takes."
+        return Refusal(413, {"detail": words})
+
+
+# ── endpoints ───────────────────────────────────────────────────────────────
+
+#: Takes a request and the values of its address.
+Handler = Callable[..., Any]
+
+
+class Endpoint:
+    """Answers one method of a route, in threads: who may not send a body is refused before that is read."""
+
+    def __init__(self, handler: Handler, check: Handler, limits: BodyLimits) -> None:
+        """`check` refuses by the user and the address alone."""
+        self._handler, self.check, self._limits = handler, check, limits
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request; refusals are answered by the application's handler."""
+        opened, reads = UserRequest(request, self._limits), request.method in ("GET", "HEAD")
+        await run_in_threadpool(self._open, opened, checks=not reads)
+        if not reads:
+            await opened.read()
+        return await run_in_threadpool(self._respond, opened)
+
+    def _open(self, request: UserRequest, *, checks: bool) -> None:
+        with request.services.store.share_reads():
+            request.scope["user"] = self.identify(request)
+            check_text([request.path_params, dict(request.query_params)])
+            if checks:
+                self.check(request, **request.path_params)
+
+    def _respond(self, request: UserRequest) -> Response:
+        with request.services.store.share_reads():
+            return self.respond(request, self._handler)
+
+    def identify(self, request: UserRequest) -> User | None:
+        """Return who asks; refuses who may ask nothing."""
+        raise NotImplementedError
+
+    def respond(self, request: UserRequest, handler: Handler) -> Response:
+        """Return what the handler's answer is on the wire."""
+        raise NotImplementedError

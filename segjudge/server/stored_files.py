@@ -110,8 +110,8 @@ class FileStore:
 
     def names(self, numbers: Iterable[str | None]) -> dict[str | None, str]:
         """Return the names of several files."""
-        known = [number for number in numbers if number]
-        return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(known))}
+        ids = [number for number in numbers if number]
+        return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(ids))}
 
     def text(self, number: str | None) -> str:
         """Return the beginning of a file, for people."""
@@ -145,7 +145,7 @@ class FileStore:
         if file is None:
             return None
         of = f"of={submission}&" if submission else ""
-        return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._sign(signed_text(file.id, str(submission)))}"
+        return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._sign(text_to_sign(file.id, str(submission)))}"
 
     def part_url(self, upload: str, number: int, base: str) -> str:
         """Return where a part of a large upload is put."""
@@ -170,6 +170,6 @@ class FileStore:
             os.remove(self._path_of(number))
 
 
-def signed_text(number: str, submission: str) -> str:
+def text_to_sign(number: str, submission: str) -> str:
     """Return the text that is signed for a file's address."""
     return number if submission in ("", "0") else f"{number} of {submission}"

@@ -41,20 +41,22 @@ class MessageQueues:
 
     def send(self, queue: str, body: JsonObject) -> None:
         """Put a message at the end of a queue."""
-        now = time.time()
+        moment = time.time()
         fields = body if isinstance(body, dict) else {}  # a test sends anything, as who has the queue's keys could
         code_upload = fields.get("is_static_dataset_code_upload_submission") or "submitted_image_uri" in fields
         with self._store.write() as session:
-            session.add(StoredMessage(queue=queue, body=body, hosted=not code_upload, visible_at=now, sent_at=now))
+            session.add(
+                StoredMessage(queue=queue, body=body, hosted=not code_upload, visible_at=moment, sent_at=moment)
+            )
 
     def receive(self, queue: str, *, hosted: bool | None = None) -> ReceivedMessage | None:
         """Return the oldest visible message, hidden from now on; None where there is none.
 
         EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip those of the other.
         """
-        now = time.time()
+        moment = time.time()
         # A clock that was set back must hide no message for longer than any is hidden.
-        visible = or_(StoredMessage.visible_at <= now, StoredMessage.visible_at > now + self._visibility + _SLACK)
+        visible = or_(StoredMessage.visible_at <= moment, StoredMessage.visible_at > moment + self._visibility + _SLACK)
         conditions = [StoredMessage.queue == queue, visible]
         if hosted is not None:
             conditions.append(StoredMessage.hosted.is_(hosted))
@@ -64,7 +66,7 @@ class MessageQueues:
             message = self._store.find_first(StoredMessage, *conditions)
             if message is None:
                 return None
-            message.visible_at = now if self._repeats() else now + self._visibility
+            message.visible_at = moment if self._repeats() else moment + self._visibility
             message.received += 1
             receipt = MessageReceipt(handle=secrets.token_urlsafe(24), message_id=message.id)
             session.add(receipt)
@@ -96,13 +98,13 @@ class MessageQueues:
 
     def messages(self, queue: str) -> list[JsonObject]:
         """Return the messages of a queue, for the host's page."""
-        now = time.time()
+        moment = time.time()
         return [
             {
                 **message.body,
-                "age": max(0.0, now - message.sent_at),
+                "age": max(0.0, moment - message.sent_at),
                 "received": message.received,
-                "hidden": max(0.0, message.visible_at - now),
+                "hidden": max(0.0, message.visible_at - moment),
             }
             for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_LISTED)
         ]

@@ -1,6 +1,7 @@
-"""What goes over the wire: JSON, refusals in EvalAI's words, and moments in its notation."""
+"""What goes over the wire: JSON and texts, refusals in EvalAI's words, and moments in its notation."""
 
 import datetime
+import json
 from typing import Any
 
 from segjudge.platforms.evalai.bundle.field_values import as_datetime
@@ -14,10 +15,42 @@ NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
 class Refusal(Exception):
     """Raised when a rule forbids a request: a status of HTTP and a body in EvalAI's words."""
 
-    def __init__(self, status: int, body: str | JsonObject) -> None:
+    def __init__(self, status: int, body: str | JsonObject, headers: dict[str, str] | None = None) -> None:
         super().__init__(str(body))
-        self.status = status
+        self.status, self.headers = status, headers
         self.body: JsonObject = {"error": body} if isinstance(body, str) else body
+
+
+def parse_json(body: bytes) -> JsonObject:
+    """Return the object of a body that claims to be JSON; an empty body has none of its fields."""
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, {"detail": f"JSON parse error - {error}"}) from None
+    if not isinstance(data, dict):
+        raise Refusal(400, {"detail": "JSON parse error - an object is expected"})
+    return data
+
+
+def check_text(value: object) -> None:
+    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            try:
+                item.encode("utf-8")
+            except UnicodeEncodeError:
+                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
+
+
+def clean(value: object) -> str:
+    """Return a text that can be stored and shown."""
+    return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def format_moment(seconds: float | None) -> str | None:
@@ -41,11 +74,3 @@ def parse_moment(value: object) -> float:
 def format_date(value: object) -> str:
     """Return a date of the YAML as the API writes it."""
     return datetime.datetime.fromtimestamp(parse_moment(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def period_start(period: str, now: float) -> float:
-    """Return when this UTC day, or this month, began; 0 for all time."""
-    if not period:
-        return 0.0
-    day = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (day if period == "day" else day.replace(day=1)).timestamp()

@@ -47,7 +47,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "remote_challenge_evaluation/segjudge-worker.service",
         "code_upload_challenge_evaluation/environment/service.py", "platforms/evalai/bundle/worker-3.9.txt",
         "platforms/codabench/page-wheels.txt", "report/published.json",
-        "server/pages/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
+        "server/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
         "starting/logo.png", "starting/CHANGELOG.md", "starting/files/challenge_config.yaml.jinja",
         "families/tracking/texts.html.jinja",
     ):  # fmt: skip

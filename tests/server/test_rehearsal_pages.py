@@ -369,4 +369,4 @@ def test_the_scripts_of_the_pages_are_well_formed() -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("NODE ABSENT")
-    subprocess.run([node, "--check", str(ROOT / "segjudge/server/pages/static/page.js")], check=True)
+    subprocess.run([node, "--check", str(ROOT / "segjudge/server/static/page.js")], check=True)

@@ -1,18 +1,28 @@
-"""What hosts do to submissions and scores, and what of it a participant may do."""
+"""What hosts do to submissions and scores, themselves or by their workers, and what of it a participant may do."""
 
 import json
+import re
 import time
+from typing import IO
 
 from segjudge.platforms.evalai.bundle.field_values import FALSE, TRUE
-from segjudge.platforms.evalai.rows import CANCELLED, FAILED, is_number
+from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
-from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, User
+from segjudge.server.models import (
+    HOST_ONLY,
+    Challenge,
+    ChallengePhase,
+    ChallengePhaseSplit,
+    LeaderboardData,
+    Submission,
+    User,
+)
 from segjudge.server.store import Store
-from segjudge.server.submissions import OPEN, STATUSES, SUBMITTED, Submissions
-from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal
+from segjudge.server.stored_files import FileStore
+from segjudge.server.submissions import OPEN, REPORTED, STATUSES, SUBMITTED, SplitScores, Submissions
+from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, clean
 
 from .permissions import Permissions
-from .submitting import clean
 
 _MARKS = ("is_baseline", "is_public", "is_flagged")
 _HOST_FIELDS = ("status", *_MARKS, "method_name", "method_description")
@@ -121,3 +131,151 @@ def _column_value(key: str, value: object) -> object:
     if value not in (*TRUE, *FALSE):
         raise Refusal(400, {key: ["Must be a valid boolean."]})
     return value in TRUE
+
+
+# ── reports of remote and code-upload workers ───────────────────────────────
+
+_PARTIAL = "partially_evaluated"
+#: A score is smaller; larger numbers are not floats.
+_MOST = 10**300
+
+
+class WorkerReports:
+    """The actions of workers: a submission is begun, finished or failed, and its results are stored or refused."""
+
+    def __init__(self, store: Store, files: FileStore, submissions: Submissions, permissions: Permissions) -> None:
+        self._store, self._files = store, files
+        self._submissions, self._permissions = submissions, permissions
+
+    def check_worker(self, user: User, challenge: int, fields: JsonObject) -> Challenge:
+        """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
+        row = self._store.require(Challenge, challenge)
+        self._permissions.check_host(user, challenge, Refusal(400, NOT_AUTHORIZED))
+        if "submission" in fields:
+            # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
+            submission = self._submission_of(fields)
+            phase = self._store.get(ChallengePhase, _number_of(fields.get("challenge_phase", submission.phase_id)))
+            ours = self._submissions.phase_of(submission).challenge_id == challenge
+            if not ours or phase is None or phase.challenge_id != challenge:
+                raise Refusal(400, NOT_AUTHORIZED)
+        return row
+
+    def _submission_of(self, fields: JsonObject) -> Submission:
+        return self._submissions.get(_number_of(fields.get("submission")))
+
+    def start(self, fields: JsonObject) -> int:
+        """Note that a worker has begun, or has put the submission into a queue of its own; return its number."""
+        status, row, name = _status(fields, "queued", RUNNING), self._submission_of(fields), fields.get("job_name")
+        if row.status != CANCELLED:
+            names = [*row.job_name, *([str(name)[:200]] if name else [])]
+            self._submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
+        return row.id
+
+    def note_pod_start(self, user: User, submission: int) -> None:
+        """Note when the pod of a code upload began."""
+        if not self._permissions.may_see_submission(user, self._submissions.get(submission)):
+            raise Refusal(403, NOT_AUTHORIZED)
+        self._submissions.update(submission, started_at=time.time())
+
+    def take_product(self, fields: JsonObject, file: IO[bytes], name: str) -> int:
+        """Keep what a static code upload wrote, which EvalAI's own worker then scores; return its number."""
+        row, submissions = self._submission_of(fields), self._submissions
+        file_id = self._files.keep(file, name, "submission_input_file")
+        with self._store.write():
+            if submissions.is_cancelled(row.id):
+                self._files.drop(file_id)
+            else:
+                submissions.update(row.id, submission_input_file=file_id, status=SUBMITTED)
+                submissions.enqueue(row.id)
+        return row.id
+
+    def finish(self, fields: JsonObject, *, partial: bool) -> None:
+        """Store a result, or a first part of one.  After a refusal nothing is changed."""
+        status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
+        number, submissions = self._submission_of(fields).id, self._submissions
+        phase = _number_of(fields.get("challenge_phase"))
+        texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
+        if not all(isinstance(text, str) for text in texts.values()):
+            raise Refusal(500, "stdout, stderr and environment_log must be texts")
+        stored_texts = {f"{key}_file": text for key, text in texts.items() if text or key != "environment_log"}
+        scores, shown = None, list[JsonObject]()
+        if status in (FINISHED, _PARTIAL):
+            scores, shown = self._read(phase, fields.get("result"), partial=partial)
+            stored_texts["metadata_file"] = str(fields.get("metadata", ""))
+        with self._store.write():
+            if submissions.end(number, status, scores, **stored_texts) and scores is not None:
+                submissions.keep_texts(number, REPORTED, submission_result_file=str(shown))
+
+    def merge(self, fields: JsonObject) -> int:
+        """Merge a further part of a result into the one that an earlier PUT stored; return the submission's number."""
+        status = _status(fields, RUNNING, _PARTIAL, FINISHED)
+        if status == RUNNING:
+            return self.start(fields)
+        number, submissions = self._submission_of(fields).id, self._submissions
+        phase = _number_of(fields.get("challenge_phase"))
+        new = {row.phase_split: row.values for row in self._read(phase, fields.get("result"), partial=True)[0]}
+        streams = {f"{key}_file": fields.get(key) for key in ("stdout", "stderr")}
+        texts = {key: text for key, text in streams.items() if isinstance(text, str) and text}
+        with self._store.write():
+            stored = submissions.scores(number)
+            merged = [SplitScores(split, {**values, **new.get(split, {})}) for split, values in stored.items()]
+            if submissions.end(number, status, merged, **texts) and set(new) - set(stored):
+                words = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
+                raise Refusal(400, words)
+        return number
+
+    def _read(self, phase: int, result: object, *, partial: bool) -> tuple[list[SplitScores], list[JsonObject]]:
+        """Return the scores that a remote worker sent, and those of them that it lets participants see."""
+        splits: dict[str, list[ChallengePhaseSplit]] = {}
+        for split in self._store.splits_of(phase):
+            splits.setdefault(split.dataset_split.codename, []).append(split)
+        row = self._store.get(ChallengePhase, phase)
+        loose = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
+        scores, shown = list[SplitScores](), list[JsonObject]()
+        for name, values, public in _entries(result):
+            mapped = splits.get(name, []) if isinstance(name, str) else []
+            if len(mapped) != 1 or not isinstance(values, dict):
+                words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
+                raise Refusal(400 if len(mapped) < 2 else 500, words)
+            _check_values(values, mapped[0].labels, loose=loose)
+            scores.append(SplitScores(mapped[0].id, values))
+            # EvalAI shows whatever the worker says.
+            if public and mapped[0].visibility != HOST_ONLY:
+                shown.append(values)
+        return scores, shown
+
+
+def _number_of(value: object) -> int:
+    """Return a submission's number as a client sends it."""
+    text = str(value)[:100]
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise Refusal(404, f"Submission {text} does not exist")
+    return int(text)
+
+
+def _status(fields: JsonObject, *possible: str) -> str:
+    status = str(fields.get("submission_status", "")).lower()
+    if status not in possible:
+        raise Refusal(400, "Sorry, submission status is invalid")
+    return status
+
+
+def _entries(text: object) -> list[tuple[object, object, object]]:
+    """Return split, scores and whether to show them, of each entry of a result."""
+    try:
+        entries = json.loads(text)  # type: ignore[arg-type]  # what is not a text is refused here
+        return [(entry.get("split"), entry.get("accuracies"), entry.get("show_to_participant")) for entry in entries]
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        words = f"`result` key contains invalid data with error {error}.Please try again with correct format."
+        raise Refusal(400, words) from None
+
+
+def _check_values(values: JsonObject, labels: list[str], *, loose: bool) -> None:
+    unknown = [name for name in values if name not in labels]
+    if unknown and not loose:
+        raise Refusal(400, f"Following metrics are missing in theleaderboard data: {unknown}")
+    wrong = [(name, type(value)) for name, value in values.items() if not isinstance(value, (int, float))]
+    if wrong:
+        raise Refusal(400, f"Values for following metrics are not offloat/int: {wrong}")
+    if not all(-_MOST < value < _MOST for value in values.values()):  # NaN is not
+        raise Refusal(400, {"result": ["Value must be valid JSON."]})

@@ -32,12 +32,12 @@ from segjudge.server.wire import Refusal
 
 #: Larger files are withheld altogether, and more deeply nested ones.
 _BYTES, _DEEPEST = 32 << 20, 200
-WITHHELD = "[withheld: this phase has splits for the hosts alone, and a script that may write their scores here]"
+_WITHHELD = "[withheld: this phase has splits for the hosts alone, and a script that may write their scores here]"
 _NOTHING = object()
 
 
 @dataclass(frozen=True)
-class SplitNames:
+class _SplitNames:
     """The names of the splits of a phase that a participant sees nothing of, and of those that are visible."""
 
     hidden: frozenset[str]
@@ -50,21 +50,21 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
     if file is None or file.kind == REPORTED:
         return None
     names = _names_of(services, row)
-    if not names.hidden or has_our_scorers(services, services.submissions.challenge_of(row)):
+    if not names.hidden or _has_our_scorers(services, services.submissions.challenge_of(row)):
         return None
     if file.kind == "stderr_file":
-        return f"{_kind_of_error(services.files.path(number))}{WITHHELD}"
+        return f"{_kind_of_error(services.files.path(number))}{_WITHHELD}"
     if file.kind != "submission_result_file" or file.size > _BYTES:
-        return WITHHELD
+        return _WITHHELD
     try:
         with open(services.files.path(number), "rb") as source:
             shown = _visible_part(json.load(source), names)
     except (ValueError, RecursionError):
-        return WITHHELD
-    return WITHHELD if shown is _NOTHING else json.dumps(shown)
+        return _WITHHELD
+    return _WITHHELD if shown is _NOTHING else json.dumps(shown)
 
 
-def has_our_scorers(services: Services, challenge: Challenge) -> bool:
+def _has_our_scorers(services: Services, challenge: Challenge) -> bool:
     """Return whether the script of a challenge is ours; not where it cannot be read."""
     try:
         return _is_our_script(services.files.path(challenge.script))
@@ -78,10 +78,10 @@ def _is_our_script(path: str) -> bool:
         return is_ours(files.namelist())
 
 
-def _names_of(services: Services, submission: Submission) -> SplitNames:
+def _names_of(services: Services, submission: Submission) -> _SplitNames:
     splits = services.store.splits_of(submission.phase_id)
     visible = _names(split for split in splits if split.visibility != HOST_ONLY)
-    return SplitNames(_names(split for split in splits if split.visibility == HOST_ONLY) - visible, visible)
+    return _SplitNames(_names(split for split in splits if split.visibility == HOST_ONLY) - visible, visible)
 
 
 def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
@@ -96,7 +96,7 @@ def _kind_of_error(path: str) -> str:
     return f"{kind}: " if colon and kind.replace(".", "").isidentifier() else ""
 
 
-def _visible_part(value: object, names: SplitNames, depth: int = 0) -> object:
+def _visible_part(value: object, names: _SplitNames, depth: int = 0) -> object:
     """Return what of a value stands under the name of a visible split, or in a row that names one."""
     if depth > _DEEPEST:
         return _NOTHING
@@ -115,10 +115,10 @@ def _visible_part(value: object, names: SplitNames, depth: int = 0) -> object:
         for key, item in value.items()
         if key not in names.hidden
     }
-    return {key: part for key, part in parts.items() if part is not _NOTHING} or _NOTHING
+    return {key: item for key, item in parts.items() if item is not _NOTHING} or _NOTHING
 
 
-def _is_row(cells: set[str], names: SplitNames) -> bool:
+def _is_row(cells: set[str], names: _SplitNames) -> bool:
     """Return whether texts beside each other name a visible split and no hidden one."""
     return bool(cells & names.visible) and not cells & names.hidden
 
@@ -126,7 +126,7 @@ def _is_row(cells: set[str], names: SplitNames) -> bool:
 def why_no_report(services: Services, row: Submission) -> str:
     """Return why there is no page of a submission; nothing where there is one."""
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
-    if not has_our_scorers(services, challenge):
+    if not _has_our_scorers(services, challenge):
         return "this challenge has scorers of its own."
     if row.status != FINISHED:
         return f"this submission is {row.status}."
@@ -150,7 +150,7 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
         raise Refusal(404, f"There is no report: {reason}")
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     if services.permissions.is_host(user, challenge.id):
-        return services.report_pages.find_or_order(_full_order(services, challenge, phase, row), HOSTS)
+        return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), HOSTS)
     splits = services.store.splits_of(phase.id)
     if len(services.permissions.visible_splits(user, phase)) == len(splits):
         levels = services.report_pages.find_or_order(
@@ -159,8 +159,8 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
         if levels is None:
             return None
         if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
-            return services.report_pages.find_or_order(_full_order(services, challenge, phase, row), row.team_id)
-    return services.report_pages.find_or_order(_stored_order(services, challenge, row), row.team_id)
+            return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), row.team_id)
+    return services.report_pages.find_or_order(_order_for_participants(services, challenge, row), row.team_id)
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
@@ -168,14 +168,14 @@ def _results(challenge: Challenge, row: Submission) -> str:
     return row.submission_input_file or (not challenge.flag("is_docker_based") and row.input_file) or ""
 
 
-def _full_order(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
+def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
     """Return what makes the page of a submission and its truth."""
     files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
     values = {"phase": phase.codename, "title": _title(services, row)}
     return PageOrder(FULL, challenge.id, files, values=values)
 
 
-def _stored_order(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
+def _order_for_participants(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
     """Return what makes the page of what a phase left of a submission for its participants."""
     result = row.submission_result_file
     if not result:

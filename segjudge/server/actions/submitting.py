@@ -1,5 +1,6 @@
 """Taking part and submitting, at once or in parts: what EvalAI asks first, in its order and its words."""
 
+import datetime
 import json
 import secrets
 import time
@@ -24,7 +25,7 @@ from segjudge.server.models import (
 from segjudge.server.store import Store
 from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import OPEN, SUBMITTED, MessageQueues, Submissions
-from segjudge.server.wire import JsonObject, Refusal, period_start
+from segjudge.server.wire import JsonObject, Refusal, clean
 
 from .permissions import Permissions
 
@@ -56,9 +57,9 @@ class Submitting:
         files: FileStore,
         submissions: Submissions,
         permissions: Permissions,
-        now: Callable[[], float],
+        clock: Callable[[], float],
     ) -> None:
-        self._store, self._accounts, self._files, self._now = store, accounts, files, now
+        self._store, self._accounts, self._files, self._clock = store, accounts, files, clock
         self._submissions, self._permissions = submissions, permissions
 
     # ── rules ───────────────────────────────────────────────────────────────
@@ -74,10 +75,10 @@ class Submitting:
     def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
         """Return the challenge and the phase; refuses when either is not open now."""
         challenge, phase = self.resolve(target)
-        now = self._now()
-        if not challenge.is_open(now):
+        moment = self._clock()
+        if not challenge.is_open(moment):
             raise Refusal(406, "Challenge is not active")
-        if not phase.is_open(now):
+        if not phase.is_open(moment):
             raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
         if phase.flag("is_submission_paused"):
             words = "Submissions are currently paused for this challenge phase. Please try again later."
@@ -124,10 +125,10 @@ class Submitting:
         return max(0, min(self._remaining(team, phase).values()))
 
     def _remaining(self, team: int, phase: ChallengePhase) -> dict[str, int]:
-        now, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
+        moment, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
         return {
             limit: int(float(phase.config[limit]))
-            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= period_start(period, now))
+            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= _period_start(period, moment))
             for limit, (period, _) in _LIMITS.items()
         }
 
@@ -137,9 +138,10 @@ class Submitting:
         """Enter a challenge with a team; doing it twice changes nothing."""
         if not self._accounts.is_member(user, team, PARTICIPANT):
             raise Refusal(403, "You are not a member of this participant team")
-        other = self._permissions.team_of(user, challenge)
-        if other is not None and other.id != team:
-            raise Refusal(406, f"Sorry, you are already participating in this challenge with team {other.team_name}")
+        team_of_user = self._permissions.team_of(user, challenge)
+        if team_of_user is not None and team_of_user.id != team:
+            words = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
+            raise Refusal(406, words)
         self.enter(challenge, team)
 
     def enter(self, challenge: int, team: int) -> None:
@@ -150,8 +152,7 @@ class Submitting:
     def submit(self, user: User, target: PhaseTarget, fields: JsonObject, file: IO[bytes], name: str) -> int:
         """Store a file as a submission, put it into the queue, and return its number."""
         image = self._image_of(target.challenge, file)
-        kept = self._files.keep(file, name, "input_file")
-        return self.send(user, target, fields, kept, image)
+        return self.send(user, target, fields, self._files.keep(file, name, "input_file"), image)
 
     def send(self, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
         """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
@@ -200,11 +201,6 @@ class Submitting:
             file.seek(0)
 
 
-def clean(value: object) -> str:
-    """Return a text that can be stored and shown."""
-    return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
-
-
 def _attributes(fields: JsonObject) -> object:
     """Return the answers to a phase's questions; a client sends them as a JSON text."""
     answers_or_json = fields.get("submission_metadata")
@@ -221,6 +217,14 @@ def _attributes(fields: JsonObject) -> object:
     if len(text) > _ATTRIBUTES:
         raise Refusal(406, {"submission_metadata": [f"Ensure this field has no more than {_ATTRIBUTES} characters."]})
     return answers
+
+
+def _period_start(period: str, moment: float) -> float:
+    """Return when this UTC day, or this month, began; 0 for all time."""
+    if not period:
+        return 0.0
+    day = datetime.datetime.fromtimestamp(moment, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (day if period == "day" else day.replace(day=1)).timestamp()
 
 
 _MOST_PARTS = 10_000
@@ -290,12 +294,12 @@ class Uploading:
     def keep_part(self, key: tuple[str, int], file: str, tag: str) -> None:
         """Keep a part that has arrived, in the place of an earlier one."""
         with self._store.write():
-            part = self._store.get(UploadPart, key)
-            if part is None:  # the upload was finished meanwhile
+            row = self._store.get(UploadPart, key)
+            if row is None:  # the upload was finished meanwhile
                 self._files.drop(file)
                 return
-            self._files.drop(part.file)
-            part.file, part.etag = file, tag
+            self._files.drop(row.file)
+            row.file, row.etag = file, tag
 
     def _visible_phase(self, user: User, phase: int) -> ChallengePhase:
         """Return a phase that a user may see; refuses where there is none."""
@@ -332,15 +336,15 @@ class Uploading:
         upload = self._store.get(MultipartUpload, number)
         if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
             raise Refusal(403, "Sorry, this upload is not yours")
-        parts, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(parts_or_json)
-        files = [part.file for part in parts if part.file is not None and tags.get(part.number) == part.etag]
-        if len(files) < len(parts):
+        rows, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(parts_or_json)
+        files = [row.file for row in rows if row.file is not None and tags.get(row.number) == row.etag]
+        if len(files) < len(rows):
             raise Refusal(400, "One or more of the specified parts could not be found")
         file = self._files.join(files, upload.name)
         try:
             with self._store.write():
-                for part in files:
-                    self._files.drop(part)
+                for name in files:
+                    self._files.drop(name)
                 self._store.remove(UploadPart, UploadPart.upload_id == upload.id)
                 self._store.remove(MultipartUpload, MultipartUpload.id == upload.id)
                 yield file
@@ -355,7 +359,7 @@ def _tags(parts_or_json: object) -> dict[int, str]:
         parts = json.loads(parts_or_json) if isinstance(parts_or_json, str) else parts_or_json
         if not isinstance(parts, list):
             raise TypeError
-        return {int(part["PartNumber"]): str(part["ETag"]).strip('"') for part in parts}
+        return {int(entry["PartNumber"]): str(entry["ETag"]).strip('"') for entry in parts}
     except (TypeError, ValueError, KeyError):
         raise Refusal(400, "parts must be a list of PartNumber and ETag") from None
 

@@ -26,7 +26,7 @@ function replace(main, text) {
   const opened = [...main.querySelectorAll("details")].map((one) => one.open);
   fresh.querySelectorAll("details").forEach((one, k) => { one.open = opened[k] ?? one.open; });
   // Addresses of files carry a new signature each time, which is no news.
-  const plain = (node) => node.innerHTML.replace(/expires=\d+&amp;signature=\w+/g, "");
+  const plain = (node) => node.innerHTML.replace(/expires=\d+&amp;signature=[\w-]+/g, "");
   if (plain(fresh) === plain(main)) return;
   const told = (node) => new Set([...node.querySelectorAll("[data-said]")].map((one) => one.dataset.said));
   const before = told(main);

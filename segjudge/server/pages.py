@@ -1,0 +1,561 @@
+"""The web pages: rendered on the server, readable without scripts, renewed by a small one; and their forms' actions.
+
+Each function answers one method of a route: it takes the request and the values of the address.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import lru_cache, partial
+from urllib.parse import urlsplit
+
+import nh3
+from itsdangerous import Signer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from segjudge.platforms.evalai.bundle.field_values import TRUE
+from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
+from segjudge.platforms.evalai.rows import FAILED
+from segjudge.report.page import PAGES as REPORT
+
+from .accounts import PARTICIPANT
+from .actions.reading import file_for_participants, report_page, why_no_report
+from .actions.submitting import PhaseTarget
+from .leaderboards import RankedBoard, board_of, history_of
+from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
+from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
+from .store import BoardEntry
+from .stored_files import EXCERPT
+from .submissions import OPEN
+from .wire import JsonObject, Refusal, format_moment
+
+_HERE = os.path.dirname(__file__)
+_STATIC = os.path.join(_HERE, "static")
+_COOKIE = "segjudge_session"
+#: Policies of every page.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@lru_cache(maxsize=256)
+def _safe_html(text: str | None) -> Markup:
+    """Return a host's HTML without anything that could run."""
+    return Markup(nh3.clean(text or ""))  # noqa: S704 - just cleaned
+
+
+def _moment(seconds: float | None) -> str:
+    return (format_moment(seconds) or "")[:19].replace("T", " ")
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(os.path.join(_HERE, "templates")),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(moment=_moment, safe_html=_safe_html)
+_TEMPLATES.globals["OPEN"] = OPEN
+
+
+def render(request: Request, template: str, code: int = 200, /, **values: object) -> Response:
+    """Return a page as the request's user sees it, or as nobody does where the user was not looked for."""
+    user: User | None = request.scope.get("user")
+    token = _form_signer(request).get_signature(_session_of(request)).decode() if user else ""
+    text = _TEMPLATES.get_template(template).render(path=request.url.path, user=user, form_token=token, **values)
+    return HTMLResponse(text, code, _HEADERS)
+
+
+def _session_of(request: Request) -> str:
+    return request.cookies.get(_COOKIE, "")
+
+
+def _form_signer(request: Request) -> Signer:
+    """Return what makes, of a session, the token that its forms carry and no other site can know."""
+    return Signer(services_of(request).store.secret, salt="form", digest_method=hashlib.sha256)
+
+
+class _PageEndpoint(Endpoint):
+    """An endpoint that knows its user by a cookie, and takes forms of its own pages alone."""
+
+    def identify(self, request: UserRequest) -> User | None:
+        if request.method == "POST" and not _has_own_origin(request):
+            raise Refusal(403, "Another site sent this form.")
+        session = _session_of(request)
+        return request.services.accounts.user_of_token(session) if session else None
+
+    def respond(self, request: UserRequest, handler: Handler) -> Response:
+        if request.method == "POST" and self.check is not _allow_anybody:
+            request.require_user()
+            token = str(request.fields.get("form_token", ""))
+            if not _form_signer(request).verify_signature(_session_of(request), token):
+                raise Refusal(403, "This form is from another session: load the page again.")
+        response: Response = handler(request, **request.path_params)
+        return response
+
+
+def _has_own_origin(request: Request) -> bool:
+    """Return whether a form came from this server; browsers say where it came from."""
+    origin = request.headers.get("origin") or request.headers.get("referer", "")
+    return bool(origin) and urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _allow_anybody(_request: UserRequest, **_address: int) -> None:
+    """Refuse nobody, as the form of the login needs."""
+
+
+def _require_user(request: UserRequest, **_address: int) -> None:
+    request.require_user()
+
+
+_FORM = BodyLimits(text=1 << 20, fields=60)
+#: The routes of static files, of the pages, and of the actions of their forms.
+ROUTES: list[BaseRoute] = [
+    Route("/static/report.css", lambda _request: FileResponse(os.path.join(REPORT, "page.css"))),
+    Mount("/static", StaticFiles(directory=_STATIC), name="static"),
+]
+
+
+def _show(path: str) -> Callable[[Handler], Handler]:
+    """Register who shows the page of an address."""
+    return _register(path, "GET", _allow_anybody, _FORM)
+
+
+def _receive(path: str, check: Handler, limits: BodyLimits = _FORM) -> Callable[[Handler], Handler]:
+    """Register who receives the form of an address; `check` refuses before it is read."""
+    return _register(path, "POST", check, limits)
+
+
+def _register(path: str, method: str, check: Handler, limits: BodyLimits) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        ROUTES.append(Route(path, _PageEndpoint(handler, check, limits).answer, methods=[method]))
+        return handler
+
+    return register
+
+
+# ── pages ───────────────────────────────────────────────────────────────────
+
+
+@_show("/")
+def _show_home(request: UserRequest) -> Response:
+    """Return all challenges; the only one at once."""
+    rows = request.services.store.find(Challenge)
+    if len(rows) == 1:
+        return RedirectResponse(f"/challenges/{rows[0].id}", 303)
+    shown = [request.services.json.challenge(row, request.base) for row in rows]
+    return render(request, "home.html", challenges=shown)
+
+
+@_show("/login")
+def _show_login(request: UserRequest) -> Response:
+    """Return the login's form; the address to go to afterwards stays on this server."""
+    return render(request, "login.html", next=_local_path(request.query_params.get("next") or "/"), wrong=False)
+
+
+def _local_path(path: str) -> str:
+    """Return a path on this server, whatever was asked for."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
+
+
+def _challenge_page(request: UserRequest, challenge: int, template: str, **values: object) -> Response:
+    """Return a page with the challenge's head and tabs."""
+    permissions = request.services.permissions
+    return render(
+        request,
+        template,
+        200,
+        challenge=request.services.json.challenge(_find_challenge(request, challenge), request.base),
+        host=permissions.is_host(request.user, challenge),
+        team=permissions.team_of(request.user, challenge),
+        **values,
+    )
+
+
+def _find_challenge(request: UserRequest, number: int) -> Challenge:
+    """Return a challenge; refuses where there is none."""
+    return request.services.store.require(Challenge, number, Refusal(404, "There is no such challenge."))
+
+
+#: EvalAI's names of pages that have others here.
+_NAMES = {"overview": "", "submission": "/submit", "my-submission": "/submissions", "manage": "/host"}
+
+
+@_show("/web/challenges/challenge-page/{challenge:int}/{page:path}")
+def _redirect_from_evalai(request: UserRequest, challenge: int, page: str) -> Response:
+    """Redirect from the addresses that EvalAI's client prints."""
+    _find_challenge(request, challenge)
+    name = page.split("/", maxsplit=1)[0]
+    same = f"/{name}" if name in ("evaluation", "phases", "leaderboard") else ""
+    return RedirectResponse(f"/challenges/{challenge}{_NAMES.get(name, same)}", 303)
+
+
+def _phases_page(request: UserRequest, challenge: int, template: str) -> Response:
+    """Return a page with the challenge's phases."""
+    rows = request.services.permissions.visible_phases(request.user, challenge)
+    shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
+    return _challenge_page(request, challenge, template, phases=shown)
+
+
+_show("/challenges/{challenge:int}")(partial(_phases_page, template="overview.html"))
+_show("/challenges/{challenge:int}/phases")(partial(_phases_page, template="phases.html"))
+_show("/challenges/{challenge:int}/evaluation")(partial(_challenge_page, template="evaluation.html"))
+
+
+@_show("/challenges/{challenge:int}/submit")
+def _show_submit_form(request: UserRequest, challenge: int) -> Response:
+    """Return the form, with what is left of each limit."""
+    services, user = request.services, request.require_user()
+    team = services.permissions.team_of(user, challenge)
+    shown = [
+        {
+            **services.json.phase(phase, request.base, host=False),
+            "left": services.submitting.remaining(team.id, phase) if team else None,
+        }
+        for phase in services.permissions.visible_phases(user, challenge)
+    ]
+    teams = services.accounts.teams(user, PARTICIPANT)
+    return _challenge_page(request, challenge, "submit.html", phases=shown, teams=teams)
+
+
+_LISTED = 200
+_DECIMALS = 20
+_LOG_LINES = 40
+#: A process that read untrusted files wrote a report, so it is kept apart from this server's other pages, as if it came
+#: from elsewhere.
+_REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads allow-forms; default-src 'none'; img-src data: blob:; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@_show("/challenges/{challenge:int}/submissions")
+def _show_submissions(request: UserRequest, challenge: int) -> Response:
+    """Return what the user's team has submitted."""
+    services, user = request.services, request.require_user()
+    team = services.permissions.team_of(user, challenge)
+    phases = services.permissions.visible_phases(user, challenge) if team else []
+    rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
+    rows.sort(key=lambda row: -row.id)
+    return _challenge_page(request, challenge, "submissions.html", rows=_summaries(request, rows[:_LISTED]))
+
+
+def _summaries(request: UserRequest, submissions: list[Submission]) -> list[JsonObject]:
+    """Return the rows of a list of submissions; all names are read by one query."""
+    services = request.services
+    files = services.files.names(submission.input_file for submission in submissions)
+    teams = services.store.find(Team, Team.id.in_({submission.team_id for submission in submissions}))
+    team_names = {team.id: team.team_name for team in teams}
+    columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
+    return [
+        {
+            **{key: getattr(submission, key) for key in columns},
+            "phase": services.submissions.phase_of(submission).config["name"],
+            "took": submission.execution_time,
+            "reason": _reason(request, submission) if submission.status == FAILED else "",
+            "team": team_names[submission.team_id],
+            "file": files.get(submission.input_file, ""),
+            "has_report": not why_no_report(services, submission)
+            and bool(
+                submission.submission_result_file or services.permissions.hosts_submission(request.user, submission)
+            ),
+        }
+        for submission in submissions
+    ]
+
+
+def _reason(request: UserRequest, submission: Submission) -> str:
+    lines = _text(request, submission, submission.stderr_file).strip().splitlines()
+    return lines[-1] if lines else "nothing was written to stderr"
+
+
+def _text(request: UserRequest, submission: Submission, file: str | None) -> str:
+    """Return the beginning of a file about a submission, as far as this user may read it."""
+    if file and not request.services.permissions.hosts_submission(request.user, submission):
+        redacted = file_for_participants(request.services, submission.id, file)
+        if redacted is not None:
+            return redacted[:EXCERPT]
+    return request.services.files.text(file)
+
+
+#: Columns of files, their names, and whether they are for hosts alone.
+_FILES = {
+    "stdout_file": ("stdout", False),
+    "stderr_file": ("stderr", False),
+    "environment_log_file": ("environment log", True),
+    "submission_result_file": ("result", False),
+    "metadata_file": ("metadata, for hosts", True),
+}
+
+
+@_show("/submissions/{submission:int}")
+def _show_submission(request: UserRequest, submission: int) -> Response:
+    """Return a submission: its status, its scores, what was written about it."""
+    services, user = request.services, request.require_user()
+    row = services.submissions.get(submission)
+    services.permissions.check_may_see_submission(user, row)
+    phase = services.submissions.phase_of(row)
+    host = services.permissions.is_host(user, phase.challenge_id)
+    files = []
+    for column, (name, for_hosts) in _FILES.items():
+        file = getattr(row, column)
+        if file and (host or not for_hosts):
+            url = services.files.url(file, request.base, 0 if host else row.id)
+            files.append({"name": name, "text": _text(request, row, file), "url": url})
+    return _challenge_page(
+        request,
+        phase.challenge_id,
+        "submission.html",
+        row=_summaries(request, [row])[0],
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        input_url=services.files.url(row.input_file, request.base),
+        files=files,
+        scores=_scores(request, row, phase),
+    )
+
+
+def _scores(request: UserRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
+    splits = {split.id: split for split in request.services.permissions.visible_splits(request.user, phase)}
+    return [
+        {"split": splits[split].dataset_split.name, "values": _cells(values, splits[split])}
+        for split, values in request.services.submissions.scores(submission.id).items()
+        if split in splits
+    ]
+
+
+def _cells(values: JsonObject, split: ChallengePhaseSplit) -> list[tuple[str, str]]:
+    return [(label, _number(values.get(label), split.decimals)) for label in split.labels]
+
+
+def _number(value: object, decimals: int) -> str:
+    """Return a score as a leaderboard shows it; `#` where there is none."""
+    return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
+
+
+@_show("/submissions/{submission:int}/report")
+def _show_report(request: UserRequest, submission: int) -> Response:
+    """Return the report of a submission, or until it is made a page that looks again."""
+    text = report_page(request.services, request.require_user(), submission)
+    if text is not None:
+        return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
+    words = "It is shown here as soon as it is there."
+    waiting = render(request, "message.html", title="The report is being made", text=words)
+    waiting.headers["Refresh"] = "1"
+    return waiting
+
+
+@_show("/challenges/{challenge:int}/leaderboard")
+@_show("/challenges/{challenge:int}/leaderboard/{split:int}")
+def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> Response:
+    """Return the leaderboard of a phase split; without a number the first one that the user may see."""
+    services = request.services
+    visible = [
+        (phase, phase_split)
+        for phase in services.permissions.visible_phases(request.user, challenge)
+        for phase_split in services.store.splits_of(phase.id)
+        if services.permissions.may_see_board(request.user, phase, phase_split)
+    ]
+    boards = [
+        {"id": phase_split.id, "name": f"{phase.config['name']} / {phase_split.dataset_split.name}"}
+        for phase, phase_split in visible
+    ]
+    index = next((k for k, (_, phase_split) in enumerate(visible) if split in (0, phase_split.id)), None)
+    if index is None:
+        if split:
+            raise Refusal(404, "There is no such leaderboard, or it is not public.")
+        return _challenge_page(request, challenge, "leaderboard.html", boards=boards, current=None, columns=[], rows=[])
+    phase, phase_split = visible[index]
+    board = board_of(services.store, phase, phase_split, request.query_params.get("order", ""))
+    descriptions = phase_split.leaderboard.schema.get("metadata") or {}
+    columns = [
+        {"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels
+    ]
+    current = {**boards[index], "order": board.order, "descending": board.descending}
+    team = services.permissions.team_of(request.user, challenge)
+    standings = services.comparisons.compare(board, phase_split.dataset_split.codename)
+    rows = [_board_row(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
+    return _challenge_page(
+        request,
+        challenge,
+        "leaderboard.html",
+        boards=boards,
+        current=current,
+        columns=columns,
+        rows=rows,
+        standings=standings,
+        history=history_of(board),
+    )
+
+
+def _board_row(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None) -> JsonObject:
+    decimals = board.decimals
+    cells = "".join(
+        f'<td class="number">{_number(row.result.get(label), decimals)}'
+        + (f'<span class="spread">± {_number(row.bar(label), decimals)}</span></td>' if row.bar(label) else "</td>")
+        for label in board.labels
+    )
+    return {
+        **row._asdict(),
+        "rank": rank,
+        # Digits alone, joined here: half the time of a page with a thousand rows.
+        "cells": Markup(cells),  # noqa: S704
+        "own": team is not None and team.id == row.team_id,
+    }
+
+
+@_show("/challenges/{challenge:int}/host")
+def _show_host_page(request: UserRequest, challenge: int) -> Response:
+    """Return the queue, the workers, the submissions and what went wrong, to a host."""
+    services, user = request.services, request.require_user()
+    row = _find_challenge(request, challenge)
+    services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
+    status = request.query_params.get("status", "")
+    counted = services.submissions.count_statuses(challenge)
+    submissions_shown = services.submissions.of_challenge(challenge, status, limit=_LISTED)
+    return _challenge_page(
+        request,
+        challenge,
+        "host.html",
+        queue=row.queue,
+        messages=services.queue.messages(row.queue),
+        workers=sorted(services.workers.items()),
+        turns=[turn for group in services.background for turn in group.loops],
+        rows=_summaries(request, submissions_shown),
+        counted=counted,
+        status=status,
+        more=(counted.get(status, 0) if status else sum(counted.values())) - len(submissions_shown),
+        log=services.store.log_lines(challenge)[-_LOG_LINES:],
+    )
+
+
+# ── forms ───────────────────────────────────────────────────────────────────
+
+
+def _check_participates(request: UserRequest, challenge: int) -> None:
+    request.services.submitting.check_participates(request.require_user(), challenge)
+
+
+def _require_hosted(request: UserRequest, submission: int) -> Submission:
+    """Return the submission of the address; refuses who does not host it."""
+    row = request.services.submissions.get(submission)
+    if not request.services.permissions.hosts_submission(request.require_user(), row):
+        raise Refusal(403, "This is for the hosts of the challenge.")
+    return row
+
+
+@_receive("/login", _allow_anybody)
+def _log_in(request: UserRequest) -> Response:
+    """Begin a session, for a name and a password."""
+    accounts, fields = request.services.accounts, request.fields
+    after = _local_path(str(fields.get("next", "/")))
+    user = accounts.authenticate(str(fields.get("username", "")), str(fields.get("password", "")))
+    if user is None:
+        return render(request, "login.html", 403, next=after, wrong=True)
+    token, _ = accounts.mint_token(user, "browser")
+    redirect = RedirectResponse(after, 303)
+    redirect.set_cookie(_COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
+    return redirect
+
+
+@_receive("/logout", _require_user)
+def _log_out(request: UserRequest) -> Response:
+    """End the session here and on the server."""
+    request.services.accounts.forget_token(_session_of(request))
+    answer = RedirectResponse("/", 303)
+    answer.delete_cookie(_COOKIE)
+    return answer
+
+
+@_receive("/challenges/{challenge:int}/join", _require_user)
+def _join(request: UserRequest, challenge: int) -> Response:
+    """Take part, with a team of the user's or a new one."""
+    user = request.require_user()
+    _find_challenge(request, challenge)
+    if request.services.permissions.team_of(user, challenge) is None:
+        request.services.submitting.participate(user, challenge, _choose_team(request, user))
+    return RedirectResponse(f"/challenges/{challenge}/submit", 303)
+
+
+def _choose_team(request: UserRequest, user: User) -> int:
+    number, name = str(request.fields.get("team", "")), str(request.fields.get("team_name", "")).strip()[:100]
+    accounts = request.services.accounts
+    if number.isdecimal() and len(number) < 19 and accounts.is_member(user, int(number), PARTICIPANT):
+        return int(number)
+    if not name:
+        raise Refusal(400, "Choose a team, or give a new one a name.")
+    try:
+        return accounts.new_team(user, PARTICIPANT, name)
+    except ValueError:
+        raise Refusal(400, f"There is a team named {name} already.") from None
+
+
+_UPLOAD = BodyLimits(bytes=UPLOAD_BYTES, text=1 << 20, files=1, fields=60)
+
+
+@_receive("/challenges/{challenge:int}/submit", _check_participates, _UPLOAD)
+def _submit(request: UserRequest, challenge: int) -> Response:
+    """Submit a file to a phase."""
+    upload, phase = request.files.get("input_file"), str(request.fields.get("phase", ""))
+    if not phase.isdecimal() or len(phase) > 18:
+        raise Refusal(400, "Choose a phase.")
+    if upload is None or not upload.filename:
+        raise Refusal(400, "Choose a file.")
+    if not upload.size:
+        raise Refusal(400, f"{upload.filename} is empty.")
+    user, submitting, target = request.require_user(), request.services.submitting, PhaseTarget(challenge, int(phase))
+    row, _ = submitting.admit(user, target)
+    questions = row.config.get("submission_meta_attributes") or []
+    fields = {**request.fields, "submission_metadata": _read_answers(request, questions, phase)}
+    number = submitting.submit(user, target, fields, upload.file, upload.filename)
+    return RedirectResponse(f"/submissions/{number}", 303)
+
+
+def _read_answers(request: UserRequest, questions: list[JsonObject], phase: str) -> list[JsonObject] | None:
+    """Return what the form holds for a phase's questions, in the shape of EvalAI's API."""
+    answers = []
+    for index, question in enumerate(questions):
+        values = request.form_data.getlist(f"attribute-{phase}-{index}")
+        if question.get("required") in TRUE and not any(values):
+            raise Refusal(400, f"{question['name']} must be answered.")
+        answer = {key: question.get(key) for key in ("name", "type", "description", "required")}
+        if question["type"] == "checkbox":
+            answer |= {"options": question.get("options"), "values": values}
+        elif question["type"] == "radio":
+            answer |= {"options": question.get("options"), "value": values[0] if values else None}
+        else:
+            answer["value"] = bool(values) if question["type"] == "boolean" else (values[0] if values else "")
+        answers.append(answer)
+    return answers or None
+
+
+@_receive("/submissions/{submission:int}/mark", _require_hosted)
+def _mark(request: UserRequest, submission: int) -> Response:
+    """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
+    request.services.hosting.mark(request.require_user(), submission, str(request.fields.get("what", "")))
+    return RedirectResponse(f"/submissions/{submission}", 303)
+
+
+@_receive("/submissions/{submission:int}/rerun", _require_hosted)
+def _rerun(request: UserRequest, submission: int) -> Response:
+    """Send the same file once more, as a new submission."""
+    number = request.services.hosting.rerun(request.require_user(), submission)
+    return RedirectResponse(f"/submissions/{number}", 303)
+
+
+@_receive("/submissions/{submission:int}/cancel", _require_hosted)
+def _cancel(request: UserRequest, submission: int) -> Response:
+    row = _require_hosted(request, submission)
+    request.services.hosting.cancel(request.require_user(), submission)
+    challenge = request.services.submissions.phase_of(row).challenge_id
+    return RedirectResponse(f"/challenges/{challenge}/host", 303)

@@ -1,0 +1,191 @@
+"""Every route of the API is called by everybody; each status and body is as `wire_contract.txt` has it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from segjudge.platforms.evalai import routes
+from tests.builders import ROOT
+from tests.rehearsals import Rehearsal, bundle_with
+
+CONTRACT = Path(__file__).parent / "wire_contract.txt"
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+USERS = ("", "aurora", "host")
+#: What differs from run to run → what stands in its place.
+VARYING = {
+    r"http://127\.0\.0\.1:\d+": "ADDRESS",
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z": "MOMENT",
+    r"-rehearsal-[0-9a-f]{8}": "-rehearsal-RANDOM",
+    r"\b[0-9a-f]{64}\b": "TOKEN",
+    r"\b[0-9a-f]{32}\b": "ID",
+    r"expires=\d+&signature=[\w-]+": "SIGNED",
+    r"Host_\d{5}_Team": "HOST_TEAM",
+    r'"receipt_handle": "[^"]+"': '"receipt_handle": "HANDLE"',
+    r'"execution_time": [\d.e-]+': '"execution_time": 0',
+}
+
+
+def shorten(value: Any) -> Any:
+    """A body with long texts cut off, and of each list its length and first element."""
+    if isinstance(value, dict):
+        return {key: shorten(item) for key, item in value.items()}
+    if isinstance(value, list) and len(value) > 1:
+        return [f"{len(value)} as", shorten(value[0])]
+    if isinstance(value, list):
+        return [shorten(item) for item in value]
+    return f"{value[:60]}…" if isinstance(value, str) and len(value) > 120 else value
+
+
+class Session:
+    """Calls a server, and notes each exchange on a line."""
+
+    def __init__(self, server: Rehearsal) -> None:
+        self.server = server
+        self.exchanges: list[str] = []
+
+    def call(self, who: str, method: str, path: str, **options: Any) -> requests.Response:
+        answer = self.server.call(method, path, who, **options)
+        self.note(f"{who or 'nobody'} {method} {path}", answer)
+        return answer
+
+    def note(self, asked: str, answer: requests.Response) -> None:
+        kind = answer.headers.get("Content-Type", "")
+        body = json.dumps(answer.json(), sort_keys=True) if kind == "application/json" else json.dumps(kind)
+        for pattern, word in VARYING.items():
+            asked, body = re.sub(pattern, word, asked), re.sub(pattern, word, body)
+        text = json.dumps(shorten(json.loads(body)), sort_keys=True, ensure_ascii=False)
+        line = f"{asked} → {answer.status_code} {text}"
+        if line not in self.exchanges[-3:]:
+            self.exchanges.append(line)
+
+
+def call_everything(server: Rehearsal, folder: Path) -> list[str]:  # noqa: PLR0915 - one session
+    """Call every route with every method, as everybody, and follow a submission from its file to the leaderboard."""
+    session = Session(server)
+    call = session.call
+
+    def change(config: Any) -> None:
+        config.update(remote_evaluation=True, allow_resuming_submissions=True, title="Remote", tags=["x"])
+        for phase in config["challenge_phases"]:
+            del phase["test_annotation_file"]
+            phase.update(is_partial_submission_evaluation_enabled=True, max_submissions_per_day=1000)
+
+    fields, bundle = {"GITHUB_REPOSITORY": "me/remote"}, bundle_with(folder, change).read_bytes()
+    for route in (routes.VALIDATE, routes.CREATE_OR_UPDATE, routes.CREATE_OR_UPDATE):
+        for who, data, content in (
+            ("aurora", fields, bundle), ("host", {}, bundle), ("host", fields, b"no zip"), ("host", fields, bundle),
+        ):  # fmt: skip
+            files = {"zip_configuration": ("challenge_config.zip", content)}
+            call(who, "POST", routes.path(route, team=1), data=data, files=files)
+        call("host", "POST", routes.path(route, team=1), data=fields)
+        call("host", "POST", routes.path(route, team=2), data=fields)
+    for team in ("1", "2", "3", "99"):
+        call("aurora", "POST", f"/api/challenges/challenge/2/participant_team/{team}")
+    queue = server.get("/api/challenges/challenge/2").json()["queue"]
+    phase = server.get("/api/challenges/2/phases/", "host").json()[0]["id"]
+
+    submit = routes.path(routes.SUBMISSIONS, challenge=2, phase=phase)
+    upload = {"input_file": ("strong.zip", STRONG.read_bytes())}
+    for who in USERS:
+        call(who, "POST", submit, files=upload, data={"method_name": f"of {who}", "is_public": "true"})
+    call("aurora", "POST", submit, files=upload, data={"submission_metadata": "[1"})
+    call("aurora", "POST", submit, files=upload, data={"submission_metadata": '[{"name": "x"}]', "method_name": "b"})
+    call("aurora", "POST", submit, data={"file_url": "https://x.example"})
+    call("aurora", "POST", submit, files={"input_file": ("x.zip", b"")})
+    call("aurora", "POST", submit, json=[1])
+    call("aurora", "POST", submit, data=b"{", headers={"Content-Type": "application/json"})
+    call("aurora", "POST", submit, data=b"x", headers={"Content-Type": "multipart/form-data; boundary=b"})
+    call("aurora", "POST", submit, data=b"x", headers={"Content-Type": "text/plain"})
+
+    received = call("host", "GET", routes.path(routes.QUEUE, queue=queue)).json()
+    for data in ({}, {"receipt_handle": "x"}, {"receipt_handle": received["receipt_handle"]}):
+        call("host", "POST", routes.path(routes.QUEUE_DELETE, queue=queue), data=data)
+    update, partial = (routes.path(r, challenge=2) for r in (routes.UPDATE_SUBMISSION, routes.UPDATE_PARTIAL))
+    number = received["body"]["submission_pk"]
+    report = {"challenge_phase": phase, "submission": number}
+    scores = {"J&F-Mean": 0.5, "J-Mean": 0.25}
+    result = json.dumps([{"split": "dev", "show_to_participant": True, "accuracies": scores}])
+    call("host", "PATCH", update, data={**report, "submission_status": "RUNNING", "job_name": "worker-1"})
+    call(
+        "host", "PATCH", update, data={**report, "submission_status": "RUNNING"}, files={"submission_input_file": b"x"}
+    )
+    for status, text in (("DONE", result), ("FINISHED", "no"), ("FINISHED", '[{"split": "x"}]'), ("FINISHED", result)):
+        call("host", "PUT", update, json={**report, "submission_status": status, "result": text, "stdout": "out"})
+    for method, status in (("PUT", "PARTIALLY_EVALUATED"), ("PATCH", "FINISHED")):
+        call("host", method, partial, json={**report, "submission_status": status, "result": result})
+    call("host", "PUT", update, json={"challenge_phase": 1, "submission": number})
+    call("host", "PUT", update, json={"submission": "x"})
+
+    start = {"num_file_chunks": 2, "file_name": "strong.zip"}
+    for route, key in ((routes.UPLOAD_URLS, "borealis"), (routes.ANNOTATION_URLS, "host")):
+        if key == "borealis":
+            call(key, "POST", "/api/challenges/challenge/2/participant_team/3")
+        call(key, "POST", routes.path(route, phase=phase), data={"num_file_chunks": "x"})
+        begun = call(key, "POST", routes.path(route, phase=phase), data=start).json()
+        parts = []
+        for part in begun["presigned_urls"]:
+            answer = call("", "PUT", part["url"].removeprefix(server.address), data=b"part")
+            parts.append({"ETag": answer.headers["ETag"], "PartNumber": part["partNumber"]})
+        call("", "PUT", f"/upload/{begun['upload_id']}/1?expires=9&signature=x", data=b"part")
+        finished = {"upload_id": begun["upload_id"], "parts": json.dumps(parts)}
+        if key == "borealis":
+            values = {"phase": phase, "submission": begun["submission_pk"]}
+            call(key, "POST", routes.path(routes.UPLOAD_FINISHED, **values), data={"upload_id": begun["upload_id"]})
+            call(key, "POST", routes.path(routes.UPLOAD_FINISHED, **values), data=finished)
+            for _ in range(2):
+                call(key, "POST", routes.path(routes.UPLOAD_SEND, **values))
+        else:
+            call(key, "POST", routes.path(routes.ANNOTATION_FINISHED, phase=phase), data=finished)
+    edit = routes.path(routes.SUBMISSION_META, challenge=2, submission=number)
+    for who, change_of in (
+        ("aurora", {"method_name": "mine"}), ("aurora", {"is_flagged": True}), ("borealis", {}), ("host", {"is_flagged": 2}),
+        ("host", {"status": "x"}), ("host", {"is_baseline": True, "method_description": "d"}),
+    ):  # fmt: skip
+        call(who, "PATCH", edit, json=change_of)
+    for who, name in (("", "x"), ("aurora", ""), ("aurora", "a" * 101), ("aurora", "New"), ("aurora", "New")):
+        call(who, "POST", routes.PARTICIPANT_TEAMS, json={"team_name": name, "team_url": "u"})
+    for who in ("aurora", "host"):
+        call(who, "POST", routes.CREATE_HOST_TEAM, json={"team_name": "New"})
+        for password in ("x", server.people[who]["password"]):
+            call("", "POST", routes.LOGIN, data={"username": who, "password": password})
+
+    values = {
+        "time": "present", "approved": "approved", "published": "public", "challenge": 2, "queue": queue, "team": 2,
+        "phase": phase, "slug": "segjudge-sequences-dev-1", "split": 1, "leaderboard": 1, "action": "start",
+        "submission": number, "row": 1,
+    }  # fmt: skip
+    places = [route for name, route in vars(routes).items() if name.isupper()]
+    for method in ("GET", "PATCH", "PUT", "POST"):
+        for place in places:
+            path = routes.path(place, **values)
+            for who in USERS:
+                answer = server.call(method, path if who != "aurora" else path.rstrip("/") + "/", who)
+                if answer.status_code != 405:
+                    session.note(f"{who or 'nobody'} {method} {place}", answer)
+    for place in places:
+        if "{" in place:
+            strange = {key: "none" if isinstance(value, str) else 99 for key, value in values.items()}
+            call("host", "GET", routes.path(place, **strange))
+    for query in ("?status=failed", "?status=lost", "?submitted_after=2099-01-01T00:00:00Z", "?submitted_before=x"):
+        call("host", "GET", routes.path(routes.SUBMISSIONS_OF_CHALLENGE, challenge=2) + query)
+    call("host", "GET", routes.SUBMISSION_FILES + "?key=a&bucket=b")
+    call("host", "GET", routes.path(routes.LEADERBOARD, split=5) + "?order_by=J-Mean")
+    call("", "GET", "/api/nothing")
+    call("x", "GET", routes.AUTH_TOKEN)
+    call("host", "DELETE", "/api/challenges/challenge/1")
+    return session.exchanges
+
+
+def test_every_route_answers_as_it_always_did(tmp_path: Path) -> None:
+    options = ("--workers", "0", "--requests-per-minute", "100000", "--visibility", "3600")
+    server = Rehearsal(tmp_path / "data", options).start()
+    try:
+        exchanges = call_everything(server, tmp_path)
+    finally:
+        server.stop()
+    assert exchanges == CONTRACT.read_text(encoding="utf-8").splitlines()
