@@ -67,7 +67,7 @@ from evaluation_script.families.base.family import ScoringRules
 from evaluation_script.families.instances import engine, truth as instance_truth
 from evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from evaluation_script.files import INSTANCE_LIMITS
-from evaluation_script.masks import kernel
+from evaluation_script.masks.kernel import Kernel
 from evaluation_script.runner import tuning
 from evaluation_script.scoring import annotation_file
 
@@ -85,8 +85,8 @@ protocol, marks = INSTANCE_PROTOCOLS["places2017-official"], [("start", clock())
 tuning.reuse_memory()
 for stage, module, name in (
     ("truth", instance_truth.json, "loads"), ("records and matching", engine, "read_records"),
-    ("records", kernel, "records"), ("matching", kernel, "overlaps"), ("matching", kernel, "match"),
-    ("curves", kernel, "curve"),
+    ("records", Kernel, "records"), ("matching", Kernel, "overlaps"), ("matching", Kernel, "match"),
+    ("curves", Kernel, "curve"),
 ):
     timed(stage, module, name)
 (truth,) = annotation_file.read(sys.argv[2], "coco").splits.values()

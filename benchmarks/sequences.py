@@ -46,7 +46,8 @@ OURS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
-from evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
+from evaluation_script.families import PROTOCOLS
+from evaluation_script.scoring.phase import Phase, PhaseSplit
 split = PhaseSplit("val", sys.argv[4], PROTOCOLS[sys.argv[4]].metrics[:3])
 main.PHASES = (Phase("bench", "", (split,)),)
 for _ in range(int(sys.argv[5])):

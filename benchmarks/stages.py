@@ -24,8 +24,8 @@ from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files import archive, inflate
-from segjudge.evaluation_script.masks import kernel, png, similarity
+from segjudge.evaluation_script.files import archive
+from segjudge.evaluation_script.masks import backend, kernel, png
 from segjudge.evaluation_script.runner import tuning
 from segjudge.evaluation_script.scoring import annotation_file
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
@@ -33,13 +33,13 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "open": [(annotation_file, "read"), (sequences, "SequenceSubmission")],
-    "read and check": [(archive.ZipFiles, "read"), (png, "_chunks"), (inflate, "_inflated")],
-    "inflate": [(png, "inflate_stream")],
+    "read and check": [(archive.ZipFiles, "read"), (png, "_chunks")],
+    "inflate": [(png, "inflate_stream"), (backend, "inflate_stream")],
     "truth": [(sequence_truth, "inflate_member")],
     "rows, pack": [(kernel.PackedFrames, "add"), (kernel.PackedFrames, "take")],
-    "compare": [(similarity.kernel, "compare")],
+    "compare": [(kernel.Kernel, "compare")],
     "average, answer": [
-        (sequences.SequenceAccumulator, "compute"),
+        (sequences, "score_objects"),
         (sequences, "SequenceReport"),
         (main, "build_answer"),
     ],
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> None:
     floors = {"inflate": clock.seconds["inflate"], "truth": clock.seconds["truth"]}
     floors["rows, pack"] = clock.bytes["inflate"] / speed
     floors["compare"] = clock.bytes["compare"] / speed
-    print(f"set {args.set}, {frames} frames, {kernel.state()}; a copy moves {speed / 1e9:.1f} GB/s\n")
+    print(f"set {args.set}, {frames} frames, {backend.backend().about}; a copy moves {speed / 1e9:.1f} GB/s\n")
     print("| stage | CPU seconds | MB | floor |\n| --- | --- | --- | --- |")
     print(f"| start | {start:.3f} | | {numpy:.3f} |")
     for stage in [*STAGES, REST]:

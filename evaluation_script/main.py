@@ -14,14 +14,14 @@ from .families.base.engine import Progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
 from .files.problems import HostError, SubmissionError
-from .masks import kernel
+from .masks.backend import backend
 from .phases import PHASES
 from .runner.guard import CrashError, Say, run_guarded
 from .runner.tuning import reuse_memory
 from .scoring import annotation_file, notify
 from .scoring.answer import build_answer
 from .scoring.phase import Phase, PhaseSplit
-from .scoring.provenance import backend_name, digest_of, numbers_of, provenance
+from .scoring.provenance import digest_of, numbers_of, provenance
 from .scoring.scorer import phase_scorer
 
 #: A split's progress is reported in this many lines at the most.
@@ -54,7 +54,7 @@ def load_scorers() -> None:
                 engine_of(PROTOCOLS[split.protocol].track)
         if phase.report:
             from .scoring import phase_report  # noqa: F401 - most phases leave none
-    kernel.library()
+    backend()
 
 
 def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: object = None) -> Dict[str, Any]:
@@ -97,7 +97,7 @@ def _score_in_child(
     answer = score_phase(phase, truths, submission, say, started)
     protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits}
     limits = {**numbers_of(phase.limits), "seconds": phase.seconds, "memory": phase.memory}
-    origin = provenance(protocols, truth, digest_of(submission), backend_name(), limits)
+    origin = provenance(protocols, truth, digest_of(submission), backend().name, limits)
     answer["submission_metadata"]["provenance"] = origin
     visible = {name: value for name, value in origin["protocols"].items() if name not in phase.hidden}
     # A participant could recognise a hidden truth by its digest.

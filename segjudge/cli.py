@@ -148,9 +148,9 @@ class _Version(argparse.Action):
     """Print the version, and whether the kernel or numpy scores, which is determined only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from segjudge.evaluation_script.masks import kernel
+        from segjudge.evaluation_script.masks.backend import backend
 
-        sys.stdout.write(f"segjudge {VERSION}, {kernel.state()}\n")
+        sys.stdout.write(f"segjudge {VERSION}, {backend().about}\n")
         parser.exit()
 
 

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script.masks import kernel
-from segjudge.evaluation_script.masks.kernel import LABELS, PackedFrames, codes_of, compare, pack_texts
+from segjudge.evaluation_script.masks.detections import RECORD_COLUMNS, OverlappingPairs, RankedBits
+from segjudge.evaluation_script.masks.kernel import LABELS, Kernel, PackedFrames, load
+from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 
@@ -52,7 +53,7 @@ def some_bytes(generator: random.Random, count: int) -> bytes:
     return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
 
 
-def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def rows(generator: random.Random, kernel: Kernel) -> None:
     """Filtered rows of every depth, of masks and of noise, a length that may be wrong, slots that may run out."""
     depth = generator.choice([0, 1, 2, 4, 8, 8, 8, 3, 16])
     size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200]))
@@ -62,34 +63,34 @@ def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
     for y in range(size[0]):
         if depth and y * step < length:
             data[y * step] = generator.choice([0, 1, 2, 3, 4, 4, 9])
-    frames = PackedFrames(size, generator.randrange(1, 3), loaded)
+    frames = PackedFrames(size, generator.randrange(1, 3), kernel)
     most = generator.choice([0, 1, 3, LABELS])
-    for frame in range(frames.most_frames):
+    for frame in range(frames.frames):
         exactly = np.array(data, np.uint8)  # bytes would end with one more, which nobody may read
-        frames.add(frame, memoryview(exactly), depth, most, merged=generator.random() < 0.3)
-    frames.take(frames.most_frames)
+        frames.add(frame, memoryview(exactly), depth, most, merge=generator.random() < 0.3)
+    frames.take(frames.frames)
     room = generator.choice([frames._words.size, frames._words.size, 0, -1, 1, 1 << 62])
-    sides = [generator.choice([side, side, side, 0, 1, 1 << 24, 1 << 62]) for side in (*size, frames.most_frames)]
+    sides = [generator.choice([side, side, side, 0, 1, 1 << 24, 1 << 62]) for side in (*size, frames.frames)]
     exactly, used = np.array(data, np.uint8), ctypes.c_int64(0)
     if room <= frames._words.size:
-        loaded.sj_pack_frame(
+        kernel.library.sj_pack_frame(
             exactly.ctypes.data, len(exactly), depth, *sides[:2], 0, sides[2], frames._words.ctypes.data, room,
             generator.choice([len(frames._words), 0, 1, 255]), *frames._addresses[:2], ctypes.byref(used),
             frames._addresses[2], 0,
         )  # fmt: skip
 
 
-def colours(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def colours(generator: random.Random, kernel: Kernel) -> None:
     """Rows of pictures in colours, with filters that there are not, of a size that may not be theirs."""
     height, width, channels = generator.randrange(1, 6), generator.randrange(1, 20), generator.choice([1, 3, 4])
     rows = [
         bytes([generator.choice([0, 1, 2, 3, 4, 5])]) + some_bytes(generator, width * channels) for _ in range(height)
     ]
     exactly = np.array(bytearray(b"".join(rows)), np.uint8)  # bytes would end with one more, which nobody may read
-    codes_of(memoryview(exactly), (height, width), generator.choice([channels, channels, 1, 3, 4, 5]), loaded)
+    kernel.codes(memoryview(exactly), (height, width), generator.choice([channels, channels, 1, 3, 4, 5]))
 
 
-def labels(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def labels(generator: random.Random, kernel: Kernel) -> None:
     """Maps of few labels or many, whose pairs may have no room, and boxes that reach beyond them."""
     height, width = generator.randrange(1, 12), generator.randrange(1, 90)
     maps = []
@@ -97,16 +98,18 @@ def labels(generator: random.Random, loaded: ctypes.CDLL) -> None:
         few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
         maps.append(few.reshape(height, width).astype(f"<u{size}"))
     reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
-    kernel.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
-    kernel.label_pairs(*maps, loaded)
+    kernel.boundaries(maps[0].astype(np.uint32), reach, 9)
+    kernel.label_pairs(*maps)
     room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
     pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
     sides = [argument for one in maps for argument in (one.ctypes.data, generator.choice([one.itemsize] * 9 + [1, 3]))]
     found = ctypes.c_int64(0)
-    loaded.sj_label_pairs(*sides, height * width, *(one.ctypes.data for one in pairs), room, ctypes.byref(found))
+    kernel.library.sj_label_pairs(
+        *sides, height * width, *(one.ctypes.data for one in pairs), room, ctypes.byref(found)
+    )
 
 
-def boundaries(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def boundaries(generator: random.Random, kernel: Kernel) -> None:
     """Two stacks anywhere in a frame, or beyond it, and disks that are none."""
     size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
     frames = generator.randrange(3)
@@ -124,7 +127,7 @@ def boundaries(generator: random.Random, loaded: ctypes.CDLL) -> None:
     disk = tuple(
         (dx, -generator.randrange(radius + 1), generator.randrange(radius + 1)) for dx in range(-radius, radius + 1)
     )
-    compare(stacks[0], stacks[1], disk, loaded)
+    kernel.compare(stacks[0], stacks[1], disk)
 
 
 def text_of(generator: random.Random) -> str:
@@ -141,10 +144,10 @@ def sound(generator: random.Random, pixels: int) -> str:
     return compress([int(run) for run in np.diff([0, *cuts, pixels])])
 
 
-def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def runs(generator: random.Random, kernel: Kernel) -> None:
     """Texts that may be anything, checked, and compared in pairs that may not exist."""
     texts = [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(9))]
-    kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64), loaded)
+    kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64))
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
@@ -168,16 +171,16 @@ def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
         for text, starts, stops in sides
     ]
     pointers = [column.ctypes.data for column in columns]
-    loaded.sj_overlaps(*given[0], *given[1], *pointers, pairs, bounds.ctypes.data, groups, shared.ctypes.data)
+    kernel.library.sj_overlaps(*given[0], *given[1], *pointers, pairs, bounds.ctypes.data, groups, shared.ctypes.data)
 
 
-def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def videos(generator: random.Random, kernel: Kernel) -> None:
     """Masks of frames, sound or not, joined; in more or less room than they need."""
     shown = np.array([generator.random() < 0.7 for _ in range(generator.randrange(9))], np.uint8)
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
     pixels = np.array([generator.choice([99, 99, 99, 0, 1 << 40]) for _ in shown], np.int64)
-    kernel.join_frames(pack_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
+    kernel.join_frames(pack_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64))
     text = np.frombuffer("".join(texts).encode(), np.uint8).copy()  # bytes would end with one more
     bounds, frames = np.cumsum([0, *map(len, texts)]), np.array([0, len(shown)], np.int64)
     out, stops, area = (
@@ -187,12 +190,12 @@ def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
     )
     for column in (bounds, frames, pixels):
         damaged(generator, column)
-    loaded.sj_join_frames(
+    kernel.library.sj_join_frames(
         text.ctypes.data, len(text), bounds.ctypes.data, len(texts), shown.ctypes.data, pixels.ctypes.data, len(shown),
         frames.ctypes.data, 1, out.ctypes.data, len(out), stops.ctypes.data, area.ctypes.data,
     )  # fmt: skip
     fault, areas = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
-    loaded.sj_check_runs(
+    kernel.library.sj_check_runs(
         text.ctypes.data, len(text), bounds.ctypes.data, len(texts), areas.ctypes.data, fault.ctypes.data,
         areas.ctypes.data,
     )  # fmt: skip
@@ -204,7 +207,7 @@ def damaged(generator: random.Random, numbers: np.ndarray) -> None:
         numbers[generator.randrange(len(numbers))] = generator.choice([-1, 0, 5, 1 << 40, -(1 << 62)])
 
 
-def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def matches(generator: random.Random, kernel: Kernel) -> None:
     """Pairs that may not exist or not be in order, of instances of every kind; curves of bits by lot."""
     sent, real, pairs = (generator.randrange(9) for _ in range(3))
     columns = [
@@ -216,22 +219,22 @@ def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
     areas, levels = generator.choice([(4, 10), (4, 16), (1, 64), (5, 1), (4, 17), (1, 0)])
     outside = np.frombuffer(generator.randbytes(8 * sent), np.uint64)
     with suppress(ValueError):
-        kernel.match(kernel.Overlapping(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside, loaded)
+        kernel.match(OverlappingPairs(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside)
     count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
     words = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
     group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
-    ranked = kernel.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
+    ranked = RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
     needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
     damaged(generator, needed)
     shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
     with suppress(ValueError):
-        kernel.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed, loaded)
+        kernel.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed)
     for groups in (generator.choice([1, 2, 3, 20, 33]), 3):
         with suppress(ValueError):
-            kernel.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups), loaded)
+            kernel.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups))
 
 
-def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
+def records(generator: random.Random, kernel: Kernel) -> None:
     """Records of images or videos of the usual form, with a few characters changed, left out or cut off."""
     one, video = {"category_id": 1, "score": generator.random()}, generator.random() < 0.5
 
@@ -254,29 +257,29 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
             ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
-    kernel.records(changed, loaded)
+    kernel.records(changed)
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
     most, room = generator.randrange(5), generator.randrange(9)
-    rows, frames = np.zeros((most, kernel.COLUMNS), np.int64), np.zeros((room, 3), np.int64)
+    rows, frames = np.zeros((most, RECORD_COLUMNS), np.int64), np.zeros((room, 3), np.int64)
     masks, counts = np.zeros(len(data), np.uint8), np.zeros(2, np.int64)
-    loaded.sj_records(
+    kernel.library.sj_records(
         data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,
         frames.ctypes.data if video else None, room, counts[1:].ctypes.data,
     )  # fmt: skip
 
 
-TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (
+TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
     rows, colours, labels, boundaries, runs, videos, records, matches,
 )  # fmt: skip
 
 
 def fuzz(seed: int, inputs: int, seconds: float) -> int:
     """Try so many inputs for each target, or as many as fit into some seconds; return how many."""
-    loaded = kernel._load(os.environ[LIBRARY])
+    kernel = load(os.environ[LIBRARY])
     until, done = time.monotonic() + seconds, 0
     while done < inputs or time.monotonic() < until:
         for number, target in enumerate(TARGETS):
-            target(random.Random(seed * 1_000_003 + done * len(TARGETS) + number), loaded)
+            target(random.Random(seed * 1_000_003 + done * len(TARGETS) + number), kernel)
         done += 1
     return done
 

@@ -70,7 +70,7 @@ def boundary_of(mask: Mask) -> Mask:
     found = np.zeros((mask.shape[0], 64 * (-(-mask.shape[1] // 64))), bool)
     rows, words = stack.words.shape[1:]
     bits = unpack(np.ascontiguousarray(stack.words[0]), 64 * words)
-    found[stack.top : stack.top + rows, 64 * stack.left : 64 * (stack.left + words)] = bits
+    found[stack.top : stack.top + rows, 64 * stack.column : 64 * (stack.column + words)] = bits
     return found[:, : mask.shape[1]]
 
 

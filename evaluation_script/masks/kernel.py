@@ -1,6 +1,6 @@
-"""The compiled kernel: found once, tested with known answers, else left alone; and its functions on arrays.
+"""The compiled kernel: loaded once, tested with known answers, else left alone; its functions on arrays.
 
-Whatever calls it has numpy code beside the call, which gives the same results.
+`backend` has numpy code beside each of them, which gives the same results.
 """
 
 from __future__ import annotations
@@ -9,55 +9,16 @@ import ctypes
 import hashlib
 import os
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
 from ..files.inflate import Inflated
-from .stack import Array, Size, Stack, words_across
-
-
-@dataclass(frozen=True)
-class MaskTexts:
-    """Masks by index; a hundred thousand take no more than their characters and two numbers each."""
-
-    text: bytes
-    starts: Array
-    stops: Array
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, index: int) -> str:
-        return self.text[self.starts[index] : self.stops[index]].decode("ascii")
-
-    def take(self, indices: Array) -> MaskTexts:
-        """Return some of the masks, which share the text."""
-        return MaskTexts(self.text, self.starts[indices], self.stops[indices])
-
-    def compact(self) -> MaskTexts:
-        """Return the same masks with a text that holds them alone."""
-        return pack_texts([self[index] for index in range(len(self))])
-
-
-def pack_texts(texts: Sequence[str]) -> MaskTexts:
-    """Return masks of which each has its own text, ASCII as every sound one is."""
-    stops = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    return MaskTexts("".join(texts).encode("ascii", "replace"), np.append(0, stops)[:-1], stops)
-
-
-def join_texts(parts: List[MaskTexts]) -> MaskTexts:
-    """Return the masks of all parts, in order."""
-    offsets = np.cumsum([0, *(len(masks.text) for masks in parts)])
-    nothing = np.zeros(0, np.int64)
-    return MaskTexts(
-        b"".join(masks.text for masks in parts),
-        np.concatenate([nothing, *(masks.starts + offset for masks, offset in zip(parts, offsets))]),
-        np.concatenate([nothing, *(masks.stops + offset for masks, offset in zip(parts, offsets))]),
-    )
-
+from .detections import RECORD_COLUMNS, OverlappingPairs, RankedBits, RecordTable
+from .overlaps import Pairs
+from .run_lengths import MaskTexts, pack_texts
+from .stack import Array, Size, Stack, Stacks, words_across
 
 #: Statuses.
 _FINE, _FULL = 0, 2
@@ -66,22 +27,158 @@ LABELS = 256
 #: What the numbers of a map of labels may be.
 _MAPS = ("|u1", "<u2", "<u4")
 #: More pairs than this are left to numpy; a few hundred are usual.
-MOST_PAIRS = 4096
+_MOST_PAIRS = 4096
+#: No record of the usual form is shorter, in characters, and none of its frames.
+_SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
 _Window = ctypes.c_int64 * 4
 
 
-def compare(
-    truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...], loaded: Optional[ctypes.CDLL]
-) -> Optional[Array]:
-    """Return the seven counts of each frame as rows, or None where the kernel cannot say."""
-    if loaded is None:
+class Kernel:
+    """The functions of the library on arrays; None where it cannot say."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+
+    def compare(self, truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...]) -> Optional[Array]:
+        """Return the seven counts of each frame as rows."""
+        windows = [_Window(side.top, side.column, *side.words.shape[1:]) for side in (truth, prediction)]
+        counts = np.zeros((len(truth.words), 7), np.int64)
+        sides = (truth.words, windows[0], prediction.words, windows[1])
+        status = self.library.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
+        return counts if status == _FINE else None
+
+    def codes(self, rows: Optional[Inflated], size: Size, channels: int) -> Optional[Array]:
+        """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
+        if rows is None:
+            return None
+        source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
+        status = self.library.sj_codes(source, len(source), *size, channels, codes.ctypes.data)
+        return codes if status == _FINE else None
+
+    def label_pairs(self, truth: Array, prediction: Array) -> Optional[Tuple[Array, Array]]:
+        """Return the pairs of labels (rows) at the same pixels, and in how many."""
+        if truth.shape != prediction.shape or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
+            return None
+        truth, prediction = np.ascontiguousarray(truth), np.ascontiguousarray(prediction)
+        labels, pixels = np.empty((_MOST_PAIRS, 2), np.uint32), np.empty(_MOST_PAIRS, np.int64)
+        count = ctypes.c_int64(0)
+        status = self.library.sj_label_pairs(
+            truth.ctypes.data, truth.itemsize, prediction.ctypes.data, prediction.itemsize, truth.size, labels, pixels,
+            _MOST_PAIRS, ctypes.byref(count),
+        )  # fmt: skip
+        return (labels[: count.value], pixels[: count.value]) if status == _FINE else None
+
+    def boundaries(self, labels: Array, reach: int, inner: int) -> Optional[Array]:
+        """Return a map with one label for what has nothing but its own within reach."""
+        if labels.dtype != np.uint32:
+            return None
+        out = np.empty(labels.shape, np.uint32)
+        status = self.library.sj_boundaries(labels, *labels.shape, reach, inner, out)
+        return out if status == _FINE else None
+
+    def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
+        """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
+        masks = pack_texts(texts)
+        fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+        bounds = np.append(0, masks.stops)
+        _require_fine(self.library.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
+        return fault, area
+
+    def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
+        """Return how many pixels the masks of each pair share."""
+        shared = np.zeros(len(pairs.prediction), np.int64)
+        sides = [(side.text, len(side.text), side.starts, side.stops, len(side)) for side in (predictions, truths)]
+        columns = (pairs.prediction, pairs.truth, len(shared), pairs.bounds)
+        _require_fine(self.library.sj_overlaps(*sides[0], *sides[1], *columns, len(pairs.bounds) - 1, shared))
+        return shared
+
+    def join_frames(
+        self, texts: MaskTexts, shown: Array, pixels: Array, frames: Array
+    ) -> Optional[Tuple[MaskTexts, Array]]:
+        """Return the masks of frames as one wide mask for each instance, and the area of each frame.
+
+        `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
+        """
+        bounds, length = np.append(0, texts.stops), len(texts.text)
+        stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
+        for room in (2 * length + 16 * len(pixels) + 64, 8 * length + 16 * len(pixels) + 64):
+            out = np.empty(room, np.uint8)
+            status = self.library.sj_join_frames(
+                texts.text, length, bounds, len(texts), shown, pixels, len(pixels), frames, len(frames) - 1, out, room,
+                stops, area,
+            )  # fmt: skip
+            if status == _FINE:
+                return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
+            if status != _FULL:
+                break
         return None
-    windows = [_Window(side.top, side.left, *side.words.shape[1:]) for side in (truth, prediction)]
-    counts = np.zeros((len(truth.words), 7), np.int64)
-    sides = (truth.words, windows[0], prediction.words, windows[1])
-    status = loaded.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
-    return counts if status == _FINE else None
+
+    def records(self, text: str) -> Optional[RecordTable]:
+        """Return records with commas between them as a table, or None where any is not of the usual form."""
+        if not text.isascii():
+            return None
+        rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, RECORD_COLUMNS), np.int64)
+        data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
+        frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
+        count, used = ctypes.c_int64(0), ctypes.c_int64(0)
+        for frame_table in (None, frames):  # of images, of videos
+            status = self.library.sj_records(
+                data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames),
+                ctypes.byref(used),
+            )  # fmt: skip
+            if status == _FINE:
+                rows, frames = rows[: count.value], frames[: used.value].copy()
+                length = int(rows[-1, 9] if frame_table is None else frames[-1, -1])
+                return RecordTable(rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
+        return None
+
+    def match(
+        self, pairs: OverlappingPairs, kinds: Array, thresholds: Array, areas: int, outside: Array
+    ) -> Tuple[Array, Array]:
+        """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+
+        `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
+        cannot be matched; `outside` the bits in which a detection's own area does not count.
+        """
+        matched, ignored = np.zeros(len(outside), np.uint64), np.array(outside, np.uint64)
+        columns = (pairs.prediction, pairs.truth, pairs.iou, len(pairs.prediction))
+        _require_fine(
+            self.library.sj_match(
+                *columns, kinds, len(kinds), thresholds, len(thresholds), areas, len(ignored), matched, ignored
+            )
+        )
+        return matched, ignored
+
+    def curve(self, ranked: RankedBits, cap: int, shift: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
+        """Return points (thresholds, recalls, 2) and how many detections are true at each threshold.
+
+        The bits from `shift` on are those of the thresholds; `needed` says how many true detections each recall takes.
+        A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
+        recall is not reached.
+        """
+        points, true_counts = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
+        detections = (ranked.true, ranked.counted, ranked.rank, len(ranked.rank))
+        _require_fine(
+            self.library.sj_curve(*detections, cap, shift, thresholds, needed, len(needed), points, true_counts)
+        )
+        return points, true_counts
+
+    def curves_without(
+        self, ranked: RankedBits, group: Array, shift: int, thresholds: int, needed: Array
+    ) -> Tuple[Array, Array]:
+        """Return what `curve` does by groups of detections, each of which is left out in turn.
+
+        `needed` says for each group how many true detections each recall takes without it.
+        """
+        groups, recalls = needed.shape
+        points = np.zeros((groups, thresholds, recalls, 2), np.int64)
+        true_counts = np.zeros((groups, thresholds), np.int64)
+        detections = (ranked.true, ranked.counted, group, len(group))
+        _require_fine(
+            self.library.sj_curves_without(*detections, shift, thresholds, groups, needed, recalls, points, true_counts)
+        )
+        return points, true_counts
 
 
 @lru_cache(maxsize=64)
@@ -89,26 +186,23 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
     return (ctypes.c_int32 * (3 * len(disk)))(*(number for column in disk for number in column))
 
 
-def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes.CDLL) -> Optional[Array]:
-    """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
-    if rows is None:
-        return None
-    source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
-    status = loaded.sj_codes(source, len(source), *size, channels, codes.ctypes.data)
-    return codes if status == _FINE else None
+def _require_fine(status: int) -> None:
+    """Raise ValueError for a call that the kernel refused."""
+    if status != _FINE:
+        raise ValueError(f"the kernel says {status}")
 
 
 class PackedFrames:
     """Packs the frames of one block after the other; its memory serves every block of a sequence."""
 
-    def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:
+    def __init__(self, size: Size, frames: int, kernel: Kernel) -> None:
         #: The size of a frame, and how many a block may have.
-        self.size, self.most_frames = size, most_frames
-        self._library = loaded
+        self.size, self.frames = size, frames
+        self._library = kernel.library
         self._slot_of = np.full(LABELS, -1, np.int32)
         self._boxes = np.zeros((LABELS, 4), np.int32)
         self._used = ctypes.c_int64(0)
-        self._words = np.zeros((1, most_frames, size[0], words_across(size[1])), np.uint64)
+        self._words = np.zeros((1, frames, size[0], words_across(size[1])), np.uint64)
         #: Which labels the frame has that was added last, 0 included.
         self.seen = np.zeros(LABELS, np.uint8)
         # Each look-up of an address takes a tenth of what packing a small frame does.
@@ -120,7 +214,7 @@ class PackedFrames:
         return len(self._words)
 
     def add(
-        self, frame: int, rows: Union[Inflated, memoryview], depth: int, most: int = LABELS, *, merged: bool = False
+        self, frame: int, rows: Union[Inflated, memoryview], depth: int, limit: int = LABELS, *, merge: bool = False
     ) -> bool:
         """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
 
@@ -129,255 +223,31 @@ class PackedFrames:
         """
         status, source = _FULL, np.frombuffer(rows, np.uint8)
         slot_of, boxes, seen = self._addresses
-        while status == _FULL and self._used.value <= most:
+        while status == _FULL and self._used.value <= limit:
             if self._used.value == len(self._words):
                 self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
             status = self._library.sj_pack_frame(
-                source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
-                self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
+                source.ctypes.data, len(rows), depth, *self.size, frame, self.frames, self._words.ctypes.data,
+                self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merge,
             )  # fmt: skip
-        return bool(status == _FINE) and self._used.value <= most
+        return bool(status == _FINE) and self._used.value <= limit
 
-    def take(self, frames: int) -> Dict[str, Stack]:
+    def take(self, frames: int) -> Stacks:
         """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
         stacks = {}
         for label in np.flatnonzero(self._slot_of >= 0).tolist():
             slot = self._slot_of[label]
-            top, bottom, left, right = self._boxes[slot].tolist()
-            window = self._words[slot, :, top:bottom, left:right]
-            stacks[str(label)] = Stack(np.array(window[:frames]), top, left, self.size)
+            top, bottom, column, end_column = self._boxes[slot].tolist()
+            window = self._words[slot, :, top:bottom, column:end_column]
+            stacks[str(label)] = Stack(np.array(window[:frames]), top, column, self.size)
             window[:] = 0
         self._slot_of[:] = -1
         self._used.value = 0
         return stacks
 
 
-def label_pairs(truth: Array, prediction: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
-    """Return the pairs of labels (rows) at the same pixels, and in how many; None where the kernel cannot say."""
-    if (
-        loaded is None
-        or truth.shape != prediction.shape
-        or not all(side.dtype.str in _MAPS for side in (truth, prediction))
-    ):
-        return None
-    truth, prediction = np.ascontiguousarray(truth), np.ascontiguousarray(prediction)
-    labels, pixels = np.empty((MOST_PAIRS, 2), np.uint32), np.empty(MOST_PAIRS, np.int64)
-    count = ctypes.c_int64(0)
-    status = loaded.sj_label_pairs(
-        truth.ctypes.data, truth.itemsize, prediction.ctypes.data, prediction.itemsize, truth.size, labels, pixels,
-        MOST_PAIRS, ctypes.byref(count),
-    )  # fmt: skip
-    return (labels[: count.value], pixels[: count.value]) if status == _FINE else None
-
-
-def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CDLL]) -> Optional[Array]:
-    """Return a map with one label for what has nothing but its own within reach; None where the kernel cannot say."""
-    if loaded is None or labels.dtype != np.uint32:
-        return None
-    out = np.empty(labels.shape, np.uint32)
-    status = loaded.sj_boundaries(labels, *labels.shape, reach, inner, out)
-    return out if status == _FINE else None
-
-
-#: No record of the usual form is shorter, in characters, and none of its frames.
-_SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
-#: Columns of a table of records.
-COLUMNS = 12
-IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA = range(COLUMNS)
-
-
-def require_fine(status: int) -> None:
-    """Raise ValueError for a call that the kernel refused."""
-    if status != _FINE:
-        raise ValueError(f"the kernel says {status}")
-
-
-def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Array, Array]:
-    """Return the fault (a key of `rle.FAULTS`, or 0) and the area of each mask."""
-    masks = pack_texts(texts)
-    fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
-    bounds = np.append(0, masks.stops)
-    require_fine(loaded.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
-    return fault, area
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of a sent and a real mask, by index; those between two bounds are of one image and category."""
-
-    sent: Array
-    real: Array
-    bounds: Array
-
-
-def overlaps(predictions: MaskTexts, truths: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL) -> Array:
-    """Return how many pixels the masks of each pair share."""
-    shared = np.zeros(len(pairs.sent), np.int64)
-    masks, others = ((side.text, len(side.text), side.starts, side.stops, len(side)) for side in (predictions, truths))
-    columns = (pairs.sent, pairs.real, len(shared), pairs.bounds)
-    require_fine(loaded.sj_overlaps(*masks, *others, *columns, len(pairs.bounds) - 1, shared))
-    return shared
-
-
-def join_frames(
-    texts: MaskTexts, shown: Array, pixels: Array, frames: Array, loaded: ctypes.CDLL
-) -> Optional[Tuple[MaskTexts, Array]]:
-    """Return the masks of frames as one wide mask for each instance, and the area of each frame.
-
-    `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
-    """
-    bounds, length = np.append(0, texts.stops), len(texts.text)
-    stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
-    for room in (2 * length + 16 * len(pixels) + 64, 8 * length + 16 * len(pixels) + 64):
-        out = np.empty(room, np.uint8)
-        status = loaded.sj_join_frames(
-            texts.text,
-            length,
-            bounds,
-            len(texts),
-            shown,
-            pixels,
-            len(pixels),
-            frames,
-            len(frames) - 1,
-            out,
-            room,
-            stops,
-            area,
-        )
-        if status == _FINE:
-            return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
-        if status != _FULL:
-            break
-    return None
-
-
-@dataclass(frozen=True)
-class RecordTable:
-    """Records of the usual form: a row of whole numbers for each, and the text of all masks.
-
-    In videos COUNTS and COUNTS_END are the bounds of its frames, which are rows of height, width (-1: no mask) and
-    where their text ends.
-    """
-
-    rows: Array
-    masks: bytes
-    frames: Optional[Array] = None
-
-
-def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
-    """Return records with commas between them as a table, or None where any is not of the usual form."""
-    if not text.isascii():
-        return None
-    rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, COLUMNS), np.int64)
-    data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
-    frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
-    count, used = ctypes.c_int64(0), ctypes.c_int64(0)
-    for frame_table in (None, frames):  # of images, of videos
-        status = loaded.sj_records(
-            data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames), ctypes.byref(used)
-        )
-        if status == _FINE:
-            rows, frames = rows[: count.value], frames[: used.value].copy()
-            length = int(rows[-1, COUNTS_END] if frame_table is None else frames[-1, -1])
-            return RecordTable(rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
-    return None
-
-
-@dataclass(frozen=True)
-class Overlapping:
-    """Pairs of a detection and an instance, by detection, and their IoU."""
-
-    sent: Array
-    real: Array
-    iou: Array
-
-    def of(self, flags: Array) -> Overlapping:
-        """Return some of the pairs."""
-        return Overlapping(self.sent[flags], self.real[flags], self.iou[flags])
-
-
-def match(
-    close: Overlapping, kinds: Array, reached: Array, areas: int, outside: Array, loaded: ctypes.CDLL
-) -> Tuple[Array, Array]:
-    """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
-
-    `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
-    cannot be matched; `outside` the bits in which a detection's own area does not count.
-    """
-    matched, ignored = np.zeros(len(outside), np.uint64), np.array(outside, np.uint64)
-    require_fine(
-        loaded.sj_match(
-            close.sent, close.real, close.iou, len(close.sent), kinds, len(kinds), reached, len(reached), areas,
-            len(ignored), matched, ignored,
-        )
-    )  # fmt: skip
-    return matched, ignored
-
-
-@dataclass(frozen=True)
-class RankedBits:
-    """The detections of one category by falling score: words of bits, the places in their images, and these."""
-
-    true: Array
-    counted: Array
-    rank: Array
-    image: Array
-
-    def within(self, cap: int) -> RankedBits:
-        """Return the first detections of each image, up to the cap."""
-        taken = self.rank < cap
-        return RankedBits(self.true[taken], self.counted[taken], self.rank[taken], self.image[taken])
-
-
-def curve(
-    ranked: RankedBits, cap: int, shift: int, thresholds: int, needed: Array, loaded: ctypes.CDLL
-) -> Tuple[Array, Array]:
-    """Return points (thresholds, recalls, 2) and how many detections are true at each threshold.
-
-    The bits from `shift` on are those of the thresholds; `needed` says how many true detections each recall takes.
-    A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
-    recall is not reached.
-    """
-    points, true_counts = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
-    require_fine(
-        loaded.sj_curve(
-            ranked.true, ranked.counted, ranked.rank, len(ranked.rank), cap, shift, thresholds, needed, len(needed),
-            points, true_counts,
-        )
-    )  # fmt: skip
-    return points, true_counts
-
-
-def curves_without(
-    ranked: RankedBits, group: Array, shift: int, thresholds: int, needed: Array, loaded: ctypes.CDLL
-) -> Tuple[Array, Array]:
-    """Return what `curve` does by groups of detections, each of which is left out in turn.
-
-    `needed` says for each group how many true detections each recall takes without it.
-    """
-    groups, recalls = needed.shape
-    points, true_counts = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
-    require_fine(
-        loaded.sj_curves_without(
-            ranked.true,
-            ranked.counted,
-            group,
-            len(group),
-            shift,
-            thresholds,
-            groups,
-            needed,
-            recalls,
-            points,
-            true_counts,
-        )
-    )
-    return points, true_counts
-
-
 #: What a library must answer to `sj_abi`.
-ABI = 6
+_ABI = 6
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -386,7 +256,7 @@ NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
 
 #: What a library says to known questions, and what it must say.
-Answers = Iterator[Tuple[object, object]]
+_Answers = Iterator[Tuple[object, object]]
 
 
 class _Array:
@@ -424,48 +294,39 @@ _SIGNATURES = {
 }
 
 
-class _Unusable(Exception):
+class KernelError(Exception):
     """Raised when there is no library that can be used; the text says why."""
 
 
-def library() -> Optional[ctypes.CDLL]:
-    """Return the kernel, or None where numpy does its work."""
-    return _found()[0]
-
-
-def state() -> str:
-    """Return in a few words what does the work: the kernel, or numpy and why."""
-    return _found()[1]
-
-
-@lru_cache(maxsize=None)
-def _found() -> Tuple[Optional[ctypes.CDLL], str]:
-    try:
-        loaded = _load(_path())
-        return loaded, f"kernel for {SYSTEM} (numpy: {SETTING}=off)"
-    except _Unusable as error:
-        return None, f"numpy (no kernel: {error})"
+def load(path: str = "") -> Kernel:
+    """Return the library at a path, by default the one of this package or of the setting; raises KernelError."""
+    kernel = Kernel(_load(path or _path()))
+    if not _answers_are_right(kernel):
+        raise KernelError("it fails its self-test")
+    return kernel
 
 
 def _path() -> str:
     """Return where the library is, if it is what it was when it was built."""
     setting = os.environ.get(SETTING, "")
     if setting == "off":
-        raise _Unusable(f"{SETTING} is off")
+        raise KernelError(f"{SETTING} is off")
     path = setting or os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
     try:
         with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
             if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
-                raise _Unusable(f"{os.path.basename(path)} is not the file that was built")
+                raise KernelError(f"{os.path.basename(path)} is not the file that was built")
     except (OSError, ValueError, IndexError):
         absent = f"{path} or the checksum beside it cannot be read"
-        raise _Unusable(absent if setting else "none was compiled; ./run.sh does where it finds a C compiler") from None
+        raise KernelError(
+            absent if setting else "none was compiled; ./run.sh does where it finds a C compiler"
+        ) from None
     return path
 
 
 def _load(path: str) -> ctypes.CDLL:
     if sys.byteorder != "little":
-        raise _Unusable("this machine is not little-endian")
+        raise KernelError("this machine is not little-endian")
     try:
         loaded = ctypes.CDLL(path)
         for name, arguments in _SIGNATURES.items():
@@ -473,79 +334,75 @@ def _load(path: str) -> ctypes.CDLL:
             function.argtypes = [_KINDS[argument] for argument in arguments.split()]
             function.restype = ctypes.c_int
     except (OSError, AttributeError) as error:
-        raise _Unusable(f"it cannot be loaded: {error}") from None
-    if loaded.sj_abi() != ABI:
-        raise _Unusable(f"it has version {loaded.sj_abi()}, not {ABI}")
-    if not _answers_are_right(loaded):
-        raise _Unusable("it fails its self-test")
+        raise KernelError(f"it cannot be loaded: {error}") from None
+    if loaded.sj_abi() != _ABI:
+        raise KernelError(f"it has version {loaded.sj_abi()}, not {_ABI}")
     return loaded
 
 
-def _answers_are_right(loaded: ctypes.CDLL) -> bool:
+def _answers_are_right(kernel: Kernel) -> bool:
     """Return whether known questions get their known answers."""
     try:
         tests = (_frames, _labels, _runs, _matches)
-        return all(_listed(reply) == answer for answers in tests for reply, answer in answers(loaded))
+        return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
 
-def _listed(reply: object) -> object:
-    """Return what was found with lists in place of arrays and tuples."""
-    return [_listed(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
+def _as_lists(reply: object) -> object:
+    """Return a reply with lists in place of arrays and tuples."""
+    return [_as_lists(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
 
 
-def _frames(loaded: ctypes.CDLL) -> Answers:
+def _frames(kernel: Kernel) -> _Answers:
     # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
     rows = bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0])
-    frame = PackedFrames((2, 70), 1, loaded)
+    frame = PackedFrames((2, 70), 1, kernel)
     yield [frame.add(0, rows, 8), frame.add(0, b"\7" * 142, 8), frame.add(0, rows, 7)], [True, False, False]
     (stack,) = frame.take(1).values()
-    yield (stack.words, stack.top, stack.left), [[[[0xF << 60, 0x3F], [0, 0x20]]], 0, 0]
+    yield (stack.words, stack.top, stack.column), [[[[0xF << 60, 0x3F], [0, 0x20]]], 0, 0]
     # Two colours, the second filtered by Sub, and their row again by Up; then a filter that there is not.
     colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
-    yield codes_of(colours, (2, 2), 3, loaded), [[0x030201, 0x020302]] * 2
-    yield codes_of(b"\7" * 14, (2, 2), 3, loaded), None
+    yield kernel.codes(colours, (2, 2), 3), [[0x030201, 0x020302]] * 2
+    yield kernel.codes(b"\7" * 14, (2, 2), 3), None
     neighbour = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
-    yield compare(stack, neighbour, ((-1, 0, 0), (0, -1, 1), (1, 0, 0)), loaded), [[11, 3, 1, 11, 5, 5, 5]]
+    yield kernel.compare(stack, neighbour, ((-1, 0, 0), (0, -1, 1), (1, 0, 0))), [[11, 3, 1, 11, 5, 5, 5]]
 
 
-def _labels(loaded: ctypes.CDLL) -> Answers:
+def _labels(kernel: Kernel) -> _Answers:
     # A square of 3 pixels inside a row and a column of others; as bytes, the pairs with itself.
     square = np.full((4, 4), 7, np.uint32)
     square[0] = square[:, 0] = 0
-    yield label_pairs(square.astype(np.uint8), square, loaded), [[[0, 0], [7, 7]], [7, 9]]
-    yield boundaries(square, 1, 9, loaded), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
+    yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
+    yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
 
 
-def _runs(loaded: ctypes.CDLL) -> Answers:
+def _runs(kernel: Kernel) -> _Answers:
     # 3 pixels of 8 from the third on; the same with a run below zero, one too short, one that breaks off, a wrong sign.
     texts = ["233", "2N", "22", "2P", "\x7f"]
-    fault, area = check_runs(texts, np.full(len(texts), 8), loaded)
+    fault, area = kernel.check_runs(texts, np.full(len(texts), 8))
     yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
-    yield overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs, loaded), [3, 4]
+    yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
-    wide = join_frames(
-        pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded
-    )
+    wide = kernel.join_frames(pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]))
     yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
-    yield join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded), None
+    yield kernel.join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1])), None
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
-    table = records(f"{text}, {text}", loaded)
+    table = kernel.records(f"{text}, {text}")
     row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
     yield table and table.rows, [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]
     text = text.replace("image", "video").replace('tion":', 'tions":[null,')
-    table = records(f"{text[:-1]}]}}", loaded)
+    table = kernel.records(f"{text[:-1]}]}}")
     yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]
 
 
-def _matches(loaded: ctypes.CDLL) -> Answers:
+def _matches(kernel: Kernel) -> _Answers:
     # The first takes the better of two, the second the other, which does not count among the large ones (bits 2, 3).
-    near = Overlapping(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
+    near = OverlappingPairs(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
     reached, outside = np.array([0.5, 0.7]), np.array([0, 0b1100], np.uint64)
-    yield match(near, np.array([0b10, 0], np.uint8), reached, 2, outside, loaded), [[0b1111, 0b1111], [0, 0b1100]]
+    yield kernel.match(near, np.array([0b10, 0], np.uint8), reached, 2, outside), [[0b1111, 0b1111], [0, 0b1100]]
     ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
-    yield curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4]), loaded), [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]
+    yield kernel.curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4])), [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]
     least, rows = np.array([[1, 2, 3], [1, 2, 3]]), [[[[1, 1], [2, 3], [0, 0]]], [[[1, 1], [0, 0], [0, 0]]]]
-    yield curves_without(ranked, ranked.image, 0, 1, least, loaded), [rows, [[2], [1]]]
+    yield kernel.curves_without(ranked, ranked.image, 0, 1, least), [rows, [[2], [1]]]

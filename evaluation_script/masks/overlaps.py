@@ -12,80 +12,47 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 import numpy as np
 
-from . import kernel
-from .kernel import MaskTexts, Pairs
-from .run_lengths import compress, runs_of
+from .run_lengths import Masks, encode_masks, runs_of
 from .stack import Array
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 
 @dataclass(frozen=True)
-class Masks:
-    """Masks whose runs were all checked, the pixels of each, and the sizes of their images."""
+class Pairs:
+    """Pairs of a prediction and a truth, by index; those between two bounds are of one image and category."""
 
-    texts: MaskTexts
-    area: Array
-    sizes: Array
-    #: Some runs may be empty.
-    empty_runs: bool = False
+    prediction: Array
+    truth: Array
+    bounds: Array
 
 
 def mask_overlaps(pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
-    """Return the IoU of each pair of masks: by the kernel, or by pycocotools."""
-    library = kernel.library()
-    if library is None:
-        return _by_pycocotools(pairs, predictions, truths, crowd)
-    shared = kernel.overlaps(predictions.texts, truths.texts, pairs, library)
-    area = predictions.area[pairs.sent]
-    joint = np.where(crowd[pairs.real], area, area + truths.area[pairs.real] - shared)
-    return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
-
-
-def _by_pycocotools(pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
+    """Return the IoU of each pair of masks, by pycocotools."""
     from pycocotools.mask import iou
 
-    ious = np.zeros(len(pairs.sent))
+    ious = np.zeros(len(pairs.prediction))
     for start, stop in zip(pairs.bounds[:-1].tolist(), pairs.bounds[1:].tolist()):
         if start < stop:
-            rows, row = np.unique(pairs.sent[start:stop], return_inverse=True)
-            columns, column = np.unique(pairs.real[start:stop], return_inverse=True)
+            rows, row = np.unique(pairs.prediction[start:stop], return_inverse=True)
+            columns, column = np.unique(pairs.truth[start:stop], return_inverse=True)
             crowds = crowd[columns].astype(np.uint8).tolist()
             table = np.asarray(iou(encode_masks(predictions, rows), encode_masks(truths, columns), crowds))
             ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
     return ious
 
 
-def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
-    """Return some of the masks as pycocotools takes them."""
-    texts = [masks.texts[index] for index in indices.tolist()]
-    sizes = masks.sizes[indices].tolist()
-    if masks.empty_runs:  # which pycocotools does not take
-        texts = [compress(_without_empty(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
-    return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
-
-
-def _without_empty(runs: Array) -> Array:
-    """Return the same mask in runs of which the first alone may be empty."""
-    ends = np.cumsum(runs)
-    borders, times = np.unique(ends[:-1], return_counts=True)
-    return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
-
-
 def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
     """Return the IoU of each pair of boxes (left, top, width, height)."""
-    prediction, truth = predictions[pairs.sent], truths[pairs.real]
+    prediction, truth = predictions[pairs.prediction], truths[pairs.truth]
     end = np.minimum(prediction[:, 2:] + prediction[:, :2], truth[:, 2:] + truth[:, :2])
     sides = end - np.maximum(prediction[:, :2], truth[:, :2])
     meet = (sides > 0).all(axis=1)
     shared = sides[:, 0] * sides[:, 1]
     area = prediction[:, 2] * prediction[:, 3]
-    joint = np.where(crowd[pairs.real], area, area + truth[:, 2] * truth[:, 3] - shared)
+    joint = np.where(crowd[pairs.truth], area, area + truth[:, 2] * truth[:, 3] - shared)
     ious = np.zeros(len(meet))
     ious[meet] = shared[meet] / joint[meet]
     return ious
@@ -96,8 +63,8 @@ class _Boundary:
     """The boundary of a mask: booleans (columns, rows) of the box around it, and where that begins."""
 
     flags: Array
-    left: int
-    top: int
+    column: int
+    row: int
     pixels: int
 
 
@@ -115,7 +82,9 @@ def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array
         if group[index] != last:
             truth_boundary.cache_clear()
             last = group[index]
-        ious[index] = min(ious[index], _iou(prediction_boundary(pairs.sent[index]), truth_boundary(pairs.real[index])))
+        ious[index] = min(
+            ious[index], _iou(prediction_boundary(pairs.prediction[index]), truth_boundary(pairs.truth[index]))
+        )
     return ious
 
 
@@ -124,15 +93,15 @@ def reach_of(height: int, width: int, share: float) -> int:
     return max(1, round(share * math.sqrt(height**2 + width**2)))
 
 
-def boundary_of(flags: Array, reach: int) -> Array:
+def _keep_boundary(flags: Array, reach: int) -> Array:
     """Return the pixels of a mask that are at most so far from one outside it, or from the array's border."""
-    inside, boundary = whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
+    inside, boundary = _whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
     if inside.size:
         boundary[reach:-reach, reach:-reach] &= ~inside
     return boundary
 
 
-def whole_windows(flags: Array, *sides: int) -> Array:
+def _whole_windows(flags: Array, *sides: int) -> Array:
     """Return which windows with these sides are flagged all over."""
     for side in sides:  # along the first axis, then, turned, along the other
         span = 1
@@ -155,18 +124,18 @@ def _boundary_of(masks: Masks, index: int, share: float) -> _Boundary:
     )
     rows = np.flatnonzero(flags.any(axis=0))
     top, bottom = int(rows[0]), int(rows[-1]) + 1
-    boundary = boundary_of(flags[:, top:bottom], reach_of(height, width, share))
+    boundary = _keep_boundary(flags[:, top:bottom], reach_of(height, width, share))
     return _Boundary(boundary, first_column, top, int(np.count_nonzero(boundary)))
 
 
 def _iou(prediction: _Boundary, truth: _Boundary) -> float:
-    left, top = max(prediction.left, truth.left), max(prediction.top, truth.top)
-    right = min(prediction.left + prediction.flags.shape[0], truth.left + truth.flags.shape[0])
-    bottom = min(prediction.top + prediction.flags.shape[1], truth.top + truth.flags.shape[1])
-    if right <= left or bottom <= top:
+    column, row = max(prediction.column, truth.column), max(prediction.row, truth.row)
+    end_column = min(prediction.column + prediction.flags.shape[0], truth.column + truth.flags.shape[0])
+    end_row = min(prediction.row + prediction.flags.shape[1], truth.row + truth.flags.shape[1])
+    if end_column <= column or end_row <= row:
         return 0.0
     cut = (
-        mask.flags[left - mask.left : right - mask.left, top - mask.top : bottom - mask.top]
+        mask.flags[column - mask.column : end_column - mask.column, row - mask.row : end_row - mask.row]
         for mask in (prediction, truth)
     )
     shared = int(np.count_nonzero(np.logical_and(*cut)))
@@ -201,31 +170,45 @@ class LabelPairs:
     prediction: Array
     pixels: Array
 
+    @property
+    def keys(self) -> Array:
+        """Both ids as one number."""
+        keys: Array = (self.truth << SHIFT) | self.prediction
+        return keys
+
 
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the keys once each, and the sums of their weights."""
-    unique, places = np.unique(keys, return_inverse=True)
-    return unique, np.bincount(places, weights, len(unique)).astype(np.int64)
+    unique, index = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(index, weights, len(unique)).astype(np.int64)
 
 
-def pairs_of(keys: Array, weights: Array) -> LabelPairs:
-    """Return the sums of the weights of pairs, whose keys hold both labels."""
-    unique, pixels = sum_by_key(keys, weights)
-    return LabelPairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
+def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPairs:
+    """Return pairs of labels once each, and the sums of their pixels."""
+    keys, sums = sum_by_key((truth << SHIFT) | prediction, pixels)
+    return LabelPairs(keys >> SHIFT, keys & ((1 << SHIFT) - 1), sums)
 
 
-def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
+def count_label_pairs(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
     """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
-    pairs = kernel.label_pairs(truth.numbers, prediction.numbers, kernel.library())
-    if pairs is not None:
-        numbers, pixels = pairs
-        return pairs_of((truth.labels_of(numbers[:, 0]) << SHIFT) | prediction.labels_of(numbers[:, 1]), pixels)
     truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
     starts = np.flatnonzero(
         np.append(True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1]))
     )
     lengths = np.diff(np.append(starts, truth_numbers.size))
-    return pairs_of((truth.at(starts) << SHIFT) | prediction.at(starts), lengths)
+    return sum_label_pairs(truth.at(starts), prediction.at(starts), lengths)
+
+
+def keep_boundaries(labels: Array, reach: int, inner: int) -> Array:
+    """Return a map with one label for the pixels of segments that have nothing but their own label within reach."""
+    if min(labels.shape) <= 2 * reach:
+        return labels
+    down = _whole_windows(labels[1:] == labels[:-1], 2 * reach, 2 * reach + 1)
+    across = _whole_windows(labels[:, 1:] == labels[:, :-1], 2 * reach + 1, 2 * reach)
+    boundaries = labels.astype(np.result_type(labels, np.uint32))
+    window = boundaries[reach:-reach, reach:-reach]
+    window[down & across & (window != 0)] = inner
+    return boundaries
 
 
 @lru_cache(maxsize=1)

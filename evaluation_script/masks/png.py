@@ -9,15 +9,12 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 import numpy as np
 
+from ..files import Flaw, kind_of
 from ..files.inflate import Inflated, crc32, inflate_stream, repack_stored
-from ..files.limits import kind_of
-from ..files.problems import Flaw
-from . import kernel
-from .kernel import codes_of
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -31,15 +28,17 @@ _MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
 _BYTES_PER_PIXEL, _BYTES_BESIDE = 8, 1 << 20
 #: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
-ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 #: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
-UNDECODED = 173
+_UNDECODED = 173
 _SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
+    """The size of a picture, and how it is written."""
+
     width: int
     height: int
     depth: int
@@ -48,49 +47,52 @@ class _Header:
 
     @property
     def channels(self) -> int:
+        """How many numbers each pixel has; grey with alpha counts as one."""
         return _CHANNELS.get(self.colour, 1)
 
     def row_bytes(self, width: int) -> int:
         """Return the bytes of so many pixels of a row, and of its filter."""
         return 1 + (width * self.depth * self.channels + 7) // 8
 
-    def inflated_bytes(self) -> int:
-        """Return the bytes of all pixels."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether each number takes a byte, in rows from the top down."""
+        return self.depth == 8 and not self.interlaced and self.colour != _GREY_ALPHA
+
+    def pixel_bytes(self) -> int:
+        """Return the bytes of all pixels once inflated."""
         if not self.interlaced:
             return self.height * self.row_bytes(self.width)
-        sizes = [(-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in ADAM7]
+        sizes = [(-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in _ADAM7]
         return sum(height * self.row_bytes(width) for width, height in sizes if width > 0 and height > 0)
 
 
-def read_labels(data: bytes, size: Size) -> Array:
+#: Decodes the compressed pixels of a picture to a number each: a label, or red + 256 × green + 65,536 × blue.
+Decoder = Callable[[Header, bytes], Array]
+
+
+def read_labels(data: bytes, size: Size, decode: Decoder) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
     header, pixels = _chunks_of_size(data, size)
     if header.colour == _GREY_ALPHA:
         raise Flaw("is grey with an alpha channel", _SAVE_AGAIN)
     if header.colour in (RGB, _RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", _SAVE_AGAIN)
-    codes = _codes(header, pixels) if header.channels == 1 else None
-    labels = _decoded(header, pixels) if codes is None else codes
-    return labels if labels.ndim == 2 else _by_colour(labels)
+    return decode(header, pixels) if header.channels == 1 else _labels_of_colours(_read_by_pillow(header, pixels))
 
 
-def read_codes(data: bytes, size: Size) -> Array:
+def read_codes(data: bytes, size: Size, decode: Decoder) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
-    codes = _codes(header, pixels)
-    return _code(_decoded(header, pixels)) if codes is None else codes
+    return decode(header, pixels)
 
 
-def _codes(header: _Header, pixels: bytes) -> Optional[Array]:
-    """Return the bytes of each pixel as one number, by the kernel; None where it cannot say."""
-    library = kernel.library()
-    if library is None or header.interlaced or header.depth != 8 or header.colour == _GREY_ALPHA:
-        return None
-    return codes_of(
-        inflate_stream(pixels, header.inflated_bytes()), (header.height, header.width), header.channels, library
-    )
+def decode_by_pillow(header: Header, pixels: bytes) -> Array:
+    """Decode what Pillow reads; it raises a Flaw for pixels that are damaged."""
+    numbers = _read_by_pillow(header, pixels)
+    return numbers if numbers.ndim == 2 else _code(numbers)
 
 
 def is_coloured(data: bytes) -> bool:
@@ -98,7 +100,7 @@ def is_coloured(data: bytes) -> bool:
     return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([_RGBA]))
 
 
-def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
+def inflate_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
     """Return the rows of a grey or palette mask before their filters are undone, and its depth.
 
     None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
@@ -108,15 +110,15 @@ def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
         return None
     if header.depth > 8 or header.interlaced:
         return None
-    rows = inflate_stream(pixels, header.inflated_bytes())
+    rows = inflate_stream(pixels, header.pixel_bytes())
     return None if rows is None else (rows, header.depth)
 
 
 def check_length(length: int, size: Size) -> None:
     """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
-    most = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]
-    if length > most:
-        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {most:,}", _SAVE_AGAIN)
+    limit = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]
+    if length > limit:
+        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {limit:,}", _SAVE_AGAIN)
 
 
 def size_of(data: bytes) -> Size:
@@ -128,7 +130,7 @@ def size_of(data: bytes) -> Size:
     return header.height, header.width
 
 
-def _chunks_of_size(data: bytes, size: Size) -> Tuple[_Header, bytes]:
+def _chunks_of_size(data: bytes, size: Size) -> Tuple[Header, bytes]:
     """Return the same as `_chunks` for a picture of this (height, width)."""
     header, pixels = _chunks(data)
     if (header.height, header.width) != size:
@@ -139,13 +141,13 @@ def _chunks_of_size(data: bytes, size: Size) -> Tuple[_Header, bytes]:
     return header, pixels
 
 
-def _chunks(data: bytes) -> tuple[_Header, bytes]:
+def _chunks(data: bytes) -> tuple[Header, bytes]:
     """Return the header and the compressed pixels; everything else in the file is left out."""
     if not data.startswith(SIGNATURE):
         kind = kind_of(data)
         fault = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
         raise Flaw(fault, "Save masks as PNG")
-    header: Optional[_Header] = None
+    header: Optional[Header] = None
     pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
     for _ in range(_MOST_CHUNKS):
@@ -177,16 +179,16 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
     return header, b"".join(pixels)
 
 
-def _header(body: bytes) -> _Header:
+def _header(body: bytes) -> Header:
     if len(body) != 13:
         raise Flaw("is damaged: its header has the wrong length", _UPLOAD_AGAIN)
     width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)
     if depth not in _DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
         raise Flaw("is damaged: its header holds values that no PNG may have", _UPLOAD_AGAIN)
-    return _Header(width, height, depth, colour, interlaced)
+    return Header(width, height, depth, colour, interlaced)
 
 
-def _decoded(header: _Header, pixels: bytes) -> Array:
+def _read_by_pillow(header: Header, pixels: bytes) -> Array:
     """Return the pixels, by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
 
     Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
@@ -196,20 +198,20 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
     from PIL import Image  # only for what the kernel does not read: it takes as long as a tenth of a small submission
 
     mode, raw_mode = _modes(header)
-    value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
+    value = _UNDECODED if header.channels == 1 else (_UNDECODED,) * header.channels
     image = Image.new(mode, (header.width, header.height), value)
     try:
-        image.frombytes(repack_stored(pixels, header.inflated_bytes()), "zip", raw_mode, header.interlaced)
+        image.frombytes(repack_stored(pixels, header.pixel_bytes()), "zip", raw_mode, header.interlaced)
         labels = np.asarray(image)
-        suspicious = header.interlaced or (labels[-1, -1] == UNDECODED).all()  # rarely: to inflate again is slow
-        if suspicious and len(_inflated(header, pixels)) < header.inflated_bytes():
+        suspicious = header.interlaced or (labels[-1, -1] == _UNDECODED).all()  # rarely: to inflate again is slow
+        if suspicious and len(_inflate(header, pixels)) < header.pixel_bytes():
             raise ValueError("rows are missing")
     except (ValueError, OSError, SyntaxError, zlib.error):
         raise _decoding_flaw(header, pixels) from None
     return labels
 
 
-def _modes(header: _Header) -> Tuple[str, str]:
+def _modes(header: Header) -> Tuple[str, str]:
     """Return what Pillow calls this kind of image, and its pixels in the file."""
     if header.colour in _CHANNELS:
         return ("RGB",) * 2 if header.colour == RGB else ("RGBA",) * 2
@@ -218,20 +220,20 @@ def _modes(header: _Header) -> Tuple[str, str]:
     return "P", "P" if header.depth == 8 else f"P;{header.depth}"
 
 
-def _decoding_flaw(header: _Header, pixels: bytes) -> Flaw:
+def _decoding_flaw(header: Header, pixels: bytes) -> Flaw:
     """Return what is wrong with pixels that could not be decoded."""
     try:
-        raw = _inflated(header, pixels)
+        raw = _inflate(header, pixels)
     except zlib.error:
         return Flaw("is damaged: its pixels cannot be inflated", _UPLOAD_AGAIN)
-    if len(raw) < header.inflated_bytes() and not header.interlaced:
+    if len(raw) < header.pixel_bytes() and not header.interlaced:
         row = len(raw) // header.row_bytes(header.width)
         return Flaw(f"is cut off: its pixels end in row {row} of {header.height}", _UPLOAD_AGAIN)
     return Flaw("is damaged: its pixels cannot be decoded", _UPLOAD_AGAIN)
 
 
-def _inflated(header: _Header, pixels: bytes) -> bytes:
-    return zlib.decompressobj().decompress(pixels, header.inflated_bytes())
+def _inflate(header: Header, pixels: bytes) -> bytes:
+    return zlib.decompressobj().decompress(pixels, header.pixel_bytes())
 
 
 def davis_palette(bright: int = 192) -> Array:
@@ -245,7 +247,7 @@ def davis_palette(bright: int = 192) -> Array:
     return levels.astype(np.uint8)
 
 
-def _known_colours() -> tuple[Array, Array]:
+def _colour_table() -> tuple[Array, Array]:
     """Return colour codes in rising order, and their labels.
 
     Some tools of DAVIS write 191 for 192, and white is the foreground of DAVIS-2016.
@@ -256,12 +258,12 @@ def _known_colours() -> tuple[Array, Array]:
     return codes, labels[indices].astype(np.uint8)
 
 
-def _by_colour(image: Array) -> Array:
+def _labels_of_colours(image: Array) -> Array:
     """Return the labels of an RGB(A) picture painted in the DAVIS palette."""
     if image.shape[2] == 4 and image[:, :, 3].min() < 255:
         y, x = np.argwhere(image[:, :, 3] < 255)[0]
         raise Flaw(f"is transparent at pixel ({x}, {y})", _SAVE_AGAIN)
-    colours, labels = _known_colours()
+    colours, labels = _colour_table()
     code = _code(image)
     index = np.searchsorted(colours, code)  # always within: white is the highest code
     if (unknown := colours[index] != code).any():

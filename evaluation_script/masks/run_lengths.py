@@ -2,19 +2,22 @@
 
 Runs go down the columns, beginning with background; compressed ones are
 written as text, five bits a character, as differences to the run before last.
+Many masks at once are one text and the bounds of each (`MaskTexts`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Iterable, Iterator, List, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
-from ..files.problems import Flaw
-from . import kernel
+from ..files import Flaw
 from .stack import Array, Size, empty_labels
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
 
 Pixels = TypeVar("Pixels", int, Array)
 
@@ -25,7 +28,7 @@ _LEAST_LENGTH = 64
 #: Characters stand for six bits; this one says that the number goes on.
 _HIGHEST_CODE, _CONTINUED = 63, 0x20
 #: Characters decoded at a time: what fits into a core's own cache.
-CHARACTERS = 1 << 16
+_CHARACTERS = 1 << 16
 WRITE_AGAIN = "Write it as pycocotools' encode does"
 
 FAULTS = {
@@ -35,6 +38,73 @@ FAULTS = {
     4: "has counts that do not add up to the pixels of its image",
     5: "has counts that are longer than its image can need",
 }
+
+
+@dataclass(frozen=True)
+class MaskTexts:
+    """Masks by index; a hundred thousand take no more than their characters and two numbers each."""
+
+    text: bytes
+    starts: Array
+    stops: Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> str:
+        return self.text[self.starts[index] : self.stops[index]].decode("ascii")
+
+    def take(self, indices: Array) -> MaskTexts:
+        """Return some of the masks, which share the text."""
+        return MaskTexts(self.text, self.starts[indices], self.stops[indices])
+
+    def compact(self) -> MaskTexts:
+        """Return the same masks with a text that holds them alone."""
+        return pack_texts([self[index] for index in range(len(self))])
+
+
+def pack_texts(texts: Sequence[str]) -> MaskTexts:
+    """Return masks of which each has its own text, ASCII as every sound one is."""
+    stops = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    return MaskTexts("".join(texts).encode("ascii", "replace"), np.append(0, stops)[:-1], stops)
+
+
+def join_texts(parts: List[MaskTexts]) -> MaskTexts:
+    """Return the masks of all parts, in order."""
+    offsets = np.cumsum([0, *(len(masks.text) for masks in parts)])
+    nothing = np.zeros(0, np.int64)
+    return MaskTexts(
+        b"".join(masks.text for masks in parts),
+        np.concatenate([nothing, *(masks.starts + offset for masks, offset in zip(parts, offsets))]),
+        np.concatenate([nothing, *(masks.stops + offset for masks, offset in zip(parts, offsets))]),
+    )
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Masks whose runs were all checked, the pixels of each, and the sizes of their images."""
+
+    texts: MaskTexts
+    area: Array
+    sizes: Array
+    #: Some runs may be empty.
+    empty_runs: bool = False
+
+
+def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
+    """Return some of the masks as pycocotools takes them."""
+    texts = [masks.texts[index] for index in indices.tolist()]
+    sizes = masks.sizes[indices].tolist()
+    if masks.empty_runs:  # which pycocotools does not take
+        texts = [compress(_drop_empty_runs(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
+    return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
+
+
+def _drop_empty_runs(runs: Array) -> Array:
+    """Return the same mask in runs of which the first alone may be empty."""
+    ends = np.cumsum(runs)
+    borders, times = np.unique(ends[:-1], return_counts=True)
+    return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
 
 
 def flags(rle: object, size: Size) -> Array:
@@ -54,15 +124,15 @@ def flags(rle: object, size: Size) -> Array:
     return mask
 
 
-def longest(pixels: Pixels) -> Pixels:
+def length_limit(pixels: Pixels) -> Pixels:
     """Return how many characters or numbers the run lengths of so many pixels can need."""
-    most: Pixels = 2 * pixels + _LEAST_LENGTH
-    return most
+    limit: Pixels = 2 * pixels + _LEAST_LENGTH
+    return limit
 
 
 def runs_of(counts: object, pixels: int) -> Array:
     """Return the run lengths of either form, checked."""
-    if isinstance(counts, (str, list)) and len(counts) > longest(pixels):
+    if isinstance(counts, (str, list)) and len(counts) > length_limit(pixels):
         raise Flaw(f"has counts of length {len(counts):,}, more than {pixels} pixels can need", WRITE_AGAIN)
     if isinstance(counts, str):
         try:
@@ -102,7 +172,7 @@ def _windows(text: str) -> Iterator[Array]:
     start = 0
     before = np.zeros(0, np.int64)
     while start < len(codes):
-        window = codes[start : start + CHARACTERS]
+        window = codes[start : start + _CHARACTERS]
         ends = np.flatnonzero(window < _CONTINUED)
         if not len(ends) or (start + len(window) == len(codes) and ends[-1] != len(window) - 1):
             raise _FaultyError(2)
@@ -126,29 +196,35 @@ class CheckedMasks:
     area: Array
 
 
-def check_many(texts: List[str], pixels: Array) -> CheckedMasks:
+#: Checks masks of one text each in images of so many pixels: a key of FAULTS or 0, and the area of each.
+BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
+
+
+def check_in_batches(texts: List[str], pixels: Array, check_batch: BatchCheck) -> CheckedMasks:
     """Decode compressed masks far enough to know that every run is sound, and their areas.
 
-    Nothing else in this file keeps a C library from an endless loop: pycocotools
+    Nothing else keeps a C library from an endless loop: pycocotools
     never returns from runs that do not fill the image.  It reads the UTF-8 bytes
     of a text, so only ASCII passes: there they are the characters looked at here.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
-    too_long = lengths > longest(pixels)
+    too_long = lengths > length_limit(pixels)
     if too_long.any():
         texts, lengths = ["" if flag else text for text, flag in zip(texts, too_long)], np.where(too_long, 0, lengths)
     ends = np.cumsum(lengths)
     start = 0
     while start < len(texts):
-        reached = (ends[start - 1] if start else 0) + CHARACTERS
+        reached = (ends[start - 1] if start else 0) + _CHARACTERS
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
         batch = slice(start, stop)
-        if lengths[start] > CHARACTERS:
+        if lengths[start] > _CHARACTERS:
             fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
         else:
-            _check_part(texts[batch], lengths[batch], pixels[batch], fault[batch], area[batch])
+            fault[batch], area[batch] = check_batch(texts[batch], pixels[batch])
         start = stop
+    if not all(map(str.isascii, texts)):
+        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
     fault[too_long] = 5
     return CheckedMasks(fault, area)
 
@@ -167,18 +243,15 @@ def _check_long(text: str, pixels: int) -> Tuple[int, int]:
     return (0 if total == pixels else 4), area
 
 
-def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
-    library = kernel.library()
-    if library is not None:
-        fault[:], area[:] = kernel.check_runs(texts, pixels, library)
-        _mark_foreign(texts, fault)
-        return
-    text = "".join(texts)
-    codes = np.frombuffer(text.encode("ascii", "replace"), np.uint8) - np.uint8(48)
+def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
+    """Return the fault and the area of each mask; characters beyond ASCII are no fault of it."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+    codes = np.frombuffer("".join(texts).encode("ascii", "replace"), np.uint8) - np.uint8(48)
     empty = lengths == 0
     fault[empty & (pixels > 0)] = 4
     if not len(codes) or empty.all():
-        return
+        return fault, area
     nonempty = np.flatnonzero(~empty)
     first_codes = (np.cumsum(lengths) - lengths)[nonempty]
     last = codes < _CONTINUED
@@ -195,16 +268,29 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
     fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > _LONGEST_VALUE)]] = 2
     fault[nonempty[np.maximum.reduceat(codes, first_codes) > _HIGHEST_CODE]] = 1
-    _mark_foreign(texts, fault)
+    return fault, area
 
 
-def _mark_foreign(texts: List[str], fault: Array) -> None:
-    """Give masks with characters beyond ASCII their fault."""
-    if not all(map(str.isascii, texts)):
-        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
+def join_frames(texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
+    """Return masks of frames as wide masks, whose frames end there, and the area of each frame.
+
+    Raises ValueError where a mask is not sound.
+    """
+    masks = [texts[index] for index in range(len(texts))]
+    checked = check_in_batches(masks, pixels[shown], check_batch)
+    if checked.fault.any():
+        raise ValueError
+    area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
+    background, covered, starts = _decode(masks)
+    area[shown], parts[shown] = checked.area, np.diff(np.append(starts, len(covered)))
+    is_shown = np.repeat(shown, parts)
+    runs = np.zeros((len(is_shown), 2), np.int64)
+    runs[~is_shown, 0] = pixels[~shown]
+    runs[is_shown, 0], runs[is_shown, 1] = background, covered
+    return pack_texts(_texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
 
-def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
+def _decode(texts: List[str]) -> Tuple[Array, Array, Array]:
     """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
     if not texts:
         return (np.zeros(0, np.int64),) * 3
@@ -264,7 +350,7 @@ def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> Lis
     flat = list(chain.from_iterable(masks))
     if pixels is not None:
         whole = set(map(type, flat)) <= {int}
-        if not whole or not lengths.all() or (lengths > longest(pixels)).any():
+        if not whole or not lengths.all() or (lengths > length_limit(pixels)).any():
             raise TypeError
     runs = np.fromiter(flat, np.int64, len(flat))
     if pixels is not None:
@@ -272,10 +358,10 @@ def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> Lis
             raise ValueError
         if (np.add.reduceat(runs, ends - lengths) != pixels).any():
             raise ValueError
-    return texts_of(runs, ends)
+    return _texts_of(runs, ends)
 
 
-def texts_of(runs: Array, ends: Array) -> List[str]:
+def _texts_of(runs: Array, ends: Array) -> List[str]:
     """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
     lengths = np.diff(ends, prepend=0)
     first_runs, values = np.repeat(ends - lengths, lengths), runs.copy()
@@ -291,7 +377,7 @@ def texts_of(runs: Array, ends: Array) -> List[str]:
         more = again
     if not columns:
         return [""] * len(ends)
-    taken = np.arange(len(columns)) < written[:, None]
-    text = np.stack(columns, axis=1)[taken].tobytes().decode("ascii")
+    is_written = np.arange(len(columns)) < written[:, None]
+    text = np.stack(columns, axis=1)[is_written].tobytes().decode("ascii")
     bounds = np.concatenate(([0], np.cumsum(written)))[np.concatenate(([0], ends))].tolist()
     return [text[start:stop] for start, stop in zip(bounds, bounds[1:])]

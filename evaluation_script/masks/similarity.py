@@ -18,7 +18,6 @@ from typing import Dict, Optional, Tuple
 
 import numpy as np
 
-from . import kernel
 from .stack import WORD, Array, Size, Stack, ones, overlap, pad
 
 #: A boundary pixel is matched within this fraction of the image's diagonal.
@@ -73,7 +72,7 @@ class Counts:
         """Return the counts of some frames."""
         return Counts(*(field[frames] for field in self.fields))
 
-    def summed(self) -> Counts:
+    def sum_frames(self) -> Counts:
         """Return the sums over all frames, as one frame."""
         return Counts(*(np.add.reduce(field, keepdims=True) for field in self.fields))
 
@@ -110,35 +109,32 @@ class Region:
         """Return one frame alone."""
         return Region(self.stack.frames(np.array([index])))
 
-    def compared(self, prediction: Region, match: Disk) -> Counts:
-        """Return the counts of this truth and a prediction over the same frames."""
-        rows = kernel.compare(self.stack, prediction.stack, match, kernel.library())
-        if rows is not None:
-            truth, predicted, shared, *boundaries = rows.T
-            return Counts(truth, predicted, shared, *boundaries)
-        return Counts(
-            self.area,
-            prediction.area,
-            shared_pixels(self.stack, prediction.stack),
-            self.boundary_size,
-            prediction.boundary_size,
-            self._matched_by(prediction, match),
-            prediction._matched_by(self, match),
-        )
-
-    def _matched_by(self, other: Region, match: Disk) -> Array:
-        """Return how many boundary pixels have one of the other's within reach."""
+    def count_matches(self, region: Region, match: Disk) -> Array:
+        """Return how many boundary pixels have one of the region's within reach, in each frame."""
         frames = len(self.area)
-        if not (self.boundary_size.any() and other.boundary_size.any()):
+        if not (self.boundary_size.any() and region.boundary_size.any()):
             return np.zeros(frames, np.int64)
         if self._pixels is None:
             self._pixels = _Pixels(self.boundary)
-        if match not in other._grown:
-            other._grown[match] = _Grown(other.boundary, match)
-        return other._grown[match].count(self._pixels, frames)
+        if match not in region._grown:
+            region._grown[match] = _Grown(region.boundary, match)
+        return region._grown[match].count(self._pixels, frames)
 
 
-def shared_pixels(a: Stack, b: Stack) -> Array:
+def compare(truth: Region, prediction: Region, match: Disk) -> Counts:
+    """Return the counts of a truth and a prediction over the same frames."""
+    return Counts(
+        truth.area,
+        prediction.area,
+        count_shared(truth.stack, prediction.stack),
+        truth.boundary_size,
+        prediction.boundary_size,
+        truth.count_matches(prediction, match),
+        prediction.count_matches(truth, match),
+    )
+
+
+def count_shared(a: Stack, b: Stack) -> Array:
     """Return how many pixels two masks share in each frame."""
     parts = overlap(a, b)
     if parts is None:
@@ -152,14 +148,14 @@ def _boundary(stack: Stack) -> Stack:
     if not stack.words.size:
         return stack
     height, width = stack.size
-    up, back = int(stack.top > 0), int(stack.left > 0)
+    up, back = int(stack.top > 0), int(stack.column > 0)
     bits = pad(stack.words, up, 0, back, 0)
-    top, left = stack.top - up, stack.left - back
+    top, column = stack.top - up, stack.column - back
     right = bits >> 1
     right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
     last_word, last_bit = divmod(width - 1, WORD)
-    if left + bits.shape[2] > last_word:  # nothing lies right of the last column
-        right[:, :, last_word - left] |= bits[:, :, last_word - left] & np.uint64(1 << last_bit)
+    if column + bits.shape[2] > last_word:  # nothing lies right of the last column
+        right[:, :, last_word - column] |= bits[:, :, last_word - column] & np.uint64(1 << last_bit)
     some, every = bits | right, np.bitwise_and(bits, right, out=right)
     edge = some.copy()
     edge[:, :-1] |= some[:, 1:]
@@ -167,7 +163,7 @@ def _boundary(stack: Stack) -> Stack:
     if top + bits.shape[1] < height:  # below a window that ends inside the frame all is empty
         every[:, -1] = 0
     edge ^= every  # of the four pixels some are set, and not all
-    return Stack(edge, top, left, stack.size)
+    return Stack(edge, top, column, stack.size)
 
 
 class _Pixels:
@@ -180,7 +176,7 @@ class _Pixels:
         lines, self.column = np.divmod(flat, across)
         self.frame, self.row = np.divmod(lines, rows)
         self.row += boundary.top
-        self.column += boundary.left
+        self.column += boundary.column
 
 
 class _Grown:
@@ -197,7 +193,7 @@ class _Grown:
         margin, side = 2 * self._reach, 2 * self._words
         edge = pad(boundary.words, margin, margin, side, side)
         self._top = boundary.top - self._reach
-        self._left = boundary.left - side
+        self._first_column = boundary.column - side
         spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])
         frames, rows, across = edge.shape
         #: Of each span, the rows from low to high joined.
@@ -212,22 +208,22 @@ class _Grown:
         low, high = span
         rows, grown = self._grown.shape[2], self._grown[number]
 
-        def moved(dy: int) -> Array:
+        def shift(dy: int) -> Array:
             start = self._reach + dy
             return edge[:, start : start + rows]
 
         if inner is None or not (low <= inner[0] and inner[1] <= high):
             inner = (low, low)
-            grown[:] = moved(low)
+            grown[:] = shift(low)
         else:
-            np.bitwise_or(self._grown[number - 1], moved(low), out=grown)
+            np.bitwise_or(self._grown[number - 1], shift(low), out=grown)
         for dy in (high, *range(low + 1, inner[0]), *range(inner[1] + 1, high)):
-            grown |= moved(dy)
+            grown |= shift(dy)
 
     def count(self, pixels: _Pixels, frames: int) -> Array:
         """Return how many of these pixels lie in the grown boundary, for each frame."""
         _, _, rows, across = self._grown.shape
-        row, column = pixels.row - self._top, pixels.column - self._left
+        row, column = pixels.row - self._top, pixels.column - self._first_column
         near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
         frame, boundary = pixels.frame[near], pixels.words[near]
         index = (frame * rows + row[near]) * across + column[near]

@@ -60,11 +60,11 @@ def ones(words: Array) -> Array:
 
 @dataclass(frozen=True)
 class Stack:
-    """One object in consecutive frames: words (frames, rows, words) at (top, left) of the frame."""
+    """One object in consecutive frames: words (frames, rows, words) from a row and a column of words on."""
 
     words: Array
     top: int
-    left: int
+    column: int
     size: Size
 
     @property
@@ -76,17 +76,16 @@ class Stack:
         """Return the frames with these rising indices."""
         if len(indices) == len(self.words):
             return self
-        return Stack(np.ascontiguousarray(self.words[indices]), self.top, self.left, self.size)
+        return Stack(np.ascontiguousarray(self.words[indices]), self.top, self.column, self.size)
 
-    def without(self, other: Stack) -> Stack:
-        """Return the pixels that the other stack does not have."""
-        shared = overlap(self, other)
-        if shared is None:
+    def without(self, stack: Stack) -> Stack:
+        """Return the pixels that another stack does not have."""
+        windows = overlap(self, stack)
+        if windows is None:
             return self
-        part, other_part = shared
         words = self.words.copy()
-        words[part] &= ~other.words[other_part]
-        return Stack(words, self.top, self.left, self.size)
+        words[windows[0]] &= ~stack.words[windows[1]]
+        return Stack(words, self.top, self.column, self.size)
 
 
 #: Objects by their labels.
@@ -97,31 +96,31 @@ class FoldedStack:
     """A stack that waits in a fraction of its memory: the words that differ from the row above, and where they are."""
 
     def __init__(self, stack: Stack) -> None:
-        self._top, self._left, self._size, self._shape = stack.top, stack.left, stack.size, stack.words.shape
+        self._top, self._column, self._size, self._shape = stack.top, stack.column, stack.size, stack.words.shape
         changes = stack.words.copy()
         changes[:, 1:] ^= stack.words[:, :-1]
         places = changes.reshape(-1) != 0
         self._words, self._places = changes.reshape(-1)[places], np.packbits(places)
 
-    def unfolded(self) -> Stack:
+    def unfold(self) -> Stack:
         """Return the stack."""
         count = math.prod(self._shape)
         words = np.zeros(count, np.uint64)
         words[np.unpackbits(self._places, count=count).view(bool)] = self._words
         words = words.reshape(self._shape)
-        return Stack(np.bitwise_xor.accumulate(words, axis=1, out=words), self._top, self._left, self._size)
+        return Stack(np.bitwise_xor.accumulate(words, axis=1, out=words), self._top, self._column, self._size)
 
 
 def overlap(a: Stack, b: Stack) -> Optional[Tuple[Window, Window]]:
     """Return the windows in which two stacks lie over each other, in the words of each; None where they do not."""
-    top, left = max(a.top, b.top), max(a.left, b.left)
+    top, column = max(a.top, b.top), max(a.column, b.column)
     bottom = min(a.top + a.words.shape[1], b.top + b.words.shape[1])
-    right = min(a.left + a.words.shape[2], b.left + b.words.shape[2])
-    if bottom <= top or right <= left:
+    end = min(a.column + a.words.shape[2], b.column + b.words.shape[2])
+    if bottom <= top or end <= column:
         return None
 
     def window(stack: Stack) -> Window:
-        return slice(None), slice(top - stack.top, bottom - stack.top), slice(left - stack.left, right - stack.left)
+        return slice(None), slice(top - stack.top, bottom - stack.top), slice(column - stack.column, end - stack.column)
 
     return window(a), window(b)
 
@@ -132,23 +131,23 @@ def overlaps(a: Stack, b: Stack) -> bool:
     return parts is not None and bool((a.words[parts[0]] & b.words[parts[1]]).any())
 
 
-def pad(words: Array, above: int, below: int, left: int, right: int) -> Array:
+def pad(words: Array, above: int, below: int, before: int, after: int) -> Array:
     """Return words (frames, rows, words) with so many empty rows and words around them."""
     frames, rows, across = words.shape
-    wide = np.zeros((frames, above + rows + below, left + across + right), np.uint64)
-    wide[:, above : above + rows, left : left + across] = words
+    wide = np.zeros((frames, above + rows + below, before + across + after), np.uint64)
+    wide[:, above : above + rows, before : before + across] = words
     return wide
 
 
-def crop(words: Array, size: Size, top: int = 0, left: int = 0) -> Stack:
-    """Return words (frames, rows, words) at (top, left) of the frames as a stack, cut to those that hold any pixel."""
+def crop(words: Array, size: Size, top: int = 0, column: int = 0) -> Stack:
+    """Return words that begin at this row and column of words as a stack, cut to those that hold any pixel."""
     seen = np.bitwise_or.reduce(words, axis=0)
     rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
         return empty_stack(len(words), size)
     columns = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0))
     window = words[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return Stack(np.ascontiguousarray(window), top + int(rows[0]), left + int(columns[0]), size)
+    return Stack(np.ascontiguousarray(window), top + int(rows[0]), column + int(columns[0]), size)
 
 
 def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
@@ -156,10 +155,10 @@ def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
     visible = [stack for stack in stacks if stack.words.size]
     if len(visible) < 2:
         return visible[0] if visible else empty_stack(frames, size)
-    top, left = min(stack.top for stack in visible), min(stack.left for stack in visible)
+    top, column = min(stack.top for stack in visible), min(stack.column for stack in visible)
     bottom = max(stack.top + stack.words.shape[1] for stack in visible)
-    right = max(stack.left + stack.words.shape[2] for stack in visible)
-    return add_stacks(Stack(np.zeros((frames, bottom - top, right - left), np.uint64), top, left, size), visible)
+    end = max(stack.column + stack.words.shape[2] for stack in visible)
+    return add_stacks(Stack(np.zeros((frames, bottom - top, end - column), np.uint64), top, column, size), visible)
 
 
 def add_stacks(window: Stack, stacks: Iterable[Stack]) -> Stack:
@@ -183,9 +182,9 @@ def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
     if not len(rows):
         return {}
     words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
-    top, left = int(rows[0]), int(words[0])
-    window = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
-    stacks = {str(number): crop(pack(window == number), size, top, left) for number in numbers}
+    top, column = int(rows[0]), int(words[0])
+    window = block[:, top : rows[-1] + 1, column * WORD : (words[-1] + 1) * WORD]
+    stacks = {str(number): crop(pack(window == number), size, top, column) for number in numbers}
     return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 

@@ -87,11 +87,11 @@ class MaskStream:
             if name not in self._places or not stack.words.size:
                 continue
             top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
-            left = stack.left * WORD
-            first_column, end_column = np.searchsorted(columns, [left, left + stack.words.shape[2] * WORD])
+            start = stack.column * WORD
+            first_column, end_column = np.searchsorted(columns, [start, start + stack.words.shape[2] * WORD])
             lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
             bits = np.unpackbits(lines.view(np.uint8), axis=-1, bitorder="little")
-            flags = bits.take(columns[first_column:end_column] - left, axis=-1).view(bool)
+            flags = bits.take(columns[first_column:end_column] - start, axis=-1).view(bool)
             if any(overlaps(stack, painted_stack) for painted_stack in painted):
                 image = self._paint_over(
                     image, (slice(None), slice(top, bottom), slice(first_column, end_column)), flags, name

@@ -11,7 +11,6 @@ from ..families import PROTOCOLS
 from ..families.base.family import TrackProtocol
 from ..files.limits import ArchiveLimits
 from ..files.packed import table_of
-from ..masks import kernel
 from .version import VERSION
 
 #: Bytes read at a time.
@@ -66,11 +65,6 @@ def _size(path: str) -> int:
         return os.path.getsize(path)
     except OSError:
         return -1
-
-
-def backend_name() -> str:
-    """Return what counts pixels in this process; scores do not depend on it."""
-    return "numpy" if kernel.library() is None else "kernel"
 
 
 def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:

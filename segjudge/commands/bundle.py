@@ -63,10 +63,10 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
     print(_next_steps(source, [phase["codename"] for phase in worker.config["challenge_phases"]]))
     if built and not source.is_foreign:
-        from segjudge.evaluation_script.masks import kernel
+        from segjudge.evaluation_script.masks.backend import backend
 
         about = f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
-        print(f"\nScored here by: {kernel.state()}.{about}")
+        print(f"\nScored here by: {backend().about}.{about}")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 

@@ -29,6 +29,7 @@ from segjudge.evaluation_script.files.packed import EPOCH, add_member, replace_f
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack
 from segjudge.masks.run_lengths import runs_of_mask
 
@@ -177,7 +178,7 @@ def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
     """Return the uncompressed run lengths of one frame of a stack."""
     rows, words = stack.words.shape[1:]
     mask = np.zeros(size, bool)
-    covered = mask[stack.top : stack.top + rows, stack.left * WORD : (stack.left + words) * WORD]
+    covered = mask[stack.top : stack.top + rows, stack.column * WORD : (stack.column + words) * WORD]
     covered[:] = unpack(stack.words[place], covered.shape[1])
     return runs_of_mask(mask)
 
@@ -197,7 +198,8 @@ def _compare(sequences: list[Sequence], out: str) -> None:
 
 def _are_equal(these: Stacks, those: Stacks) -> bool:
     return these.keys() == those.keys() and all(
-        (one.top, one.left) == (those[label].top, those[label].left) and np.array_equal(one.words, those[label].words)
+        (one.top, one.column) == (those[label].top, those[label].column)
+        and np.array_equal(one.words, those[label].words)
         for label, one in these.items()
     )
 
@@ -207,7 +209,7 @@ def _are_equal(these: Stacks, those: Stacks) -> bool:
 
 def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, progress: Progress) -> str:
     """Write PNGs; with documents beside them, which are copied, their colours are ids and stay."""
-    read = png.read_codes if beside else png.read_labels
+    read = backend().read_codes if beside else backend().read_labels
     if not names:
         raise _refused("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from segjudge.evaluation_script.families.sequences.truth import VOID as VOID_LABEL
 from segjudge.evaluation_script.families.sequences.truth import Block, Sequence, blocks_of, label_order
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.similarity import (
     BOUNDARY_TOLERANCE,
     Counts,
@@ -39,7 +40,7 @@ class FrameComparison:
         parts: list[list[Counts]] = [[] for _ in self.ids]
         for block, regions in zip(self._blocks, self._regions, strict=True):
             for part, number, truth in zip(parts, self.ids, regions, strict=True):
-                part.append(truth.compared(_region(prediction, block, number), match))
+                part.append(backend().compare(truth, _region(prediction, block, number), match))
         return [join_counts(part) for part in parts]
 
     def similarities(self, prediction: np.ndarray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -76,7 +77,7 @@ def labels_of(stacks: Stacks, block: Block, ids: dict[str, int]) -> NDArray[np.u
     height, width = block.size
     labels = np.zeros((block.stop - block.start, height, width), np.uint8)
     for label, stack in stacks.items():
-        left = stack.left * WORD
+        left = stack.column * WORD
         across = min(width - left, stack.words.shape[2] * WORD)
         if stack.words.size:
             part = labels[:, stack.top : stack.top + stack.words.shape[1], left : left + across]

@@ -7,7 +7,8 @@ from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
 from segjudge.evaluation_script.files.problems import name_list
-from segjudge.evaluation_script.scoring.provenance import backend_name, provenance
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
 from segjudge.families.base.memory import NUMBER, frame_name, in_order, number_of, refused, text_name
 from segjudge.scoring.requests import named_protocol
@@ -118,7 +119,7 @@ class FrameAccumulator:
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             found = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
             raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
-        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, backend_name(), {})
+        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, backend().name, {})
         return Scores([report], provenance=origin)
 
 

@@ -13,10 +13,11 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.main import open_truth as open_phase_truth
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import cores
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.evaluation_script.scoring.phase import Phase
-from segjudge.evaluation_script.scoring.provenance import backend_name, numbers_of, provenance
+from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, phase_scorer
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
@@ -58,7 +59,7 @@ class PreparedScoring:
         rules = {split: scorer.rules for split, scorer in self.scorers.items()}
         protocols = {split: one.protocol for split, one in rules.items()}
         limits = numbers_of(next(iter(rules.values())).limits)
-        return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend_name(), limits)
+        return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend().name, limits)
 
 
 def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:

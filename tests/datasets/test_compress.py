@@ -18,6 +18,7 @@ import segjudge
 from segjudge.cli import main
 from segjudge.datasets import compression
 from segjudge.evaluation_script.masks import png as mask_png
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.masks.run_lengths import runs_of_mask
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
 from tests.golden.pairs import frames_of
@@ -117,8 +118,8 @@ def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
     assert main(["compress", str(source), "--out", str(out)]) == 0
 
     small = files_of(out)
-    assert {name: mask_png.read_labels(data, (50, 70)).tolist() for name, data in small.items()} == {
-        name: mask_png.read_labels(data, (50, 70)).tolist() for name, data in files.items()
+    assert {name: backend().read_labels(data, (50, 70)).tolist() for name, data in small.items()} == {
+        name: backend().read_labels(data, (50, 70)).tolist() for name, data in files.items()
     }
     assert all(len(small[name]) <= len(files[name]) for name in files)
     assert np.array(Image.open(io.BytesIO(small["a/2.png"]))).max() == 3  # what other evaluators read
@@ -189,7 +190,7 @@ def test_the_ids_of_segments_and_the_json_beside_them_stay(tmp_path: Path, capsy
     assert written.keys() == {"masks.json", *pictures}
     assert written["masks.json"] == document
     for name, data in pictures.items():
-        assert np.array_equal(mask_png.read_codes(written[name], (120, 160)), mask_png.read_codes(data, (120, 160)))
+        assert np.array_equal(backend().read_codes(written[name], (120, 160)), backend().read_codes(data, (120, 160)))
     assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
     assert "masks.json: describes segments" in capsys.readouterr().err
 

@@ -30,19 +30,20 @@ from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking.counting import ComparedFrame
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
-from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.kernel import Pairs, pack_texts
-from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks
+from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend, backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs
+from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Counts
+from tests.backends import use, use_numpy
 from tests.builders import png
 
 
 @pytest.fixture(autouse=True)
 def _without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules are those of the Python code; that the kernel agrees with it is tested elsewhere."""
-    monkeypatch.setattr(kernel, "library", lambda: None)
+    use_numpy(monkeypatch)
 
 
 def accumulated(protocol: Any, facts: Any, *tables: Any) -> UnitAccumulator[Any]:
@@ -563,9 +564,9 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
 @pytest.mark.parametrize("seed", range(12))
 def test_segments_match_and_are_excused_as_the_official_rules_say(seed: int) -> None:
     ((real, sent),) = painted(seed, 1)
-    found = panoptic_counting.count_segments(framed(real, sent), 3)
+    found = panoptic_counting._count_segments(framed(real, sent), 3)
     assert found.tolist() == [close(row) for row in quality_of([(real, sent)]).tolist()]
-    bounded = panoptic_counting.count_segments(framed(real, sent, boundary=True), 3)
+    bounded = panoptic_counting._count_segments(framed(real, sent, boundary=True), 3)
     assert bounded.tolist() == [close(row) for row in quality_of([(real, sent)], boundary=True).tolist()]
 
 
@@ -677,10 +678,10 @@ def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     real[2, :2], sent[2, :4] = 6, 7
     real[2, 2:4] = 8
     sent[4, :4], real[4, :2] = 12, 8
-    found = panoptic_counting.count_segments(framed(real, sent), 3)
+    found = panoptic_counting._count_segments(framed(real, sent), 3)
     assert found.tolist() == [[0, 0, 1, 2], [0, 0, 2, 0], [0, 0, 0, 1]]
     real[4, 1] = 0
-    assert panoptic_counting.count_segments(framed(real, sent), 3)[1, 2] == 1
+    assert panoptic_counting._count_segments(framed(real, sent), 3)[1, 2] == 1
 
 
 def test_the_area_of_the_truth_is_the_one_that_it_lists() -> None:
@@ -690,7 +691,7 @@ def test_the_area_of_the_truth_is_the_one_that_it_lists() -> None:
         table = panoptic_counting.count_frame(
             frame, PredictedFrame("0.png", {9: 0}), np.full((2, 2), 9), boundary=False
         )
-        counts = panoptic_counting.count_segments(table, 1)
+        counts = panoptic_counting._count_segments(table, 1)
         assert counts.tolist() == ([[iou, 1, 0, 0]] if iou else [[0, 0, 1, 1]])
 
 
@@ -703,10 +704,9 @@ def test_inner_pixels_have_a_whole_square_of_their_own_label(size: tuple[int, in
     expected = np.ones(size, bool)
     for y, x in itertools.product(range(side), repeat=2):
         expected &= wide[y : y + size[0], x : x + size[1]] == labels
-    assert panoptic_counting.find_inner_pixels(labels).tolist() == expected.tolist()
-    bounds = panoptic_counting.keep_boundaries(LabelMap(labels.astype(np.uint32) + 1)).numbers
+    bounds = panoptic_counting._keep_boundaries(LabelMap(labels.astype(np.uint32) + 1)).numbers
     assert bounds.tolist() == np.where(expected, 1 << 24, labels + 1).tolist()
-    assert panoptic_counting.keep_boundaries(LabelMap(labels * 0, np.array([0]))).numbers.max() == 0
+    assert panoptic_counting._keep_boundaries(LabelMap(labels * 0, np.array([0]))).numbers.max() == 0
 
 
 # ── overlaps of masks and boxes ─────────────────────────────────────────────
@@ -753,20 +753,18 @@ def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detect
 ) -> None:
     sent, real, pairs = two_groups(1)
     if compiled:
-        shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.sent, pairs.real)])
-        monkeypatch.setattr(kernel, "library", lambda: "a kernel")
-        monkeypatch.setattr(kernel, "overlaps", lambda *_: shared)
-    found = instance_overlaps.mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
-    expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.sent, pairs.real)]
+        shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.prediction, pairs.truth)])
+        use(monkeypatch, CompiledBackend(SimpleNamespace(overlaps=lambda *_: shared)))  # type: ignore[arg-type]
+    found = backend().mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
+    expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.prediction, pairs.truth)]
     assert found.tolist() == expected
 
 
-def test_empty_masks_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_masks_share_nothing() -> None:
     pair, nothing = Pairs(np.array([0]), np.array([0]), np.array([0, 1])), masks_of([np.zeros((3, 4), bool)])
-    assert instance_overlaps.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
-    monkeypatch.setattr(kernel, "library", lambda: "a kernel")
-    monkeypatch.setattr(kernel, "overlaps", lambda *_: np.array([0]))
-    assert instance_overlaps.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
+    kernel: Any = SimpleNamespace(overlaps=lambda *_: np.array([0]))
+    for counting in (NumpyBackend(), CompiledBackend(kernel)):
+        assert counting.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
 
 
 def test_empty_runs_are_joined_for_pycocotools() -> None:
@@ -774,9 +772,9 @@ def test_empty_runs_are_joined_for_pycocotools() -> None:
         ([3, 0, 2, 4, 3], [5, 4, 3]), ([0, 2, 0, 3, 7], [0, 5, 7]), ([0, 12], [0, 12]), ([12, 0], [12]),
         ([2, 3, 0, 0, 0, 4, 3], [2, 7, 3]), ([0, 0, 0, 12], [0, 12]), ([4, 1, 0, 7, 0], [4, 8]),
     ):  # fmt: skip
-        assert instance_overlaps._without_empty(np.array(runs)).tolist() == plain
+        assert rle._drop_empty_runs(np.array(runs)).tolist() == plain
         masks = Masks(pack_texts([rle.compress([12]), rle.compress(runs)]), np.zeros(2), np.array([[3, 4]] * 2), True)
-        assert instance_overlaps.encode_masks(masks, np.array([1])) == [{"size": [3, 4], "counts": rle.compress(plain)}]
+        assert rle.encode_masks(masks, np.array([1])) == [{"size": [3, 4], "counts": rle.compress(plain)}]
 
 
 def test_boxes_that_only_touch_share_nothing() -> None:
@@ -808,11 +806,11 @@ def test_boundaries_lower_the_iou_where_it_is_wanted(seed: int) -> None:
     for one in (sent[0], real[0]):
         one[...] = False
         one[0, 3 + seed : 9] = True
-    ious = np.array([overlap_of(sent[i], real[j]) for i, j in zip(pairs.sent, pairs.real)])
+    ious = np.array([overlap_of(sent[i], real[j]) for i, j in zip(pairs.prediction, pairs.truth)])
     wanted = np.array([True] * 5 + [False] + [True] * 4)
     found = instance_overlaps.smaller_of_both(pairs, masks_of(sent), masks_of(real), ious, wanted, 0.02)
     expected = []
-    for i, j, iou, flag in zip(pairs.sent, pairs.real, ious, wanted):
+    for i, j, iou, flag in zip(pairs.prediction, pairs.truth, ious, wanted):
         reach = {15: 1, 60: 2}[len(sent[i])]
         expected.append(min(iou, overlap_of(edges(sent[i], reach), edges(real[j], reach))) if flag else iou)
     assert found.tolist() == expected

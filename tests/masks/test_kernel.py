@@ -37,30 +37,32 @@ from segjudge.evaluation_script.families.instances.records import (
     read_columns,
     read_plain_columns,
 )
-from segjudge.evaluation_script.families.panoptic.counting import keep_boundaries
+from segjudge.evaluation_script.families.panoptic.counting import _keep_boundaries
 from segjudge.evaluation_script.families.sequences.counting import fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel
-from segjudge.evaluation_script.masks import png as png_reader
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.masks.kernel import pack_texts
-from segjudge.evaluation_script.masks.overlaps import LabelMap, Masks, mask_overlaps, overlaps_of
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs
+from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk
+from tests.backends import COMPILED, compiled, use
 from tests.builders import chunk, png, raw_png, stack_of
 from tests.shared import IN_CI
 
-COMPILED = Path(kernel.__file__).parent / kernel.NAME
 if not COMPILED.exists() and not IN_CI:
     pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
-LOADED = kernel._load(str(COMPILED))
+BACKENDS = (compiled(), NumpyBackend())
+KERNEL = kernel.load(str(COMPILED))
+LOADED: Any = KERNEL.library
 
 
 def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
     """What the kernel gives, and what numpy does."""
     results = []
-    for library in (LOADED, None):
-        monkeypatch.setattr(kernel, "library", lambda library=library: library)
+    for chosen in BACKENDS:
+        use(monkeypatch, chosen)
         results.append(work())
     return results[0], results[1]
 
@@ -130,7 +132,7 @@ def plain(stacks: Any) -> Any:
     if stacks is None:
         return None
     return {
-        label: (stack.words.tolist(), stack.top, stack.left, stack.size) if stack.words.size else None
+        label: (stack.words.tolist(), stack.top, stack.column, stack.size) if stack.words.size else None
         for label, stack in stacks.items()
     }
 
@@ -197,8 +199,8 @@ def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], d
 
 
 def test_salient_masks_of_two_values_are_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "library", lambda: LOADED)
-    monkeypatch.setattr(SalientImages, "_read", None)
+    use(monkeypatch, BACKENDS[0])
+    monkeypatch.setattr(NumpyBackend, "read_object", None)
     files = {
         name: encoded(np.eye(9, dtype=np.uint8) * value, 8, random.Random(1)) for name, value in (("0", 1), ("1", 255))
     }
@@ -271,7 +273,7 @@ def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> No
     match = generator.choice([disk(radius), fractional_disk(radius + generator.random())])
 
     def counts() -> Any:
-        result = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), match)
+        result = backend().compare(Region(stack_of(*truth)), Region(stack_of(*prediction)), match)
         return [getattr(result, name).tolist() for name in result.__dataclass_fields__]
 
     by_kernel, by_numpy = switch(counts)
@@ -284,7 +286,7 @@ def test_a_disk_with_a_gap_is_left_to_numpy(switch: Any) -> None:
     gap = ((-2, 0, 0), (2, 0, 0))
 
     def counts() -> Any:
-        result = Region(stack_of(mask)).compared(Region(stack_of(mask)), gap)
+        result = backend().compare(Region(stack_of(mask)), Region(stack_of(mask)), gap)
         return result.truth_matched.tolist()
 
     by_kernel, by_numpy = switch(counts)
@@ -320,7 +322,7 @@ def test_run_lengths_are_checked_as_numpy_checks_them(seed: int, switch: Any) ->
     texts, pixels = map(list, zip(*some_texts(random.Random(seed))))
 
     def checked() -> Any:
-        result = rle.check_many(texts, np.array(pixels))
+        result = backend().check_masks(texts, np.array(pixels))
         return result.fault.tolist(), np.where(result.fault == 0, result.area, 0).tolist()
 
     by_kernel, by_numpy = switch(checked)
@@ -340,7 +342,7 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
                 runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
                 left -= runs[-1]
             texts.append(rle.compress(runs))
-        area = rle.check_many(texts, np.full(count, 13 * 17)).area
+        area = backend().check_masks(texts, np.full(count, 13 * 17)).area
         return Masks(pack_texts(texts), area, np.full((count, 2), [13, 17]))
 
     sent, real = masks(20), masks(15)
@@ -351,9 +353,9 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     bounds = np.cumsum([0, *map(len, groups)])
     table = np.array([pair for group in groups for pair in group], np.int64).reshape(-1, 2)
     crowd = np.array([generator.random() < 0.3 for _ in range(15)])
-    pairs = kernel.Pairs(table[:, 0], table[:, 1], bounds)
+    pairs = Pairs(table[:, 0], table[:, 1], bounds)
 
-    by_kernel, by_numpy = switch(lambda: mask_overlaps(pairs, sent, real, crowd).tolist())
+    by_kernel, by_numpy = switch(lambda: backend().mask_overlaps(pairs, sent, real, crowd).tolist())
     assert by_kernel == by_numpy
     assert len(by_kernel) == bounds[-1]
 
@@ -379,7 +381,7 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
     found = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
     drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
 
-    by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.sent)]))
+    by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.prediction)]))
 
     for one, other in zip(by_kernel, by_numpy):
         assert one.tolist() == other.tolist()
@@ -484,7 +486,7 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
     text = CHANGES[change](json.dumps(some)[1:-1])
     text = text.replace("image_id", "video_id") if video else text
-    table = kernel.records(text, LOADED)
+    table = KERNEL.records(text)
     if table is None:
         assert change, "the usual form is read by the kernel"
         return
@@ -501,7 +503,7 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     assert read.checked is not None
     if video:
         np.testing.assert_array_equal(read.mean_area, usual.mean_area)
-    checked = usual.checked or rle.check_many(usual.masks, images.pixels(usual.image))
+    checked = usual.checked or backend().check_masks(usual.masks, images.pixels(usual.image))
     assert read.checked.fault.tolist() == checked.fault.tolist()
     assert read.checked.area[checked.fault == 0].tolist() == checked.area[checked.fault == 0].tolist()
 
@@ -510,7 +512,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
     for video, images in ((True, IMAGES), (False, VIDEOS)):
         text = json.dumps((video_record if video else record)(random.Random(1)))
         text = text.replace("image_id", "video_id") if video else text
-        table = kernel.records(text, LOADED)
+        table = KERNEL.records(text)
         assert table is not None
         assert (table.frames is not None) == video
         assert read_plain_columns(PlainRecords(text, table), images) is None
@@ -521,7 +523,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
     text = json.dumps(one)
-    table = kernel.records(text, LOADED)
+    table = KERNEL.records(text)
     assert table is not None
     read = read_plain_columns(PlainRecords(text, table), IMAGES)
     assert read is not None
@@ -533,7 +535,7 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
 
 def state_in(folder: Path, **environment: str) -> str:
     """What a process says that finds its kernel elsewhere."""
-    code = "from segjudge.evaluation_script.masks import kernel; print(kernel.state())"
+    code = "from segjudge.evaluation_script.masks.backend import backend; print(backend().about)"
     variables = {**os.environ, kernel.SETTING: str(folder / kernel.NAME), **environment}
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
@@ -599,9 +601,9 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
         "sj_match", "sj_curve", "sj_curves_without", "sj_label_pairs", "sj_boundaries",
     ):  # fmt: skip
         for result in (0, -1, 1):
-            with pytest.raises(kernel._Unusable, match="self-test"):
+            with pytest.raises(kernel.KernelError, match="self-test"):
                 monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
-                kernel._load("anywhere")
+                kernel.load("anywhere")
 
 
 def test_a_call_that_makes_no_sense_is_refused() -> None:
@@ -744,7 +746,7 @@ def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch:
 
     def codes() -> Any:
         try:
-            read = png_reader.read_labels if channels == 1 else png_reader.read_codes
+            read = backend().read_labels if channels == 1 else backend().read_codes
             return read(data, (height, width)).tolist()
         except Flaw as flaw:
             return str(flaw.at("x"))
@@ -773,11 +775,11 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
     labels = np.sort(lot.choice(1 << 24, 200, replace=False))
     truth = LabelMap(coarse_map(lot, size, kinds[seed % 3]), labels if seed % 2 else None)
     prediction = LabelMap(coarse_map(lot, size, kinds[seed // 3 % 3]))
-    assert kernel.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
+    assert KERNEL.label_pairs(truth.numbers, prediction.numbers) is not None
 
     def compared() -> Any:
-        alike = overlaps_of(truth, prediction)
-        edges = overlaps_of(keep_boundaries(truth), keep_boundaries(prediction))
+        alike = backend().count_label_pairs(truth, prediction)
+        edges = backend().count_label_pairs(_keep_boundaries(truth), _keep_boundaries(prediction))
         return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
 
     by_kernel, by_numpy = switch(compared)
@@ -786,8 +788,8 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
 
 
 def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
-    numbers = np.arange(kernel.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
-    assert kernel.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
-    assert kernel.label_pairs(numbers, numbers, LOADED) is None
-    for pairs in switch(lambda: overlaps_of(LabelMap(numbers), LabelMap(numbers))):
+    numbers = np.arange(kernel._MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
+    assert KERNEL.label_pairs(numbers[:, 1:], numbers[:, :-1]) is not None
+    assert KERNEL.label_pairs(numbers, numbers) is None
+    for pairs in switch(lambda: backend().count_label_pairs(LabelMap(numbers), LabelMap(numbers))):
         assert pairs.pixels.tolist() == [1] * numbers.size

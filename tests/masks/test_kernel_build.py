@@ -142,7 +142,7 @@ def test_the_worker_scores_alike_with_a_kernel_and_with_a_damaged_one(
     built = build(str(ROOT), str(tmp_path / "bundle.zip"))
     script_of(built.path, tmp_path)
     code = (
-        "import sys; from evaluation_script import evaluate; from evaluation_script.masks import kernel; print(kernel.state())\n"
+        "import sys; from evaluation_script import evaluate; from evaluation_script.masks.backend import backend; print(backend().about)\n"
         "print(evaluate(sys.argv[1], sys.argv[2], 'sequences-dev')['result'])"
     )
 

@@ -16,7 +16,8 @@ from PIL import Image
 
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.png import davis_palette, read_labels
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.png import davis_palette
 from tests.builders import png, raw_png
 
 LABELS = np.random.default_rng(5).integers(0, 2, (13, 21)).astype(np.uint8)
@@ -42,12 +43,12 @@ def test_every_depth_gives_the_raw_value(depth: int, colour: int) -> None:
         else [struct.pack(">I", 3) + b"PLTE" + bytes(3) + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(3)))]
     )
     data = raw_png(21, 13, depth, colour, packed_rows(labels, depth), *palette)
-    assert (read_labels(data, (13, 21)) == labels).all()
+    assert (backend().read_labels(data, (13, 21)) == labels).all()
 
 
 def test_sixteen_bits_are_kept() -> None:
     labels = np.arange(13 * 21, dtype=np.uint16).reshape(13, 21) * 200
-    assert (read_labels(png(labels), (13, 21)) == labels).all()
+    assert (backend().read_labels(png(labels), (13, 21)) == labels).all()
 
 
 @pytest.mark.parametrize("kind", range(5), ids=["none", "sub", "up", "average", "paeth"])
@@ -66,7 +67,7 @@ def test_every_row_filter_is_undone(kind: int) -> None:
         )
         predicted = [0, left, up, (left + up) // 2, paeth][kind]
         rows += bytes([kind]) + ((row - predicted) % 256).astype(np.uint8).tobytes()
-    assert (read_labels(raw_png(21, 13, 8, 0, rows), (13, 21)) == labels).all()
+    assert (backend().read_labels(raw_png(21, 13, 8, 0, rows), (13, 21)) == labels).all()
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8])
@@ -74,7 +75,7 @@ def test_interlaced_files_are_read(depth: int) -> None:
     labels = np.random.default_rng(depth).integers(0, 1 << depth, (13, 21))
     passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
     pixels = b"".join(packed_rows(labels[y::dy, x::dx], depth) for y, x, dy, dx in passes)
-    assert (read_labels(raw_png(21, 13, depth, 3, pixels, interlaced=1), (13, 21)) == labels).all()
+    assert (backend().read_labels(raw_png(21, 13, depth, 3, pixels, interlaced=1), (13, 21)) == labels).all()
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
@@ -84,12 +85,12 @@ def test_colours_of_the_davis_palette_are_mapped_back(mode: str) -> None:
     image.putpalette(davis_palette().tobytes())
     out = io.BytesIO()
     image.convert(mode).save(out, "PNG")
-    assert (read_labels(out.getvalue(), (16, 16)) == labels).all()
+    assert (backend().read_labels(out.getvalue(), (16, 16)) == labels).all()
 
 
 def test_the_other_tools_colours_and_white_are_known() -> None:
     colours = np.array([[[0, 0, 0], [191, 0, 0], [192, 0, 0], [255, 255, 255]]], np.uint8)
-    assert read_labels(png(colours), (1, 4)).tolist() == [[0, 9, 9, 255]]
+    assert backend().read_labels(png(colours), (1, 4)).tolist() == [[0, 9, 9, 255]]
 
 
 def test_the_palette_of_a_file_means_nothing() -> None:
@@ -97,7 +98,7 @@ def test_the_palette_of_a_file_means_nothing() -> None:
     image.putpalette([255 - i // 3 for i in range(768)])
     out = io.BytesIO()
     image.save(out, "PNG")
-    assert (read_labels(out.getvalue(), LABELS.shape) == LABELS).all()
+    assert (backend().read_labels(out.getvalue(), LABELS.shape) == LABELS).all()
 
 
 def test_text_and_transparency_chunks_are_left_out() -> None:
@@ -105,7 +106,7 @@ def test_text_and_transparency_chunks_are_left_out() -> None:
     chunk = b"zTXtname\0\0" + bomb
     extra = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     data = raw_png(21, 13, 8, 0, b"".join(b"\0" + row.tobytes() for row in LABELS), extra)
-    assert (read_labels(data, LABELS.shape) == LABELS).all()
+    assert (backend().read_labels(data, LABELS.shape) == LABELS).all()
 
 
 @settings(max_examples=200, deadline=None)
@@ -117,7 +118,7 @@ def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
         damaged[place] = data.draw(st.integers(0, 255))
     damaged = damaged[: data.draw(st.integers(0, len(good)))]
     try:
-        assert read_labels(bytes(damaged), LABELS.shape).shape == LABELS.shape
+        assert backend().read_labels(bytes(damaged), LABELS.shape).shape == LABELS.shape
     except Flaw as flaw:
         assert flaw.found
 

@@ -11,7 +11,8 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks import png as png_module
-from segjudge.evaluation_script.masks.png import check_length, davis_palette, read_labels, size_of
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.png import check_length, davis_palette, size_of
 from tests.builders import chunk, png, raw_png
 
 SIZE = (3, 5)
@@ -26,7 +27,7 @@ def header(*values: int, length: int = 13) -> bytes:
 
 def flaw(data: bytes, size: Any = SIZE) -> str:
     with pytest.raises(Flaw) as caught:
-        read_labels(data, size)
+        backend().read_labels(data, size)
     return caught.value.found
 
 
@@ -34,7 +35,7 @@ GOOD = header(5, 3, 8, 0, 0, 0, 0)
 
 
 def test_a_mask_is_read() -> None:
-    assert read_labels(GOOD, SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
+    assert backend().read_labels(GOOD, SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
     assert size_of(GOOD) == SIZE
 
     assert flaw(GOOD[1:]) == "is not a PNG"
@@ -99,7 +100,7 @@ def test_a_file_that_ends_anywhere_is_cut_off() -> None:
     inside |= {33: "before its last chunk", 44: "before its last chunk", 45: "inside a chunk"}
     for length, where in inside.items():
         assert flaw(GOOD[:length]) == f"is cut off: the file ends {where}", length
-    assert read_labels(GOOD + b"anything", SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
+    assert backend().read_labels(GOOD + b"anything", SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
 
 
 def test_every_bit_of_header_and_pixels_is_held_against_its_checksum() -> None:
@@ -110,7 +111,7 @@ def test_every_bit_of_header_and_pixels_is_held_against_its_checksum() -> None:
         assert flaw(bytes(data)) == f"is damaged: the checksum of its {name} chunk is wrong", place
     other = bytearray(raw_png(5, 3, 8, 0, ROWS, chunk(b"teXt", b"abc")))
     other[41] ^= 1
-    assert read_labels(bytes(other), SIZE).max() == 5, "of what is left out nobody minds"
+    assert backend().read_labels(bytes(other), SIZE).max() == 5, "of what is left out nobody minds"
 
 
 @pytest.mark.parametrize(("count", "fits"), [(4093, True), (4094, False)])
@@ -118,7 +119,7 @@ def test_a_file_has_at_most_4096_chunks(count: int, fits: bool) -> None:
     """Header, pixels and end are three of them."""
     data = raw_png(5, 3, 8, 0, ROWS, chunk(b"teXt", b"") * count)
     if fits:
-        assert read_labels(data, SIZE).max() == 5
+        assert backend().read_labels(data, SIZE).max() == 5
     else:
         assert flaw(data) == "has more than 4096 chunks"
 
@@ -127,7 +128,7 @@ def test_pixels_may_come_in_several_chunks() -> None:
     packed = zlib.compress(ROWS)
     parts = b"".join(chunk(b"IDAT", packed[start : start + 3]) for start in range(0, len(packed), 3))
     start = GOOD[:33]
-    assert read_labels(start + parts + chunk(b"IEND", b""), SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
+    assert backend().read_labels(start + parts + chunk(b"IEND", b""), SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
     assert flaw(start + chunk(b"IEND", b"")) == "is damaged: it has no pixels"
     assert flaw(start + start[8:] + parts) == "is damaged: it has two headers"
     assert flaw(start[:8] + parts) == "is damaged: it does not begin with its header"
@@ -149,7 +150,7 @@ def test_where_pixels_end_is_told_by_rows(depth: int, colour: int, stride: int) 
     assert flaw(raw_png(5, 3, depth, colour, b"\x09" * 3 * stride)) == "is damaged: its pixels cannot be decoded"
     assert flaw(raw_png(5, 3, depth, colour, b"", interlaced=1)) == "is damaged: its pixels cannot be decoded"
     whole = (b"\0" + b"\xff" * (stride - 1)) * 3
-    assert len(set(read_labels(raw_png(5, 3, depth, colour, whole), SIZE).reshape(-1).tolist())) == 1
+    assert len(set(backend().read_labels(raw_png(5, 3, depth, colour, whole), SIZE).reshape(-1).tolist())) == 1
     broken = GOOD[:33] + chunk(b"IDAT", b"nothing") + chunk(b"IEND", b"")
     assert flaw(broken) == "is damaged: its pixels cannot be inflated"
 
@@ -161,11 +162,11 @@ def test_interlaced_pixels_are_complete(depth: int, colour: int, size: tuple[int
     height, width = size
     bits = depth * {2: 3, 6: 4}.get(colour, 1)
     rows = []
-    for x, y, dx, dy in png_module.ADAM7:
+    for x, y, dx, dy in png_module._ADAM7:
         count = len(range(x, width, dx))
         rows += [b"\0" + b"\xff" * ((count * bits + 7) // 8) for _ in range(y, height, dy) if count]
     whole = raw_png(width, height, depth, colour, b"".join(rows), interlaced=1)
-    assert len(set(read_labels(whole, size).reshape(-1).tolist())) == 1
+    assert len(set(backend().read_labels(whole, size).reshape(-1).tolist())) == 1
     for count in range(len(rows)):
         cut = raw_png(width, height, depth, colour, b"".join(rows[:count]), interlaced=1)
         assert flaw(cut, size) == "is damaged: its pixels cannot be decoded", count
@@ -173,9 +174,9 @@ def test_interlaced_pixels_are_complete(depth: int, colour: int, size: tuple[int
 
 @pytest.mark.parametrize("interlaced", [0, 1])
 def test_a_label_that_stands_for_undecoded_pixels_is_read_too(interlaced: int) -> None:
-    value = png_module.UNDECODED
+    value = png_module._UNDECODED
     data = raw_png(1, 2, 8, 0, bytes([0, value] * 2), interlaced=interlaced)
-    assert read_labels(data, (2, 1)).tolist() == [[value]] * 2
+    assert backend().read_labels(data, (2, 1)).tolist() == [[value]] * 2
     packed = bytearray(zlib.compress(bytes([0, value] * 2)))
     packed[-1] ^= 1  # the checksum of the pixels, which follows the last row
     damaged = data[:33] + chunk(b"IDAT", bytes(packed)) + chunk(b"IEND", b"")
@@ -205,7 +206,7 @@ def test_the_palette_is_that_of_davis() -> None:
 def test_each_colour_of_either_palette_is_its_label() -> None:
     for bright in (192, 191):
         image = davis_palette(bright=bright).reshape(16, 16, 3)
-        assert read_labels(png(image), (16, 16)).reshape(-1).tolist() == list(range(256))
+        assert backend().read_labels(png(image), (16, 16)).reshape(-1).tolist() == list(range(256))
 
 
 def test_a_colour_that_is_in_no_palette_is_named_with_its_pixel() -> None:
@@ -219,11 +220,11 @@ def test_a_colour_that_is_in_no_palette_is_named_with_its_pixel() -> None:
 
 def test_a_transparent_pixel_is_named() -> None:
     image = np.full((*SIZE, 4), 255, np.uint8)
-    assert read_labels(png(image), SIZE).tolist() == [[255] * 5] * 3
+    assert backend().read_labels(png(image), SIZE).tolist() == [[255] * 5] * 3
     image[1, 3, 3] = 254
     assert flaw(png(image)) == "is transparent at pixel (3, 1)"
 
 
 def test_sixteen_bits_are_read_in_their_order() -> None:
     labels = np.arange(15, dtype=np.uint16).reshape(SIZE) * 300
-    assert read_labels(png(labels), SIZE).tolist() == labels.tolist()
+    assert backend().read_labels(png(labels), SIZE).tolist() == labels.tolist()

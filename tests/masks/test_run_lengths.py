@@ -20,6 +20,7 @@ from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks import polygons
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
 from tests.builders import zipped
 from tests.masks.test_masks_in_files import encoded
@@ -69,8 +70,8 @@ def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, charact
     runs = [decoded(text) for text in texts]
     pixels = [max(0, sum(one or [0]) + more) for one in runs]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rle, "CHARACTERS", characters)
-        checked = rle.check_many(texts, np.array(pixels))
+        patch.setattr(rle, "_CHARACTERS", characters)
+        checked = backend().check_masks(texts, np.array(pixels))
     for text, one, count, fault, area in zip(texts, runs, pixels, checked.fault, checked.area):
         if len(text) > 2 * count + 64:
             expected = 5
@@ -95,7 +96,7 @@ def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, charact
 def test_each_fault_is_told_of_the_mask_that_has_it(
     characters: int, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rle, "CHARACTERS", characters)
+    monkeypatch.setattr(rle, "_CHARACTERS", characters)
     good = rle.compress([1, 2, 3, 1, 2, 3])
     cases = {
         good: 0,
@@ -114,11 +115,11 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
         "0" * 89: 5,
     }
     many = [one for text in cases for one in [*[good] * beside, text]]
-    checked = rle.check_many(many, np.full(len(many), 12))
+    checked = backend().check_masks(many, np.full(len(many), 12))
     assert checked.fault.tolist() == [one for fault in cases.values() for one in [*[0] * beside, fault]]
     assert checked.area[0] == (6 if many[0] == good else 0)
-    assert rle.check_many(["", "0"], np.zeros(2, int)).fault.tolist() == [0, 0]
-    assert rle.check_many([], np.zeros(0, int)).fault.tolist() == []
+    assert backend().check_masks(["", "0"], np.zeros(2, int)).fault.tolist() == [0, 0]
+    assert backend().check_masks([], np.zeros(0, int)).fault.tolist() == []
 
 
 def test_runs_are_compressed_as_they_are_defined() -> None:

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from benchmarks import reference
 from segjudge.evaluation_script.families.sequences.counting import fractional_disk
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.similarity import (
     Counts,
     Region,
@@ -29,7 +30,7 @@ EXACT = 1e-12
 
 def compared(truth: Any, prediction: Any, match: Any = None) -> Counts:
     one, other = Region(stack_of(truth)), Region(stack_of(prediction))
-    return one.compared(other, match or disk(reach(truth.shape)))
+    return backend().compare(one, other, match or disk(reach(truth.shape)))
 
 
 def j(truth: Any, prediction: Any) -> float:
@@ -114,7 +115,7 @@ def test_a_mask_agrees_with_itself(mask: Any) -> None:
 @given(shapes.flatmap(lambda shape: st.lists(masks(shape), min_size=2, max_size=9)))
 def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
     truth, prediction = frames, frames[1:] + frames[:1]
-    together = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), disk(reach(frames[0].shape)))
+    together = backend().compare(Region(stack_of(*truth)), Region(stack_of(*prediction)), disk(reach(frames[0].shape)))
     apart = join_counts([compared(*pair) for pair in zip(truth, prediction)])
     for name in ("shared", "union", "truth_matched", "prediction_matched", "truth_boundary"):
         assert getattr(together, name).tolist() == getattr(apart, name).tolist()
@@ -148,7 +149,9 @@ def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float)
 def test_packing_loses_nothing(mask: Any) -> None:
     stack = stack_of(mask)
     whole = np.zeros((1, mask.shape[0], -(-mask.shape[1] // 64)), np.uint64)
-    whole[:, stack.top : stack.top + stack.words.shape[1], stack.left : stack.left + stack.words.shape[2]] = stack.words
+    whole[:, stack.top : stack.top + stack.words.shape[1], stack.column : stack.column + stack.words.shape[2]] = (
+        stack.words
+    )
     assert (unpack(whole, mask.shape[1])[0] == mask).all()
     assert stack.area[0] == mask.sum()
 

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.families.sequences.protocols import (
     SequenceProtocol,
 )
 from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.masks import kernel
+from tests.backends import use_numpy
 from tests.builders import label_truth, label_zip, score_sequences
 
 
@@ -81,7 +81,7 @@ def same(found: Any, expected: Any) -> bool:
 def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = of_files(tmp_path, protocol)
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     assert same(score_arrays(PREDICTIONS, TRUTHS, protocol), expected)
 
 

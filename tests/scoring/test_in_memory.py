@@ -21,7 +21,7 @@ from PIL import Image
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
-from segjudge.evaluation_script.masks import kernel
+from tests.backends import use_numpy
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
 
@@ -130,7 +130,7 @@ def test_instances_in_memory_score_as_files_do(
     protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     found = images(5)
     expected = segjudge.score(*files(found, tmp_path), protocol)
     assert 0 < (expected.metrics["val"]["AP"] or 0) < 1
@@ -282,7 +282,7 @@ def test_panoptic_images_in_memory_score_as_files_do(
     protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     folder = TRACKS_DATA / "panoptic"
     truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", "submission.json"))
     by_image = {one["image_id"]: one for one in sent["annotations"]}

@@ -16,9 +16,10 @@ from segjudge import score
 from segjudge.cli import main as command
 from segjudge.evaluation_script import evaluate, main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
 from segjudge.evaluation_script.scoring.version import VERSION
+from tests.backends import use
 from tests.data import ROOT
 
 TRUTH, STRONG = ROOT / "annotations/sequences-dev.zip", ROOT / "examples/sequences-dev/strong.zip"
@@ -79,7 +80,7 @@ def test_both_files_of_a_submission_say_it(hidden: bool, monkeypatch: pytest.Mon
         "protocols": {"dev": {"name": "davis2017", "revision": 1, "changed": False}},
         "truth": digest_of(str(TRUTH)),
         "submission": digest_of(str(STRONG)),
-        "counted_by": "numpy" if kernel.library() is None else "kernel",
+        "counted_by": backend().name,
         "limits": kept["limits"],
     }
     assert kept["limits"].items() >= {"members": phase.limits.members, "links": False, "seconds": phase.seconds}.items()
@@ -112,8 +113,8 @@ def test_what_counted_differs_and_no_score_does(
     truth: Path, results: Path, protocol: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     documents = []
-    for library in (kernel.library(), None):
-        monkeypatch.setattr(kernel, "library", lambda found=library: found)
+    for chosen in (backend(), NumpyBackend()):
+        use(monkeypatch, chosen)
         assert command(["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json", "-"]) == 0
         documents.append(json.loads(capsys.readouterr().out))
     origins = [document.pop("provenance") for document in documents]

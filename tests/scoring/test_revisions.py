@@ -14,8 +14,8 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import ObjectRule
-from segjudge.evaluation_script.masks import kernel
 from tests import revisions
+from tests.backends import use_numpy
 from tests.data import ROOT
 
 PAGE = (ROOT / "docs/scores.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_a_number_never_moves_within_a_revision(
     name: str, path: str, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     protocol = PROTOCOLS[name]
     entry = revisions.known().get(name, {}).get(str(protocol.revision))
     assert entry, f"nothing is known of revision {protocol.revision} of {name}: python -m tests.revisions"

@@ -1,9 +1,5 @@
 """Detections matched with instances as the COCO API matches them, for many images at once.
 
-The kernel runs the greedy loop of the original.  Without it: a detection rarely overlaps more than one instance by
-half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
-a detection could choose, or crowds are about, the loop runs in Python.
-
 What is known of images once their detections were matched is all that their scores come from.  As bytes it is what
 processes send each other and what a part holds (`docs/scale.md`).
 """
@@ -16,9 +12,10 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...masks import kernel
-from ...masks.kernel import Overlapping, Pairs
-from ...masks.overlaps import Masks, box_overlaps, mask_overlaps, smaller_of_both
+from ...masks.backend import backend
+from ...masks.detections import Candidates, OverlappingPairs
+from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
+from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .submission import InstanceRecords
@@ -218,7 +215,7 @@ class ClosePairs:
     records: Array
     annotations: Array
     #: By the places in `records` and `annotations`, whatever their categories.
-    pairs: Overlapping
+    pairs: OverlappingPairs
     #: Which records count neither for nor against unless they are matched.
     excused: Array
 
@@ -232,7 +229,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
     pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
     iou = _overlap(block, records, annotations)(pairs)
-    close = Overlapping(pairs.sent, pairs.real, iou).of(iou >= threshold)
+    close = OverlappingPairs(pairs.prediction, pairs.truth, iou).of(iou >= threshold)
     excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
     return ClosePairs(records, annotations, close, excused)
 
@@ -314,11 +311,11 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> Overlap:
         truth.masks.take(annotations), truth.pixels[annotations], sizes[truth.image[annotations]], protocol.tubes
     )
     if not protocol.boundary:
-        return lambda pairs: mask_overlaps(pairs, predicted, annotated, crowd)
+        return lambda pairs: backend().mask_overlaps(pairs, predicted, annotated, crowd)
 
     def overlap(pairs: Pairs) -> Array:
-        ious = mask_overlaps(pairs, predicted, annotated, crowd)
-        wanted = (ious >= REACHED[0]) & ~crowd[pairs.real]
+        ious = backend().mask_overlaps(pairs, predicted, annotated, crowd)
+        wanted = (ious >= REACHED[0]) & ~crowd[pairs.truth]
         return smaller_of_both(pairs, predicted, annotated, ious, wanted, protocol.boundary)
 
     return overlap
@@ -374,20 +371,12 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     pairs = similar_pairs(truth, detections, float(REACHED[0]))
     ious = overlap(pairs)
     enough = ious >= REACHED[0]
-    close = Overlapping(pairs.sent[enough], pairs.real[enough], ious[enough])
+    close = OverlappingPairs(pairs.prediction[enough], pairs.truth[enough], ious[enough])
     outside = np.array([(detections.area < low) | (detections.area > high) for low, high in truth.ranges])
     if detections.excused is not None:
         outside |= detections.excused
-    library = kernel.library()
-    if library is None:
-        return _match_in_numpy(close, truth, outside, np.cumsum(detections.rank == 0))
-    kinds = np.zeros(len(truth.image), np.uint8)
-    for bit, flags in enumerate((*truth.ignored(), truth.crowd, truth.unmatchable)):
-        kinds |= flags.astype(np.uint8) << np.uint8(bit)
-    all_thresholds = (1 << len(REACHED)) - 1
-    words = np.array([all_thresholds << len(REACHED) * area for area in range(len(truth.ranges))], np.uint64)
-    ignored = np.bitwise_or.reduce(np.where(outside, words[:, None], np.uint64(0)))
-    return kernel.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
+    group = np.cumsum(detections.rank == 0)
+    return backend().match(Candidates(close, REACHED, group, outside, truth.ignored(), truth.crowd, truth.unmatchable))
 
 
 def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:
@@ -410,71 +399,6 @@ def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pai
     ) | truth.crowd[instance]
     detection, instance = detection[similar], instance[similar]
     return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
-
-
-def _match_in_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array) -> Tuple[Array, Array]:
-    """Return the words of `match`; `group` is the same for detections of the same image and category."""
-    ignored = np.repeat(outside[:, None], len(REACHED), axis=1)
-    matched = np.zeros_like(ignored)
-    choices = np.bincount(close.sent, minlength=len(group))
-    special = np.zeros(len(group) + 1, bool)
-    special[group[close.sent[(choices[close.sent] > 1) | truth.crowd[close.real]]]] = True
-    chosen = special[group[close.sent]]
-    _match_in_order(close.of(~chosen), truth, matched, ignored)
-    _match_with_choice(close.of(chosen), truth, matched, ignored)
-    return _pack_bits(matched), _pack_bits(ignored)
-
-
-def _match_in_order(close: Overlapping, truth: Instances, matched: Array, ignored: Array) -> None:
-    """Give each instance, at each threshold, to the first detection that reaches it; none has a choice."""
-    for row, threshold in enumerate(REACHED):
-        reached = close.iou >= threshold
-        taken, positions = np.unique(close.real[reached], return_index=True)
-        winners = close.sent[reached][positions]
-        matched[:, row, winners] = ~truth.unmatchable[taken]
-        for index, ignored_here in enumerate(truth.ignored()):
-            # Matched with an instance that does not count: ignored; else it counts whatever its own area.
-            unmatchable = truth.unmatchable[taken] & ignored[index, row, winners]
-            ignored[index, row, winners] = ignored_here[taken] | unmatchable
-
-
-def _match_with_choice(close: Overlapping, truth: Instances, matched: Array, ignored: Array) -> None:
-    """Run the original's loop: each detection takes the best instance left, of those that count first."""
-    candidates: Dict[int, List[Tuple[int, float]]] = {}
-    for detection, instance, iou in zip(close.sent.tolist(), close.real.tolist(), close.iou.tolist()):
-        candidates.setdefault(detection, []).append((instance, iou))
-    crowd, unmatchable = truth.crowd.tolist(), truth.unmatchable.tolist()
-    for area, kinds in enumerate(truth.ignored().tolist()):
-        for row, threshold in enumerate(REACHED.tolist()):
-            taken: Dict[int, bool] = {}
-            for detection, overlapping in candidates.items():
-                free = [candidate for candidate in overlapping if crowd[candidate[0]] or candidate[0] not in taken]
-                best = _best([candidate for candidate in free if not kinds[candidate[0]]], threshold)
-                best = _best([candidate for candidate in free if kinds[candidate[0]]], threshold) if best < 0 else best
-                if best >= 0:
-                    taken[best] = True
-                    matched[area, row, detection] = not unmatchable[best]
-                    stays = unmatchable[best] and ignored[area, row, detection]
-                    ignored[area, row, detection] = kinds[best] or stays
-
-
-def _best(candidates: List[Tuple[int, float]], reached: float) -> int:
-    """Return the last of the instances that overlap most, or -1."""
-    best = -1
-    for instance, iou in candidates:
-        if iou >= reached:
-            best, reached = instance, iou
-    return best
-
-
-def _pack_bits(flags: Array) -> Array:
-    """Return flags (ranges of areas, thresholds, detections) as a word for each detection."""
-    rows = flags.reshape(flags.shape[0] * flags.shape[1], flags.shape[2])
-    octets = np.zeros((rows.shape[1], 8), np.uint8)
-    bits = np.packbits(rows, axis=0, bitorder="little").T
-    octets[:, : bits.shape[1]] = bits
-    words: Array = octets.view("<u8").reshape(-1)
-    return words
 
 
 def rank_in_group(*keys: Array) -> Array:

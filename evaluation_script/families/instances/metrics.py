@@ -10,8 +10,8 @@ from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from ...files.problems import SubmissionError, quantity, verb
-from ...masks import kernel
-from ...masks.kernel import RankedBits, curve, curves_without
+from ...masks.backend import backend
+from ...masks.detections import RankedBits
 from ...masks.stack import Array
 from ..base import codings
 from ..base.accumulator import Accumulator
@@ -210,7 +210,9 @@ class MatchedDetections:
             for area, cap in pairs:
                 count = int(counts[category, area])
                 if count:
-                    points, true_counts = _read_precision(ranked, area, self.caps[cap], _count_needed(count))
+                    points, true_counts = backend().read_precision(
+                        ranked, self.caps[cap], area, len(THRESHOLDS), _count_needed(count)
+                    )
                     precision[:, :, category, area, cap], recall[:, category, area, cap] = points, true_counts / count
         return Curves(precision, recall)
 
@@ -225,11 +227,11 @@ class MatchedDetections:
             for area, cap in pairs:
                 remaining = counts[:, category, area]
                 if remaining.any():
-                    members, least = (
-                        ranked.within(self.caps[cap]),
-                        np.stack([_count_needed(int(count)) for count in remaining]),
+                    members = ranked.within(self.caps[cap])
+                    needed = np.stack([_count_needed(int(count)) for count in remaining])
+                    points, true_counts = backend().read_precision_without_each(
+                        members, group[members.image], area, len(THRESHOLDS), needed
                     )
-                    points, true_counts = _read_precision_without_each(members, group[members.image], area, least)
                     has_truth = remaining > 0
                     precision[has_truth, :, category, area, cap] = points[has_truth].mean(axis=2)
                     recall[has_truth, :, category, area, cap] = true_counts[has_truth] / remaining[has_truth, None]
@@ -252,73 +254,6 @@ def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     """Return the pairs that the statistics read."""
     last = len(caps) - 1
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
-
-
-def _read_precision(ranked: RankedBits, area: int, cap: int, least: Array) -> Tuple[Array, Array]:
-    """Return precision (thresholds, recalls) of one category, for a range of areas and a cap, and how many are true.
-
-    `least` says how many true detections each recall takes.
-    """
-    library, thresholds = kernel.library(), len(THRESHOLDS)
-    if library is not None:
-        points, true_counts = curve(ranked, cap, area * thresholds, thresholds, least, library)
-        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
-    true, counted = _flags_of(ranked.within(cap), area)
-    rows, columns = np.nonzero(true)
-    counted_before = np.split(
-        np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
-    )
-    precision = np.zeros((thresholds, len(least)))
-    for row, counts in enumerate(counted_before):  # from the true detections alone: precision peaks there
-        exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
-        envelope = np.maximum.accumulate(exact[::-1])[::-1]
-        reached = least[least <= len(counts)]
-        precision[row, : len(reached)] = envelope[reached - 1]
-    return precision, np.array(list(map(len, counted_before)))
-
-
-def _read_precision_without_each(ranked: RankedBits, group: Array, area: int, least: Array) -> Tuple[Array, Array]:
-    """Return precision (groups, thresholds, recalls) of one category without each group, and how many are true.
-
-    `least` says for each group how many true detections each recall takes without it.
-    """
-    library, thresholds = kernel.library(), len(THRESHOLDS)
-    if library is not None:
-        points, right = curves_without(ranked, group, area * thresholds, thresholds, least, library)
-        return points[..., 0] / (points[..., 1] + np.spacing(1)), right
-    true, counted = _flags_of(ranked, area)
-    groups, width = len(least), int(true.sum(axis=1).max()) + 2
-    #: The place, among those that are true at the threshold, of the next one from each detection on.
-    position = np.cumsum(true, axis=1) - true
-
-    def without(flags: Array) -> Array:
-        """Return how many are flagged up to each place (thresholds, places, groups), those of a group left out."""
-        rows, columns = np.nonzero(flags)
-        index = (rows * width + position[rows, columns]) * groups + group[columns]
-        inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
-        inside = np.cumsum(inside, axis=1)
-        total: Array = inside.sum(axis=2, keepdims=True) - inside
-        return total
-
-    true_without, counted_without = without(true), without(counted)
-    rows, columns = np.nonzero(true)
-    positions = position[rows, columns]
-    pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))
-    ranks = true_without[rows[pairs], positions[pairs], groups_without]
-    #: By how many are found: precision there, then the best from there on.
-    best = np.zeros((groups, thresholds, width))
-    best[groups_without, rows[pairs], ranks] = ranks / (
-        counted_without[rows[pairs], positions[pairs], groups_without] + np.spacing(1)
-    )
-    best = np.maximum.accumulate(best[..., ::-1], axis=2)[..., ::-1]
-    return np.take_along_axis(best, np.minimum(least, width - 1)[:, None], axis=2), true_without[:, -1].T
-
-
-def _flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
-    """Return the flags (thresholds, detections) of one range of areas: which are true, and which are counted."""
-    shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)[:, None]
-    true, counted = ((words >> shifts) & np.uint64(1) != 0 for words in (ranked.true, ranked.counted))
-    return true, counted
 
 
 @lru_cache(maxsize=1024)

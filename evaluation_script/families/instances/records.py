@@ -18,10 +18,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.problems import Flaw, printable
-from ...masks import kernel, polygons
+from ...files import Flaw, printable
+from ...masks import polygons
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, RecordTable, pack_texts
+from ...masks.backend import backend
+from ...masks.detections import RecordTable
+from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
@@ -106,7 +108,7 @@ class RecordColumns:
 
 @dataclass(frozen=True)
 class PlainRecords:
-    """Records of the usual form, which the kernel read."""
+    """Records of the usual form, which were read without parsing them."""
 
     text: str
     table: RecordTable
@@ -132,23 +134,23 @@ def read_columns(records: List[Any], images: KnownImages, *, boxes: bool) -> Rec
 
 
 def read_plain_columns(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
-    """Return records that the kernel read as columns, or None where one at least is unusual."""
-    table = records.table.rows
-    image = places_of(images.ids, table[:, kernel.IMAGE])
-    category = places_of(images.categories, table[:, kernel.CATEGORY])
-    score = _read_plain_scores(records)
+    """Return records of the usual form as columns, or None where one at least is unusual."""
+    table = records.table
+    image = places_of(images.ids, table.image)
+    category = places_of(images.categories, table.category)
+    score = table.scores(records.text)
     if (image < 0).any() or not np.isfinite(score).all():
         return None
-    if images.frames is not None or records.table.frames is not None:
-        tubes = _read_plain_tubes(records.table, images, image)
+    if images.frames is not None or table.frames is not None:
+        tubes = _read_plain_tubes(table, images, image)
         return None if tubes is None else _tube_columns(image, category, score, tubes)
-    starts, stops = table[:, kernel.COUNTS], table[:, kernel.COUNTS_END]
-    if not np.array_equal(table[:, kernel.HEIGHT : kernel.COUNTS], images.sizes[image]):
+    starts, stops = table.bounds.T
+    if not np.array_equal(table.sizes, images.sizes[image]):
         return None
-    if (stops - starts > rle.longest(images.pixels(image))).any():
+    if (stops - starts > rle.length_limit(images.pixels(image))).any():
         return None
-    masks = MaskTexts(records.table.masks, starts.copy(), stops.copy())
-    checked = rle.CheckedMasks(table[:, kernel.FAULT], table[:, kernel.AREA].copy())
+    masks = MaskTexts(table.masks, starts.copy(), stops.copy())
+    checked = rle.CheckedMasks(table.fault, table.area.copy())
     return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
 
 
@@ -157,22 +159,11 @@ def _tube_columns(image: Array, category: Array, score: Array, tubes: Tubes) -> 
     return RecordColumns(image, category, score, [], nowhere, {}, tubes.masks, checked, tubes.mean_area)
 
 
-def _read_plain_scores(records: PlainRecords) -> Array:
-    table = records.table.rows
-    decimals = table[:, kernel.DECIMALS]
-    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
-    score: Array = table[:, kernel.DIGITS] / 10.0 ** np.maximum(decimals, 0)
-    unusual = np.flatnonzero(decimals < 0)
-    places = table[unusual, kernel.SCORE : kernel.SCORE_END + 1].tolist()
-    score[unusual] = [float(records.text[start:stop]) for start, stop in places]
-    return score
-
-
 def _read_plain_tubes(table: RecordTable, images: KnownImages, image: Array) -> Optional[Tubes]:
     """Return the masks of videos; None where one is unusual, or it is not videos on both sides."""
     if images.frames is None or table.frames is None:
         return None
-    counts = table.rows[:, kernel.COUNTS_END] - table.rows[:, kernel.COUNTS]
+    counts = table.bounds[:, 1] - table.bounds[:, 0]
     if not np.array_equal(counts, images.frames[image]):
         return None
     size, tube = _frame_sizes(images.sizes[image], counts)
@@ -277,32 +268,10 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
     one after the other.
     """
     ends = np.cumsum(np.bincount(tube, minlength=count))
-    library = kernel.library()
-    if library is None:
-        wide, area = _join_in_numpy([texts[index] for index in range(len(texts))], shown, pixels, ends)
-    else:
-        joined = kernel.join_frames(texts, shown, pixels, np.append(0, ends), library)
-        if joined is None:
-            raise ValueError
-        wide, area = joined
+    wide, area = backend().join_frames(texts, shown, pixels, ends)
     total = np.bincount(tube, area, count)
     visible = np.bincount(tube, area > 0, count)
     return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
-
-
-def _join_in_numpy(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
-    """Return the wide masks, whose frames end there, and the area of each frame."""
-    checked = rle.check_many(texts, pixels[shown])
-    if checked.fault.any():
-        raise ValueError
-    area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
-    background, covered, starts = rle.decode(texts)
-    area[shown], parts[shown] = checked.area, np.diff(np.append(starts, len(covered)))
-    is_shown = np.repeat(shown, parts)
-    runs = np.zeros((len(is_shown), 2), np.int64)
-    runs[~is_shown, 0] = pixels[~shown]
-    runs[is_shown, 0], runs[is_shown, 1] = background, covered
-    return pack_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
 
 def check_record(

@@ -20,9 +20,10 @@ import numpy as np
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...files.limits import CHUNK_BYTES, ArchiveLimits, check_memory, unique_keys
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
-from ...masks import kernel, polygons
+from ...masks import polygons
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, join_texts, pack_texts
+from ...masks.backend import backend
+from ...masks.run_lengths import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
@@ -223,7 +224,7 @@ class _Checker:
         """Return these records as columns, and what is wrong with any of them."""
         records = json_part.records
         if isinstance(records, PlainRecords):
-            self._part = _CheckedPart(len(records.table.rows), json_part.length)
+            self._part = _CheckedPart(len(records.table), json_part.length)
             columns = None if self._protocol.boxes else read_plain_columns(records, self._images)
             if columns is not None:
                 self._keep(columns, 0)
@@ -276,7 +277,7 @@ class _Checker:
             pixels: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
         else:
             self._draw(columns)
-            checked = columns.checked or rle.check_many(columns.masks, self._images.pixels(columns.image))
+            checked = columns.checked or backend().check_masks(columns.masks, self._images.pixels(columns.image))
             pixels = checked.area
             for index in np.flatnonzero(checked.fault).tolist():
                 image = int(self._images.ids[columns.image[index]])
@@ -425,8 +426,7 @@ def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> T
 
 def read_text(text: str) -> Union[List[Any], PlainRecords]:
     """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
-    library = kernel.library()
-    table = None if library is None else kernel.records(text, library)
+    table = backend().read_records(text)
     return parse_records(text) if table is None else PlainRecords(text, table)
 
 

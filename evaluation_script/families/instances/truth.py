@@ -17,8 +17,9 @@ import numpy as np
 from ...files.packed import FORMAT, MANIFEST, add_member, open_packed, replace_file, splits_of, track_of
 from ...files.problems import Flaw, HostError, name_list, quantity
 from ...masks import run_lengths as rle
-from ...masks.kernel import MaskTexts, pack_texts
+from ...masks.backend import backend
 from ...masks.polygons import polygon_mask
+from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
 from ..base.truth import SplitTruth
@@ -177,7 +178,7 @@ class _Document:
             raise HostError(f"{self._where}: annotations of images that are not listed: {name_list(unlisted)}")
         category = images.category_indices([annotation["category_id"] for annotation in self._annotations])
         masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
-        checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
+        checked = backend().check_masks(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
         if len(faulty):
             fault = rle.FAULTS[int(checked.fault[faulty[0]])]

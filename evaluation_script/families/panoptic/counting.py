@@ -12,17 +12,17 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 import numpy as np
 
 from ...files.problems import Flaw, Problems
-from ...masks import kernel
-from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, reach_of, sum_by_key, whole_windows
+from ...masks.backend import backend
+from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_label_pairs
 from ...masks.stack import Array, places_of
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PanopticSubmission, PredictedFrame, check_ids
 from .protocols import PanopticProtocol
 
 #: Stands for what is not a boundary; no segment has this id.
-INNER = 1 << 24
+_INNER = 1 << 24
 #: A boundary reaches as deep as this fraction of the diagonal.
-BOUNDARY_RATIO = 0.02
+_BOUNDARY_RATIO = 0.02
 #: Fields of the counts of a category.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
 #: Columns of segments, and which one was listed first.
@@ -41,25 +41,11 @@ class FrameTable:
     boundaries: Optional[LabelPairs] = None
 
 
-def find_inner_pixels(numbers: Array) -> Array:
-    """Return which pixels have nothing but their own number around them, as far as a boundary reaches."""
-    reach = reach_of(numbers.shape[0], numbers.shape[1], BOUNDARY_RATIO)
-    flags = np.zeros(numbers.shape, bool)
-    if min(numbers.shape) > 2 * reach:
-        down = whole_windows(numbers[1:] == numbers[:-1], 2 * reach, 2 * reach + 1)
-        across = whole_windows(numbers[:, 1:] == numbers[:, :-1], 2 * reach + 1, 2 * reach)
-        flags[reach:-reach, reach:-reach] = down & across
-    return flags
-
-
-def keep_boundaries(pixels: LabelMap) -> LabelMap:
+def _keep_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
-    reach = reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO)
-    boundaries = kernel.boundaries(labels, reach, INNER, kernel.library())
-    return LabelMap(
-        np.where(find_inner_pixels(labels) & (labels != 0), INNER, labels) if boundaries is None else boundaries
-    )
+    reach = reach_of(labels.shape[0], labels.shape[1], _BOUNDARY_RATIO)
+    return LabelMap(backend().keep_boundaries(labels, reach, _INNER))
 
 
 def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
@@ -89,7 +75,7 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
         tables.append(frame)
         for row, length in enumerate(protocol.windows):
             if len(tables) >= length:
-                counts[row] += count_segments(_join_frames(tables[-length:]), len(things))
+                counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))
     tubes = _tubes(tables, things, without_first=protocol.first_is_crowd) if protocol.video and tables else {}
     return {"quality": counts, **tubes}
 
@@ -97,11 +83,13 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
 def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, boundary: bool) -> FrameTable:
     """Count a frame; a Flaw where its pixels are not what was listed."""
     truth, prediction = frame.read(), LabelMap(pixels)
-    pairs = overlaps_of(truth, prediction)
+    pairs = backend().count_label_pairs(truth, prediction)
     ids, areas = sum_by_key(pairs.prediction, pairs.pixels)
     check_ids(listed, set(ids.tolist()))
     rows = [(number, listed.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
-    boundaries = overlaps_of(keep_boundaries(truth), keep_boundaries(prediction)) if boundary else None
+    boundaries = None
+    if boundary:
+        boundaries = backend().count_label_pairs(_keep_boundaries(truth), _keep_boundaries(prediction))
     return FrameTable(_segments(frame.rows), _segments(rows), pairs, boundaries)
 
 
@@ -119,14 +107,14 @@ def _join_frames(frames: List[FrameTable]) -> FrameTable:
     if len(frames) == 1:
         return frames[0]
     sides = []
-    for tables in ([one.truth for one in frames], [one.prediction for one in frames]):
+    for tables in ([frame.truth for frame in frames], [frame.prediction for frame in frames]):
         listed = [table[np.argsort(table[:, ORDER]), :ORDER] for table in tables]
         sides.append(_segments(np.concatenate(listed)))
-    keys = np.concatenate([(one.pairs.truth << SHIFT) | one.pairs.prediction for one in frames])
-    return FrameTable(sides[0], sides[1], pairs_of(keys, np.concatenate([one.pairs.pixels for one in frames])))
+    columns = [(frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames]
+    return FrameTable(sides[0], sides[1], sum_label_pairs(*map(np.concatenate, zip(*columns))))
 
 
-def count_segments(table: FrameTable, categories: int) -> Array:
+def _count_segments(table: FrameTable, categories: int) -> Array:
     """Return the sum of IoUs, matched, surplus and missed segments of each category."""
     truth, prediction, pairs = table.truth, table.prediction, table.pairs
     truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
@@ -179,11 +167,10 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     sides = []
     for ids in (boundaries.truth, boundaries.prediction):
         unique, areas = sum_by_key(ids, boundaries.pixels)
-        sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != INNER)])
+        sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != _INNER)])
     ious = _ious(sides[0], sides[1], boundaries)
-    keys = (boundaries.truth << SHIFT) | boundaries.prediction
-    places = places_of(keys, (pairs.truth << SHIFT) | pairs.prediction)
-    return np.where(places >= 0, ious[places], 0.0)
+    rows = places_of(boundaries.keys, pairs.keys)
+    return np.where(rows >= 0, ious[rows], 0.0)
 
 
 def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool) -> Dict[str, Array]:
@@ -214,10 +201,10 @@ def _categories(segments: Array, ids: Array, void: int) -> Array:
 def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:
     """Return the sum of the qualities of all tubes, and how many there are; -1 is none."""
     tubes, areas = sum_by_key(truth, np.where(truth >= 0, pixels, 0))
-    others, other_areas = sum_by_key(prediction, np.where(prediction >= 0, pixels, 0))
+    predicted_tubes, predicted_areas = sum_by_key(prediction, np.where(prediction >= 0, pixels, 0))
     overlap = (truth >= 0) & (prediction >= 0)
-    tube, other_tube = np.searchsorted(tubes, truth[overlap]), np.searchsorted(others, prediction[overlap])
-    keys, shared = sum_by_key(tube * len(others) + other_tube, pixels[overlap])
-    tube, other_tube = keys // max(1, len(others)), keys % max(1, len(others))
-    quality = shared * (shared / (areas[tube] + other_areas[other_tube] - shared)) / areas[tube]
+    tube, predicted_tube = np.searchsorted(tubes, truth[overlap]), np.searchsorted(predicted_tubes, prediction[overlap])
+    keys, shared = sum_by_key(tube * len(predicted_tubes) + predicted_tube, pixels[overlap])
+    tube, predicted_tube = keys // max(1, len(predicted_tubes)), keys % max(1, len(predicted_tubes))
+    quality = shared * (shared / (areas[tube] + predicted_areas[predicted_tube] - shared)) / areas[tube]
     return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])

@@ -14,6 +14,7 @@ from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
+from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.units import (
     HOST_LIMITS,
@@ -96,7 +97,7 @@ def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, inde
         [segment["id"], index[segment["category_id"]], int(segment.get("iscrowd", 0)), segment["area"]]
         for segment in segments.values()
     ]
-    return png_frame(pictures.files, member, rows, png.read_codes)
+    return png_frame(pictures.files, member, rows, backend().read_codes)
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class PanopticSubmission(UnitSubmission):
     def read(self, frame: PredictedFrame, size: Size) -> Array:
         """Return the id of every pixel; a Flaw where it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
-        return png.read_codes(self.files.read(frame.member), size)
+        return backend().read_codes(self.files.read(frame.member), size)
 
 
 def check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:

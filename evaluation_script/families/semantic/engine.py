@@ -13,8 +13,8 @@ import numpy as np
 from ...files.archive import open_files, truth_error
 from ...files.limits import ArchiveLimits
 from ...files.problems import Flaw, HostError, Problems, SubmissionError
-from ...masks import png
-from ...masks.overlaps import SHIFT, LabelMap, overlaps_of, sum_by_key
+from ...masks.backend import backend
+from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array
 from ..base import codings
 from ..base.truth import TruthNames
@@ -59,7 +59,9 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
     def unit(video: str) -> Unit:
         members = videos[video]
-        return Unit(video, len(members), lambda: [png_frame(files, member, [], png.read_labels) for member in members])
+        return Unit(
+            video, len(members), lambda: [png_frame(files, member, [], backend().read_labels) for member in members]
+        )
 
     return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 
@@ -82,8 +84,7 @@ class SemanticSubmission(UnitSubmission):
         where = f"{video}, frame {frame.name}"
         try:
             where = self._pictures.find(f"{frame.name}.png", video)
-            png.check_length(self.files.sizes[where], frame.size)
-            labels = png.read_labels(self.files.read(where), frame.size)
+            labels = backend().read_member(self.files, where, frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
             problems.add(flaw.at(where))
@@ -141,10 +142,8 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     cells: List[Array] = [np.zeros((2, 0), np.int64)]
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
     for index, (labels, prediction) in enumerate(maps):
-        pairs = overlaps_of(LabelMap(labels), LabelMap(prediction))
-        cells.append(
-            np.stack(((pairs.truth << SHIFT) | pairs.prediction, pairs.pixels))[:, pairs.truth < protocol.classes]
-        )
+        pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
+        cells.append(np.stack((pairs.keys, pairs.pixels))[:, pairs.truth < protocol.classes])
         truth_ages.add(labels)
         prediction_ages.add(prediction)
         if index == frames - 1 and protocol.without_last:

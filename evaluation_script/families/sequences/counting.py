@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 import numpy as np
 
 from ...files.problems import Problem, Problems, printable
+from ...masks.backend import backend
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import (
     Counts,
@@ -339,7 +340,7 @@ def compare_masks(
     for number, name in enumerate(objects):
         region = Region(truth[name]) if name in truth else no_region
         for place, label in enumerate(labels[number]):
-            counts[number, place] = region.compared(regions.get(label, no_region), match).fields
+            counts[number, place] = backend().compare(region, regions.get(label, no_region), match).fields
         if protocol.reappearance:
             prediction = regions.get(labels[number][0], no_region)
             strict[number] = strict_boundary(region, prediction)
@@ -372,10 +373,10 @@ def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
         radius = math.ceil(NEAR * math.sqrt(area)) if area else reach(size)
         truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
         shrunk = radius < widest
-        counts = truth_frame.compared(prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
+        counts = backend().compare(truth_frame, prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
         new_values.append(boundary_similarity(counts)[0])
         if shrunk:
-            counts = truth_frame.compared(prediction_frame, disk(reach(size)))
+            counts = backend().compare(truth_frame, prediction_frame, disk(reach(size)))
         f_values.append(boundary_similarity(counts)[0])
     return np.array(new_values), np.array(f_values)
 

@@ -309,7 +309,7 @@ class _RunLengthSource:
             ((height, width),) = shapes
         except (KeyError, TypeError, ValueError):
             raise HostError(f"{where}: its masks are not run lengths of one size") from None
-        masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, most=len(objects))
+        masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, limit=len(objects))
         if problems:
             raise HostError(f"{self._root}: {problems.text('the truth')}")
         return _sequence(video, masks, video.frames, iter([(height, width)] * len(video.frames)), self._root)
@@ -363,7 +363,7 @@ def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root
         blocks.append(block)
 
     def read_block(index: int) -> Stacks:
-        return {label: stack.unfolded() for label, stack in folded[index].items()}
+        return {label: stack.unfold() for label, stack in folded[index].items()}
 
     return DatasetMasks(blocks, visible, areas, read_block)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...masks.files import MaskFiles, SalientImages
-from ...masks.similarity import Region, reach, shared_pixels
+from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
 from ...masks.stream import MaskStream
 from .counting import is_one_mask, prepare_masks
@@ -65,12 +65,12 @@ def _count(words: Words) -> Array:
 def states_of(name: str, block: ComparedBlock) -> List[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
     truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
-    in_truth, predicted, shared = truth.area, prediction.area, shared_pixels(truth, prediction)
+    in_truth, predicted, shared = truth.area, prediction.area, count_shared(truth, prediction)
     j = shared / np.maximum(in_truth + predicted - shared, 1)
     swapped = np.zeros(len(j), bool)
     for label, other in block.truth.items():
         if label not in (name, VOID):
-            taken = shared_pixels(other, prediction)
+            taken = count_shared(other, prediction)
             swapped |= (2 * taken >= predicted) & (taken / np.maximum(other.area + predicted - taken, 1) > j)
     empty = predicted == 0
     conditions = [(in_truth == 0) & empty, in_truth == 0, empty, swapped, j < LOST]
@@ -170,7 +170,7 @@ def window_of(name: str, block: ComparedBlock, rows: Array) -> ObjectWindow:
     window = join_stacks(stacks, len(rows), block.size)
 
     def placed(*those: Stack) -> Words:
-        return add_stacks(Stack(np.zeros_like(window.words), window.top, window.left, block.size), those).words
+        return add_stacks(Stack(np.zeros_like(window.words), window.top, window.column, block.size), those).words
 
     truth, prediction, *boundaries = map(placed, stacks)
     others, other_predictions = (
@@ -220,7 +220,7 @@ def _spaced(stack: Stack, rows: Array, frames: int) -> Stack:
         return stack
     words = np.zeros((frames, *stack.words.shape[1:]), np.uint64)
     words[rows] = stack.words
-    return Stack(words, stack.top, stack.left, stack.size)
+    return Stack(words, stack.top, stack.column, stack.size)
 
 
 @dataclass(frozen=True)

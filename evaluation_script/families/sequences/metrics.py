@@ -131,7 +131,7 @@ def own_statistics(counts: Counts, j: Array, f: Array) -> Values:
     """Return our own statistics, which absent objects do not raise; the same in every protocol."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
-    volume = counts.summed() if len(visible) else None
+    volume = counts.sum_frames() if len(visible) else None
     return {
         "J-Volume": None if volume is None else float(region_similarity(volume)[0]),
         "F-Volume": None if volume is None else float(boundary_similarity(volume)[0]),

@@ -74,7 +74,7 @@ class SequenceSubmission:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
             if isinstance(objects, dict):
                 objects = {self._names.respell(label): masks for label, masks in objects.items()}
-            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, most=most)
+            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, limit=most)
             masks.left_out = frozenset({BACKGROUND} - self._truth[name].objects.keys())
             return masks
         if name not in self._folders:

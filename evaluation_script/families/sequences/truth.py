@@ -139,7 +139,7 @@ def blocks_of(sizes: Iterable[Size]) -> Iterator[Block]:
 def pack_block(stacks: Stacks, labels: List[str]) -> bytes:
     """Return the masks of a block as bytes."""
     visible = [(labels.index(label), stack) for label, stack in sorted(stacks.items()) if stack.words.size]
-    rows = [(index, stack.top, stack.left, *stack.words.shape[1:]) for index, stack in visible]
+    rows = [(index, stack.top, stack.column, *stack.words.shape[1:]) for index, stack in visible]
     table = np.array([(len(rows), 0, 0, 0, 0), *rows], "<i4").tobytes()
     return table + b"".join(stack.words.astype("<u8").tobytes() for _, stack in visible)
 

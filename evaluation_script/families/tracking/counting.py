@@ -12,9 +12,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from ...files.problems import Problem, Problems, printable
-from ...masks import run_lengths as rle
-from ...masks.kernel import Pairs, pack_texts
-from ...masks.overlaps import Masks, best_assignment, box_overlaps, encode_masks, mask_overlaps
+from ...masks.backend import backend
+from ...masks.overlaps import Pairs, best_assignment, box_overlaps
+from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
@@ -71,8 +71,8 @@ class ComparedSequence:
         others = masks_of(frames, self._objects)
         pairs = self._pairs = _pairs(self._predictions, self._objects)
         nobody = np.zeros(len(others.area), bool)
-        shares = mask_overlaps(pairs, masks, others, nobody)
-        areas = masks.area[pairs.sent] + others.area[pairs.real]
+        shares = backend().mask_overlaps(pairs, masks, others, nobody)
+        areas = masks.area[pairs.prediction] + others.area[pairs.truth]
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
         similarities = box_overlaps(pairs, _boxes(masks), _boxes(others), nobody) if protocol.boxes else shares
@@ -90,7 +90,7 @@ class ComparedSequence:
             [_by_frame(values, rows) for values, rows in zip(columns, sides)]
             for columns in (self._numbers, self._kinds)
         )
-        inside = np.bincount(pairs.sent, self._shared * (self._kinds[0] == IGNORED)[pairs.real], len(masks.area))
+        inside = np.bincount(pairs.prediction, self._shared * (self._kinds[0] == IGNORED)[pairs.truth], len(masks.area))
         outside = inside / np.maximum(masks.area, 1) <= MOST_IGNORED + EPSILON
         #: Which predictions do not lie in ignored regions for the most part.
         self._outside = _by_frame(outside, self._predictions)
@@ -168,7 +168,7 @@ class ComparedSequence:
 
     def _overlap_tubes(self, objects: Tuple[Array, int], tracks: Tuple[Array, int]) -> Array:
         """Return the IoU of tracks (rows) and objects (columns) over all frames."""
-        row, column = tracks[0][self._pairs.sent], objects[0][self._pairs.real]
+        row, column = tracks[0][self._pairs.prediction], objects[0][self._pairs.truth]
         meet = (row >= 0) & (column >= 0)
         shared = np.zeros((tracks[1], objects[1]))
         np.add.at(shared, (row[meet], column[meet]), self._shared[meet])
@@ -223,7 +223,7 @@ def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] =
     texts = [row[MASK] for frame_rows in rows for row in frame_rows]
     frame_sizes = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
     sizes = np.repeat(frame_sizes, list(map(len, rows)), axis=0)
-    return Masks(pack_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
+    return Masks(pack_texts(texts), backend().check_masks(texts, sizes.prod(1)).area if area is None else area, sizes)
 
 
 def check_disjoint(
@@ -231,13 +231,15 @@ def check_disjoint(
 ) -> None:
     """Report the first frame in which two predictions share pixels."""
     pairs_twice = _pairs(predictions, predictions)
-    once = pairs_twice.sent < pairs_twice.real
-    pairs = Pairs(pairs_twice.sent[once], pairs_twice.real[once], np.append(0, np.cumsum(once))[pairs_twice.bounds])
-    shared = np.flatnonzero(mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
+    once = pairs_twice.prediction < pairs_twice.truth
+    pairs = Pairs(
+        pairs_twice.prediction[once], pairs_twice.truth[once], np.append(0, np.cumsum(once))[pairs_twice.bounds]
+    )
+    shared = np.flatnonzero(backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
     if len(shared):
         frame = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
         numbers = [row[TRACK_ID] for rows in predictions for row in rows]
-        track, other_track = numbers[pairs.sent[shared[0]]], numbers[pairs.real[shared[0]]]
+        track, other_track = numbers[pairs.prediction[shared[0]]], numbers[pairs.truth[shared[0]]]
         where = f"{printable(name)}, frame {frames[frame].name}"
         problems.add(Problem(where, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 

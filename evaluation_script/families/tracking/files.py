@@ -18,6 +18,7 @@ from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
+from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
@@ -280,7 +281,7 @@ def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:
     """Return the areas of all masks; refuse those that cannot be read, and tracks that are twice in a frame."""
     counts = list(map(len, rows_of_frames))
     pixels = np.repeat([frame.size[0] * frame.size[1] for frame in frames], counts)
-    checked = rle.check_many([row[MASK] for rows in rows_of_frames for row in rows], pixels)
+    checked = backend().check_masks([row[MASK] for rows in rows_of_frames for row in rows], pixels)
     for frame, rows, fault in zip(frames, rows_of_frames, np.split(checked.fault, np.cumsum(counts)[:-1])):
         _check_frame(frame, rows, fault)
     return checked.area

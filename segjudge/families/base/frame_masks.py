@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError, printable
-from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import (
     Array,
-    Size,
     Stack,
     Stacks,
     crop,
     empty_labels,
-    labels_in,
     pack,
-    stacks_of,
 )
 from segjudge.families.base.memory import named, refused
 from segjudge.masks.run_lengths import runs_of_mask
@@ -33,10 +30,6 @@ class FrameReader:
     def __init__(self, *, many_values: bool = False) -> None:
         """Pack masks of one object that hold a few values, where `many_values` says that the benchmark has such."""
         self._many_values = many_values
-        self._packers: dict[Size, kernel.PackedFrames] = {}
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**vars(self), "_packers": {}}  # they are the kernel's, and of this process
 
     def stacks(self, masks: FrameMasks, where: str) -> Stacks:
         """Return the objects of a frame; raises SubmissionError where these are no masks."""
@@ -44,28 +37,7 @@ class FrameReader:
             objects = named(masks.items(), where).items()
             stacks = {label: self._object(mask, f"{where}, object {printable(label)}") for label, mask in objects}
             return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
-        labels = label_map(masks, where)
-        if labels.dtype == np.uint8 or labels.max() < kernel.LABELS:
-            labels = labels.astype(np.uint8, copy=False)
-            packed = self._by_kernel(np.ascontiguousarray(labels))
-            if packed is not None:
-                return packed
-        block = empty_labels(1, labels.shape, labels.dtype)
-        block[0, :, : labels.shape[1]] = labels
-        return stacks_of(block, labels_in(block), labels.shape)
-
-    def _by_kernel(self, labels: Array) -> Stacks | None:
-        library = kernel.library()
-        if library is None:
-            return None
-        size: Size = labels.shape
-        if size not in self._packers:
-            self._packers = {size: kernel.PackedFrames(size, 1, library)}
-        packer = self._packers[size]
-        added = packer.add(0, labels.reshape(-1).data, 0)
-        stacks = packer.take(1)
-        stacks.pop("0", None)
-        return stacks if added else None
+        return backend().pack_labels(label_map(masks, where))
 
     def _object(self, mask: object, where: str) -> Stack | None:
         """Return one object, which is a boolean array or run lengths; None where it is not in the frame."""

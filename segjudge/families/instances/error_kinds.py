@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from segjudge.evaluation_script.masks.kernel import Overlapping
+from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.instances.curves import TIDE_RECALLS, points_of
 from segjudge.families.instances.judged import BACKGROUND, JudgedDetections
@@ -83,11 +83,11 @@ def errors_of(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionEr
 def _kinds(judged: JudgedDetections) -> tuple[Array, Array]:
     """Return the kind of each detection, the first that holds, and the instance that it is about."""
     pairs, foreground, count = judged.pairs, judged.foreground, len(judged.record)
-    pairs = pairs.of(~judged.crowd[pairs.real])
-    own = judged.category[pairs.sent] == judged.instance_category[pairs.real]
+    pairs = pairs.of(~judged.crowd[pairs.truth])
+    own = judged.category[pairs.prediction] == judged.instance_category[pairs.truth]
     near, instance = _closest(pairs.of(own), count)
     other, neighbour = _closest(pairs.of(~own), count)
-    taken, _ = _closest(pairs.of(own & judged.used[pairs.real]), count)
+    taken, _ = _closest(pairs.of(own & judged.used[pairs.truth]), count)
     conditions = [
         judged.right,
         (near >= BACKGROUND) & (near <= foreground),
@@ -99,11 +99,11 @@ def _kinds(judged: JudgedDetections) -> tuple[Array, Array]:
     return kind, np.select([kind == LOC, kind == CLS], [instance, neighbour], -1)
 
 
-def _closest(pairs: Overlapping, count: int) -> tuple[Array, Array]:
+def _closest(pairs: OverlappingPairs, count: int) -> tuple[Array, Array]:
     """Return the largest IoU of each detection and whose it is: 0 and -1 where there is no pair."""
     iou, real = np.zeros(count), np.full(count, -1)
-    sent, first = np.unique(pairs.sent, return_index=True)  # pairs begin with the closest
-    iou[sent], real[sent] = pairs.iou[first], pairs.real[first]
+    sent, first = np.unique(pairs.prediction, return_index=True)  # pairs begin with the closest
+    iou[sent], real[sent] = pairs.iou[first], pairs.truth[first]
     return iou, real
 
 

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families.instances.matching import ClosePairs, f
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
-from segjudge.evaluation_script.masks.kernel import Overlapping
+from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
 
 #: A detection is right from this IoU on, and below the other it lies on the background.
@@ -35,7 +35,7 @@ class JudgedDetections:
     instance_image: Array
     crowd: Array
     #: Pairs of one image from BACKGROUND on: by detection, then the closest first, then as annotated.
-    pairs: Overlapping
+    pairs: OverlappingPairs
     #: Which detections count neither for nor against unless they are right.
     excused: Array
     #: Whether the annotation with the id 0 takes a detection, which then is wrong.
@@ -72,11 +72,11 @@ class JudgedDetections:
 
     def at(self, foreground: float) -> JudgedDetections:
         """Return the same detections judged at another threshold."""
-        own = self.category[self.pairs.sent] == self.instance_category[self.pairs.real]
-        crowd, iou = self.crowd[self.pairs.real], self.pairs.iou
+        own = self.category[self.pairs.prediction] == self.instance_category[self.pairs.truth]
+        crowd, iou = self.crowd[self.pairs.truth], self.pairs.iou
         partner = partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
         ignored = self.excused.copy()
-        ignored[self.pairs.sent[own & crowd & (iou > foreground)]] = True
+        ignored[self.pairs.prediction[own & crowd & (iou > foreground)]] = True
         return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
 
 
@@ -88,7 +88,7 @@ def judged(
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
     blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
     close = _joined([find_close_pairs(block, BACKGROUND) for block in blocks])
-    pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
+    pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.truth], -close.pairs.iou, close.pairs.prediction)))
     nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)
     found = JudgedDetections(
         truth, records,
@@ -103,9 +103,9 @@ def judged(
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:
     """Return the pairs of several blocks as one."""
     starts = np.cumsum([(0, 0), *((len(one.records), len(one.annotations)) for one in blocks[:-1])], axis=0).tolist()
-    pairs = Overlapping(
-        np.concatenate([one.pairs.sent + start for one, (start, _) in zip(blocks, starts, strict=True)]),
-        np.concatenate([one.pairs.real + start for one, (_, start) in zip(blocks, starts, strict=True)]),
+    pairs = OverlappingPairs(
+        np.concatenate([one.pairs.prediction + start for one, (start, _) in zip(blocks, starts, strict=True)]),
+        np.concatenate([one.pairs.truth + start for one, (_, start) in zip(blocks, starts, strict=True)]),
         np.concatenate([one.pairs.iou for one in blocks]),
     )
     sent, real, excused = map(
@@ -114,11 +114,11 @@ def _joined(blocks: list[ClosePairs]) -> ClosePairs:
     return ClosePairs(sent, real, pairs, excused)
 
 
-def partners(candidates: Overlapping, count: int) -> Array:
+def partners(candidates: OverlappingPairs, count: int) -> Array:
     """Return the instance that each detection takes: the first of its candidates that is free."""
     partner = [-1] * count
     taken: set[int] = set()
-    for sent, real in zip(candidates.sent.tolist(), candidates.real.tolist(), strict=True):
+    for sent, real in zip(candidates.prediction.tolist(), candidates.truth.tolist(), strict=True):
         if partner[sent] < 0 and real not in taken:
             partner[sent] = real
             taken.add(real)
@@ -134,9 +134,9 @@ def confusion(judged: JudgedDetections, least: float = -np.inf) -> Array:
     nothing = len(judged.truth.categories)
     kept = judged.score >= least
     pairs = judged.pairs
-    pairs = pairs.of((pairs.iou >= judged.foreground) & kept[pairs.sent] & ~judged.crowd[pairs.real])
-    other = judged.category[pairs.sent] != judged.instance_category[pairs.real]
-    pairs = pairs.of(np.lexsort((other, -pairs.iou, pairs.sent)))
+    pairs = pairs.of((pairs.iou >= judged.foreground) & kept[pairs.prediction] & ~judged.crowd[pairs.truth])
+    other = judged.category[pairs.prediction] != judged.instance_category[pairs.truth]
+    pairs = pairs.of(np.lexsort((other, -pairs.iou, pairs.prediction)))
     partner = partners(pairs, len(kept))
     table = np.zeros((nothing + 1, nothing + 1), np.int64)
     shown, free = partner >= 0, np.ones(len(judged.annotation), bool)

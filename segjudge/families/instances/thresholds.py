@@ -44,8 +44,8 @@ def located_error(judged: JudgedDetections, least: float = -np.inf) -> float | N
     """Return LaECE: the mean over categories of the gap between score and IoU, which is 0 where nothing is right."""
     kept = judged.kept(least)
     quality = np.zeros(len(kept))
-    matched = judged.partner[judged.pairs.sent] == judged.pairs.real
-    quality[judged.pairs.sent[matched]] = judged.pairs.iou[matched]
+    matched = judged.partner[judged.pairs.prediction] == judged.pairs.truth
+    quality[judged.pairs.prediction[matched]] = judged.pairs.iou[matched]
     quality[~judged.right] = 0
     errors = [
         _binned(judged.score[mine], quality[mine], LOCATED_BINS).error

@@ -41,8 +41,8 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.families.sequences.truth import VOID, Block, ObjectFacts, Sequence
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.files import MaskFiles
-from segjudge.evaluation_script.masks.kernel import Overlapping
 from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.families import tools_of
@@ -586,7 +586,7 @@ def test_detections_are_judged_again_at_another_threshold(tmp_path: Path) -> Non
 
 
 def test_an_instance_is_taken_once() -> None:
-    pairs = Overlapping(np.array([0, 0, 1, 1, 3]), np.array([1, 0, 1, 2, 2]), np.ones(5))
+    pairs = OverlappingPairs(np.array([0, 0, 1, 1, 3]), np.array([1, 0, 1, 2, 2]), np.ones(5))
     assert partners(pairs, 5).tolist() == [1, 2, -1, -1, -1]
 
 

@@ -21,6 +21,7 @@ from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimi
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks import polygons
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
 from tests.builders import score_instances, zipped
 
 coco = pytest.importorskip("pycocotools.mask")
@@ -269,9 +270,9 @@ def test_long_masks_are_judged_as_short_ones(monkeypatch: pytest.MonkeyPatch) ->
         text = rle.compress(runs)
         wrong = text[: int(lot.integers(len(text)))] + chr(int(lot.integers(40, 115))) + text[3:]
         pixels = np.array([sum(runs)] * 2)
-        short = rle.check_many([text, wrong], pixels)
-        monkeypatch.setattr(rle, "CHARACTERS", 9)
-        long = rle.check_many([text, wrong], pixels)
+        short = backend().check_masks([text, wrong], pixels)
+        monkeypatch.setattr(rle, "_CHARACTERS", 9)
+        long = backend().check_masks([text, wrong], pixels)
         assert rle.runs_of(text, sum(runs)).tolist() == runs
         monkeypatch.undo()
         assert ((short.fault > 0) == (long.fault > 0)).all()

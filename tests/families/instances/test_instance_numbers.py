@@ -21,9 +21,9 @@ from segjudge.evaluation_script.families.instances.metrics import averages
 from segjudge.evaluation_script.families.instances.protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.scoring import annotation_file
+from tests.backends import use_numpy
 from tests.builders import score_instances, zipped
 from tests.families.instances.test_instances import EVERY_PAIR, box, encoded, official, ours
 
@@ -255,7 +255,7 @@ def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
     without = [np.flatnonzero(dealt != group).tolist() for group in range(groups)]
     draws = [values_of(*copied(truth, found, kept), tmp_path) for kept in without]
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     errors = errors_of(truth, found, tmp_path)
 
     assert set(errors) == {name for name, value in draws[0].items() if value is not None}
@@ -272,7 +272,7 @@ def test_a_recall_of_one_detection_takes_the_first_of_each_image_alone(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "numpy":
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     sizes = [1, 2, 3, 1, 2, 11, 3]
     masks = [
         (k, mask(8, 8, 10 * (place % 10), 30 * (place // 10))) for k, size in enumerate(sizes) for place in range(size)

@@ -23,6 +23,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
 from tests.builders import score_instances, zipped
 
 coco = pytest.importorskip("pycocotools.mask")
@@ -380,7 +381,7 @@ def test_packed_documents_are_splits(tmp_path: Path) -> None:
     )
 )
 def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
-    checked = rle.check_many([text for text, _ in pairs], np.array([pixels for _, pixels in pairs], int))
+    checked = backend().check_masks([text for text, _ in pairs], np.array([pixels for _, pixels in pairs], int))
     for (text, pixels), fault, area in zip(pairs, checked.fault, checked.area):
         try:
             runs = rle.runs_of(text, pixels)
@@ -393,7 +394,7 @@ def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
 @given(st.lists(st.integers(0, 2**28), min_size=1, max_size=30))
 def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     text = rle.compress(runs)
-    checked = rle.check_many([text], np.array([sum(runs)]))
+    checked = backend().check_masks([text], np.array([sum(runs)]))
     assert checked.fault[0] == 0
     assert checked.area[0] == sum(runs[1::2])
 

@@ -14,9 +14,9 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.overlaps import boundary_of, reach_of
+from segjudge.evaluation_script.masks.overlaps import _keep_boundary, reach_of
+from tests.backends import use_numpy
 from tests.builders import score_instances
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
@@ -67,7 +67,7 @@ def test_each_number_of_the_official_evaluators(
 ) -> None:
     if not compiled:
         pytest.importorskip("pycocotools")
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     run = golden()["cases"][case]
     score = scored(DATA / f"{case}.json", DATA / run["truth"], ROWS[evaluator])
     agree(score, run[evaluator])
@@ -95,7 +95,7 @@ def test_boundaries_are_the_official_ones(name: str) -> None:
     )
     reach = reach_of(height, width, 0.02)
     assert reach == one["reach"]
-    assert np.array_equal(boundary_of(flags, reach), expected)
+    assert np.array_equal(_keep_boundary(flags, reach), expected)
 
 
 @needs_shared
@@ -120,7 +120,7 @@ def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
             for y in range(height)
         ]
     )  # fmt: skip
-    assert np.array_equal(boundary_of(flags, reach), expected)
+    assert np.array_equal(_keep_boundary(flags, reach), expected)
 
 
 # ── rules, one by one ───────────────────────────────────────────────────────

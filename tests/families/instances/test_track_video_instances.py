@@ -15,8 +15,8 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
+from tests.backends import use_numpy
 from tests.builders import score_instances, zipped
 from tests.data import TRACKS_DATA
 from tests.families.instances.test_track_lvis import agree, scored
@@ -67,7 +67,7 @@ def test_each_number_of_the_official_evaluators(
     case: str, evaluator: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     score = scored(*files(case, tmp_path), ROWS[evaluator])
     agree(score, golden()[case][evaluator])
     assert list(score.values) == list(INSTANCE_PROTOCOLS[ROWS[evaluator]].metrics)
@@ -142,7 +142,7 @@ def test_the_iou_of_tubes_is_that_of_all_their_pixels(
     seed: int, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     lot = np.random.default_rng(seed)
     real = lot.random((FRAMES, HEIGHT, WIDTH)) < lot.random((FRAMES, 1, 1))
     sent = real ^ (lot.random(real.shape) < 0.15)
@@ -161,7 +161,7 @@ def test_a_video_may_have_more_pixels_than_a_mask(
     compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
-        monkeypatch.setattr(kernel, "library", lambda: None)
+        use_numpy(monkeypatch)
     frames, pixels = 1500, 1080 * 1920
     mask = {"size": [1080, 1920], "counts": rle.compress([5, 100, pixels - 105])}
     masks = [None] * 1499 + [mask]

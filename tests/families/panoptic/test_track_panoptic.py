@@ -27,7 +27,7 @@ from segjudge.evaluation_script.families.base.units import (
 )
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
-from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, find_inner_pixels
+from segjudge.evaluation_script.families.panoptic.counting import _BOUNDARY_RATIO
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -206,20 +206,7 @@ def test_a_truth_of_images_is_not_scored_as_videos(tmp_path: Path) -> None:
     [((480, 640), 16), ((427, 640), 15), ((75, 100), 2), ((105, 140), 4), ((225, 300), 8), ((5, 7), 1)],
 )
 def test_boundaries_reach_as_deep_as_in_the_official_code(size: tuple[int, int], reach: int) -> None:
-    assert reach_of(*size, BOUNDARY_RATIO) == reach
-
-
-def test_inner_pixels_are_those_whose_whole_neighbourhood_is_alike() -> None:
-    rng = np.random.default_rng(7)
-    for height, width in ((9, 12), (60, 80), (110, 150), (1, 40), (3, 3)):
-        numbers = np.kron(rng.integers(0, 3, (height // 8 + 1, width // 8 + 1)), np.ones((8, 8), int))[:height, :width]
-        reach = reach_of(height, width, BOUNDARY_RATIO)
-        around = np.pad(numbers, reach, constant_values=-1)
-        expected = np.ones(numbers.shape, bool)
-        for y in range(2 * reach + 1):
-            for x in range(2 * reach + 1):
-                expected &= around[y : y + height, x : x + width] == numbers
-        assert (find_inner_pixels(numbers) == expected).all()
+    assert reach_of(*size, _BOUNDARY_RATIO) == reach
 
 
 SIZE = (40, 50)

@@ -19,6 +19,7 @@ from segjudge.evaluation_script.families.sequences import metrics as sequence_me
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.similarity import Region, boundary_similarity, disk, reach, region_similarity
 from segjudge.evaluation_script.masks.stack import crop, empty_labels, pack
 from tests.builders import score_sequences
@@ -60,7 +61,7 @@ def test_two_masks_compare_as_the_official_code_says(case: Any) -> None:
         void = stack_of(mask_of(case["void"], case["shape"]))
         truth, prediction = truth.without(void), prediction.without(void)
 
-    counts = Region(truth).compared(Region(prediction), disk(reach(truth.size)))
+    counts = backend().compare(Region(truth), Region(prediction), disk(reach(truth.size)))
 
     assert reach(truth.size) == case["bound_pix"]
     assert counts.truth_boundary.tolist() == [case["n_gt_boundary"]]

@@ -86,8 +86,8 @@ def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, mon
 
 @given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
 def test_folding_a_stack_loses_nothing(words: Any, top: int) -> None:
-    folded = FoldedStack(Stack(words, top, 2, (20, 500))).unfolded()
-    assert (folded.top, folded.left, folded.size) == (top, 2, (20, 500))
+    folded = FoldedStack(Stack(words, top, 2, (20, 500))).unfold()
+    assert (folded.top, folded.column, folded.size) == (top, 2, (20, 500))
     assert folded.words.dtype == np.uint64
     np.testing.assert_array_equal(folded.words, words)
 
@@ -384,7 +384,7 @@ def test_a_block_holds_its_masks_wherever_they_lie() -> None:
     back = unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
     assert list(back) == ["a", "b"]
     for name, stack in back.items():
-        assert (stack.top, stack.left, stack.size) == (stacks[name].top, stacks[name].left, size)
+        assert (stack.top, stack.column, stack.size) == (stacks[name].top, stacks[name].column, size)
         assert (stack.words == stacks[name].words).all()
     assert unpack_block(pack_block({}, []), Block(0, 1, size), []) == {}
 

@@ -1,0 +1,343 @@
+"""What is counted most often, by numpy or by the compiled kernel: two implementations of one interface, chosen once.
+
+Whoever counts calls `backend()`, and never asks which it is: both give the same bits.  `NumpyBackend` is the interface;
+what the kernel leaves, such as labels of two bytes, `CompiledBackend` hands on to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Callable, Collection, List, Optional, Tuple
+
+import numpy as np
+
+from ..files import Files, Flaw, Problem
+from ..files.inflate import inflate_stream
+from . import detections, overlaps, png, similarity
+from . import run_lengths as rle
+from .detections import Candidates, RankedBits, RecordTable
+from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
+from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs
+from .png import Header
+from .run_lengths import CheckedMasks, Masks, MaskTexts
+from .similarity import Counts, Disk, Region
+from .stack import (
+    Array,
+    Size,
+    Stack,
+    Stacks,
+    crop,
+    empty_labels,
+    empty_stack,
+    labels_in,
+    pack,
+    stacks_of,
+)
+
+#: Files of masks, by names; of a frame that has none, None.
+Names = List[Optional[str]]
+#: The kernel's memory for more objects than this is not kept for the next block.
+_MOST_KEPT = 32
+
+
+@dataclass(frozen=True)
+class MergingRule:
+    """How the labels of a file become the mask of one object; both raise a Flaw for labels that cannot."""
+
+    #: Returns the object's pixels.
+    flags: Callable[[Array], Array]
+    #: Returns whether these are all pixels but those of label 0, given which of 256 labels there are.
+    is_all: Callable[[Collection[int]], bool]
+
+
+class NumpyBackend:
+    """Numpy, with Pillow and pycocotools for what it does not do."""
+
+    name = "numpy"
+
+    def __init__(self, reason: str = "") -> None:
+        #: In a few words what does the work, and why.
+        self.about = f"numpy (no kernel: {reason})"
+
+    # ── frames ──
+
+    def read_labels(self, data: bytes, size: Size) -> Array:
+        """Return the labels of a PNG of this (height, width); raises a Flaw where they cannot be read."""
+        return png.read_labels(data, size, self._decode)
+
+    def read_codes(self, data: bytes, size: Size) -> Array:
+        """Return red + 256 × green + 65,536 × blue for every pixel of a PNG; raises a Flaw as `read_labels` does."""
+        return png.read_codes(data, size, self._decode)
+
+    def _decode(self, header: Header, pixels: bytes) -> Array:
+        return png.decode_by_pillow(header, pixels)
+
+    def read_member(self, files: Files, name: str, size: Size) -> Array:
+        """Return the labels of one of the files."""
+        png.check_length(files.sizes[name], size)
+        return self.read_labels(files.read(name), size)
+
+    def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:
+        """Return the masks of each label in a block of files, and what is wrong with any; at most so many labels."""
+        problems: List[Problem] = []
+        frames = [self._try_member(files, name, size, problems) for name in names]
+        images = [labels for labels in frames if labels is not None]
+        if problems:
+            return {}, problems
+        block = empty_labels(len(names), size, np.result_type(*images))
+        for index, labels in enumerate(images):
+            block[index, :, : size[1]] = labels
+        numbers = labels_in(block)
+        if len(numbers) > limit:
+            numbers = [number for number in numbers if (block == number).any()]
+        if len(numbers) > limit:
+            return {}, [too_many_objects(names[0], len(numbers), limit)]
+        return stacks_of(block, numbers, size), []
+
+    def read_object(self, files: Files, names: Names, size: Size, rule: MergingRule) -> Tuple[Stack, List[Problem]]:
+        """Return the masks of one object in a block of files, and what is wrong with any of them."""
+        block, problems = empty_labels(len(names), size, bool), []  # type: Array, List[Problem]
+        for frame, name in zip(block, names):
+            flags = None if name is None else self._try_member(files, name, size, problems, rule)
+            if flags is not None:
+                frame[:, : size[1]] = flags
+        return crop(pack(block), size), problems
+
+    def _try_member(
+        self, files: Files, name: str, size: Size, problems: List[Problem], rule: Optional[MergingRule] = None
+    ) -> Optional[Array]:
+        """Return labels, or by a rule the object's pixels; None where there is a problem with them, which is added."""
+        try:
+            labels = self.read_member(files, name, size)
+            return labels if rule is None else rule.flags(labels)
+        except Flaw as flaw:
+            problems.append(flaw.at(name))
+            return None
+
+    def pack_labels(self, labels: Array) -> Stacks:
+        """Return the masks of each label in a frame."""
+        size: Size = labels.shape
+        block = empty_labels(1, size, labels.dtype)
+        block[0, :, : size[1]] = labels
+        return stacks_of(block, labels_in(block), size)
+
+    def compare(self, truth: Region, prediction: Region, match: Disk) -> Counts:
+        """Return the counts of a truth and a prediction over the same frames."""
+        return similarity.compare(truth, prediction, match)
+
+    # ── maps of labels ──
+
+    def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
+        """Return the pairs of labels of two maps, and in how many pixels each lies."""
+        return overlaps.count_label_pairs(truth, prediction)
+
+    def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
+        """Return a map with one label for the pixels of segments that have nothing but their own label within reach."""
+        return overlaps.keep_boundaries(labels, reach, inner)
+
+    # ── run lengths ──
+
+    def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
+        """Return the fault and the area of each of many masks, in images of so many pixels."""
+        return rle.check_in_batches(texts, pixels, rle.check_batch)
+
+    def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
+        """Return masks of frames as wide masks, side by side, and the area of each frame.
+
+        Of each frame it is known whether it has a text, and how many pixels it has; `ends` are the frames where the
+        wide masks end.  Raises ValueError where a mask is not sound.
+        """
+        return rle.join_frames(texts, shown, pixels, ends)
+
+    def mask_overlaps(self, pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
+        """Return the IoU of each pair of masks; of a crowd, the share of the prediction that lies in it."""
+        return overlaps.mask_overlaps(pairs, predictions, truths, crowd)
+
+    # ── detections ──
+
+    def read_records(self, text: str) -> Optional[RecordTable]:
+        """Return records with commas between them as a table; None where the JSON parser has to read them."""
+        del text
+        return None
+
+    def match(self, candidates: Candidates) -> Tuple[Array, Array]:
+        """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+
+        The words have a bit for each threshold, of each range of areas.
+        """
+        return detections.match(candidates)
+
+    def read_precision(
+        self, ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array
+    ) -> Tuple[Array, Array]:
+        """Return precision (thresholds, recalls) in a range of areas up to a cap, and how many detections are true.
+
+        `needed` says how many true detections each recall takes.
+        """
+        return detections.read_precision(ranked, cap, area, thresholds, needed)
+
+    def read_precision_without_each(
+        self, ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
+    ) -> Tuple[Array, Array]:
+        """Return precision (groups, thresholds, recalls) without each group, and how many detections are true.
+
+        `needed` says for each group how many true detections each recall takes without it.
+        """
+        return detections.read_precision_without_each(ranked, group, area, thresholds, needed)
+
+
+class _Spare(threading.local):
+    """The memory of the block before, which the next one of the same size uses again."""
+
+    frames: Optional[PackedFrames] = None
+
+
+class CompiledBackend(NumpyBackend):
+    """The kernel; fractions are computed here from the whole numbers that it returns."""
+
+    name = "kernel"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.about = f"kernel for {SYSTEM} (numpy: {SETTING}=off)"
+        self._kernel, self._spare = kernel, _Spare()
+
+    def _decode(self, header: Header, pixels: bytes) -> Array:
+        codes = None
+        if header.is_plain:
+            rows = inflate_stream(pixels, header.pixel_bytes())
+            codes = self._kernel.codes(rows, (header.height, header.width), header.channels)
+        return super()._decode(header, pixels) if codes is None else codes
+
+    def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:
+        packed = self._pack_files(files, [*names], size, limit, None)
+        return super().read_objects(files, names, size, limit) if packed is None else packed
+
+    def read_object(self, files: Files, names: Names, size: Size, rule: MergingRule) -> Tuple[Stack, List[Problem]]:
+        packed = self._pack_files(files, names, size, LABELS, rule)
+        if packed is None:
+            return super().read_object(files, names, size, rule)
+        stacks, problems = packed
+        return stacks.get("1", empty_stack(len(names), size)), problems
+
+    def _pack_files(
+        self, files: Files, names: Names, size: Size, limit: int, rule: Optional[MergingRule]
+    ) -> Optional[Tuple[Stacks, List[Problem]]]:
+        """Return masks by label, with a rule all of one object; None for labels of two bytes, or too many."""
+        frames = self._take_memory(size, len(names))
+        problems: List[Problem] = []
+        complete = True
+        for index, name in enumerate(names):
+            try:
+                complete = name is None or self._add(frames, index, files, name, limit, rule)
+            except Flaw as flaw:
+                problems.append(flaw.at(str(name)))
+            if not complete:
+                break
+        stacks = self._take_stacks(frames, len(names))
+        return (stacks, problems) if complete else None
+
+    def _add(
+        self, frames: PackedFrames, index: int, files: Files, name: str, limit: int, rule: Optional[MergingRule]
+    ) -> bool:
+        png.check_length(files.sizes[name], frames.size)
+        data = files.read(name)
+        rows, merge = png.inflate_rows(data, frames.size), rule is not None
+        if rows is None or not frames.add(index, *rows, limit, merge=merge):
+            labels = self.read_labels(data, frames.size)
+            if labels.dtype != np.uint8 or not frames.add(index, labels.tobytes(), 0, limit, merge=merge):
+                return False
+        return rule is None or rule.is_all(np.flatnonzero(frames.seen).tolist())
+
+    def pack_labels(self, labels: Array) -> Stacks:
+        if labels.dtype != np.uint8 and labels.max() >= LABELS:
+            return super().pack_labels(labels)
+        frames = self._take_memory(labels.shape, 1)
+        complete = frames.add(0, np.ascontiguousarray(labels, np.uint8).reshape(-1).data, 0)
+        stacks = self._take_stacks(frames, 1)
+        return stacks if complete else super().pack_labels(labels)
+
+    def _take_memory(self, size: Size, count: int) -> PackedFrames:
+        frames, self._spare.frames = self._spare.frames, None  # not kept where something is raised meanwhile
+        if frames is None or frames.size != size or frames.frames < count:
+            frames = PackedFrames(size, count, self._kernel)
+        return frames
+
+    def _take_stacks(self, frames: PackedFrames, count: int) -> Stacks:
+        stacks = frames.take(count)
+        self._spare.frames = frames if frames.objects <= _MOST_KEPT else None
+        return stacks
+
+    def compare(self, truth: Region, prediction: Region, match: Disk) -> Counts:
+        rows = self._kernel.compare(truth.stack, prediction.stack, match)
+        return super().compare(truth, prediction, match) if rows is None else Counts(*rows.T)
+
+    def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
+        pairs = self._kernel.label_pairs(truth.numbers, prediction.numbers)
+        if pairs is None:
+            return super().count_label_pairs(truth, prediction)
+        numbers, pixels = pairs
+        return sum_label_pairs(truth.labels_of(numbers[:, 0]), prediction.labels_of(numbers[:, 1]), pixels)
+
+    def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
+        boundaries = self._kernel.boundaries(labels, reach, inner)
+        return super().keep_boundaries(labels, reach, inner) if boundaries is None else boundaries
+
+    def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
+        return rle.check_in_batches(texts, pixels, self._kernel.check_runs)
+
+    def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
+        wide = self._kernel.join_frames(texts, shown, pixels, np.append(0, ends))
+        if wide is None:
+            raise ValueError
+        return wide
+
+    def mask_overlaps(self, pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
+        shared = self._kernel.overlaps(predictions.texts, truths.texts, pairs)
+        area = predictions.area[pairs.prediction]
+        joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
+        return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+
+    def read_records(self, text: str) -> Optional[RecordTable]:
+        return self._kernel.records(text)
+
+    def match(self, candidates: Candidates) -> Tuple[Array, Array]:
+        kinds = np.zeros(len(candidates.crowd), np.uint8)
+        for bit, flags in enumerate((*candidates.ignored, candidates.crowd, candidates.unmatchable)):
+            kinds |= flags.astype(np.uint8) << np.uint8(bit)
+        areas, thresholds = len(candidates.outside), len(candidates.thresholds)
+        words = np.array([((1 << thresholds) - 1) << thresholds * area for area in range(areas)], np.uint64)
+        ignored = np.bitwise_or.reduce(np.where(candidates.outside, words[:, None], np.uint64(0)))
+        return self._kernel.match(candidates.pairs, kinds, candidates.thresholds, areas, ignored)
+
+    def read_precision(
+        self, ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array
+    ) -> Tuple[Array, Array]:
+        points, true_counts = self._kernel.curve(ranked, cap, area * thresholds, thresholds, needed)
+        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
+
+    def read_precision_without_each(
+        self, ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
+    ) -> Tuple[Array, Array]:
+        points, true_counts = self._kernel.curves_without(ranked, group, area * thresholds, thresholds, needed)
+        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
+
+
+def backend() -> NumpyBackend:
+    """Return what counts in this process."""
+    return _choose_backend()
+
+
+@lru_cache(maxsize=None)
+def _choose_backend() -> NumpyBackend:
+    try:
+        return CompiledBackend(load())
+    except KernelError as error:
+        return NumpyBackend(str(error))
+
+
+def too_many_objects(name: str, count: int, limit: int) -> Problem:
+    """Return the problem of more objects than a phase allows."""
+    return Problem(name, f"has {count} objects; this phase allows {limit} in a sequence", "Send fewer objects")

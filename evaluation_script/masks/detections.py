@@ -1,0 +1,247 @@
+"""Detections: the table of their records, how they are matched with instances, and the precision read off then.
+
+The kernel runs the greedy loop of the COCO API.  Without it: a detection rarely overlaps more than one instance by
+half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
+a detection could choose, or crowds are about, the loop runs in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+
+from .stack import Array
+
+
+@dataclass(frozen=True)
+class OverlappingPairs:
+    """Pairs of a detection and an instance, by detection, and their IoU."""
+
+    prediction: Array
+    truth: Array
+    iou: Array
+
+    def of(self, flags: Array) -> OverlappingPairs:
+        """Return some of the pairs."""
+        return OverlappingPairs(self.prediction[flags], self.truth[flags], self.iou[flags])
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What decides which detections are matched with which instances: at each threshold, in each range of areas."""
+
+    pairs: OverlappingPairs
+    thresholds: Array
+    #: The same number for detections of the same image and category, which are neighbours.
+    group: Array
+    #: Flags (ranges, detections): those whose own area lies outside.
+    outside: Array
+    #: Flags (ranges, instances): those that do not count.
+    ignored: Array
+    #: Instances that any number of detections may take, and those that none can.
+    crowd: Array
+    unmatchable: Array
+
+
+def match(candidates: Candidates) -> Tuple[Array, Array]:
+    """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+
+    The words have a bit for each threshold, of each range of areas.
+    """
+    pairs, group = candidates.pairs, candidates.group
+    ignored = np.repeat(candidates.outside[:, None], len(candidates.thresholds), axis=1)
+    matched = np.zeros_like(ignored)
+    choices = np.bincount(pairs.prediction, minlength=len(group))
+    has_choice = np.zeros(int(group.max(initial=0)) + 1, bool)
+    has_choice[group[pairs.prediction[(choices[pairs.prediction] > 1) | candidates.crowd[pairs.truth]]]] = True
+    in_order = has_choice[group[pairs.prediction]]
+    _match_without_choice(pairs.of(~in_order), candidates, matched, ignored)
+    _match_in_order(pairs.of(in_order), candidates, matched, ignored)
+    return _pack_bits(matched), _pack_bits(ignored)
+
+
+def _match_without_choice(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
+    """Give each instance, at each threshold, to the first detection that reaches it."""
+    for row, threshold in enumerate(candidates.thresholds):
+        reached = pairs.iou >= threshold
+        instances, positions = np.unique(pairs.truth[reached], return_index=True)
+        winners = pairs.prediction[reached][positions]
+        matched[:, row, winners] = ~candidates.unmatchable[instances]
+        for index, does_not_count in enumerate(candidates.ignored):
+            # Matched with an instance that does not count: ignored; else it counts whatever its own area.
+            stays = candidates.unmatchable[instances] & ignored[index, row, winners]
+            ignored[index, row, winners] = does_not_count[instances] | stays
+
+
+def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
+    """Run the original's loop: each detection takes the best free instance, of those that count before the others."""
+    overlapping: Dict[int, List[Tuple[int, float]]] = {}
+    for detection, instance, iou in zip(pairs.prediction.tolist(), pairs.truth.tolist(), pairs.iou.tolist()):
+        overlapping.setdefault(detection, []).append((instance, iou))
+    crowd, unmatchable = candidates.crowd.tolist(), candidates.unmatchable.tolist()
+    for area, does_not_count in enumerate(candidates.ignored.tolist()):
+        for row, threshold in enumerate(candidates.thresholds.tolist()):
+            matched_instances = set()
+            for detection, instances in overlapping.items():
+                free = [pair for pair in instances if crowd[pair[0]] or pair[0] not in matched_instances]
+                best = _best([pair for pair in free if not does_not_count[pair[0]]], threshold)
+                if best < 0:
+                    best = _best([pair for pair in free if does_not_count[pair[0]]], threshold)
+                if best >= 0:
+                    matched_instances.add(best)
+                    matched[area, row, detection] = not unmatchable[best]
+                    stays = unmatchable[best] and ignored[area, row, detection]
+                    ignored[area, row, detection] = does_not_count[best] or stays
+
+
+def _best(pairs: List[Tuple[int, float]], least: float) -> int:
+    """Return the last of the instances that overlap most, or -1."""
+    best = -1
+    for instance, iou in pairs:
+        if iou >= least:
+            best, least = instance, iou
+    return best
+
+
+def _pack_bits(flags: Array) -> Array:
+    """Return flags (ranges of areas, thresholds, detections) as a word for each detection."""
+    rows = flags.reshape(flags.shape[0] * flags.shape[1], flags.shape[2])
+    octets = np.zeros((rows.shape[1], 8), np.uint8)
+    bits = np.packbits(rows, axis=0, bitorder="little").T
+    octets[:, : bits.shape[1]] = bits
+    words: Array = octets.view("<u8").reshape(-1)
+    return words
+
+
+@dataclass(frozen=True)
+class RankedBits:
+    """The detections of one category by falling score: words of bits, the places in their images, and these."""
+
+    true: Array
+    counted: Array
+    rank: Array
+    image: Array
+
+    def within(self, cap: int) -> RankedBits:
+        """Return the first detections of each image, up to the cap."""
+        flags = self.rank < cap
+        return RankedBits(self.true[flags], self.counted[flags], self.rank[flags], self.image[flags])
+
+    def flags(self, area: int, thresholds: int) -> Tuple[Array, Array]:
+        """Return the flags (thresholds, detections) of one range of areas: which are true, and which are counted."""
+        shifts = np.arange(area * thresholds, (area + 1) * thresholds, dtype=np.uint64)[:, None]
+        true, counted = ((words >> shifts) & np.uint64(1) != 0 for words in (self.true, self.counted))
+        return true, counted
+
+
+def read_precision(ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
+    """Return precision (thresholds, recalls) of one category, for a range of areas and a cap, and how many are true.
+
+    `needed` says how many true detections each recall takes.
+    """
+    true, counted = ranked.within(cap).flags(area, thresholds)
+    rows, columns = np.nonzero(true)
+    counted_before = np.split(
+        np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
+    )
+    precision = np.zeros((thresholds, len(needed)))
+    for row, counts in enumerate(counted_before):  # from the true detections alone: precision peaks there
+        exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
+        envelope = np.maximum.accumulate(exact[::-1])[::-1]
+        reached = needed[needed <= len(counts)]
+        precision[row, : len(reached)] = envelope[reached - 1]
+    return precision, np.array(list(map(len, counted_before)))
+
+
+def read_precision_without_each(
+    ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
+) -> Tuple[Array, Array]:
+    """Return precision (groups, thresholds, recalls) of one category without each group, and how many are true.
+
+    `needed` says for each group how many true detections each recall takes without it.
+    """
+    true, counted = ranked.flags(area, thresholds)
+    groups, width = len(needed), int(true.sum(axis=1).max()) + 2
+    #: The place, among those that are true at the threshold, of the next one from each detection on.
+    position = np.cumsum(true, axis=1) - true
+
+    def count_without(flags: Array) -> Array:
+        """Return how many are flagged up to each place (thresholds, places, groups), those of a group left out."""
+        rows, columns = np.nonzero(flags)
+        index = (rows * width + position[rows, columns]) * groups + group[columns]
+        inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
+        inside = np.cumsum(inside, axis=1)
+        total: Array = inside.sum(axis=2, keepdims=True) - inside
+        return total
+
+    true_without, counted_without = count_without(true), count_without(counted)
+    rows, columns = np.nonzero(true)
+    positions = position[rows, columns]
+    pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))
+    ranks = true_without[rows[pairs], positions[pairs], groups_without]
+    #: By how many are true: precision there, then the best from there on.
+    best = np.zeros((groups, thresholds, width))
+    best[groups_without, rows[pairs], ranks] = ranks / (
+        counted_without[rows[pairs], positions[pairs], groups_without] + np.spacing(1)
+    )
+    best = np.maximum.accumulate(best[..., ::-1], axis=2)[..., ::-1]
+    return np.take_along_axis(best, np.minimum(needed, width - 1)[:, None], axis=2), true_without[:, -1].T
+
+
+@dataclass(frozen=True)
+class RecordTable:
+    """Records of the usual form, read without the JSON parser: columns of whole numbers, and the text of the masks."""
+
+    #: A row for each record; the properties name its columns.
+    rows: Array
+    masks: bytes
+    #: In videos the rows of all frames: height, width (-1: no mask) and where the frame's text ends.
+    frames: Optional[Array] = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def image(self) -> Array:
+        """The ids of images or videos."""
+        return self.rows[:, 0]
+
+    @property
+    def category(self) -> Array:
+        """The ids of categories."""
+        return self.rows[:, 1]
+
+    def scores(self, text: str) -> Array:
+        """Return the scores of records that were read from this text."""
+        digits, decimals = self.rows[:, 2], self.rows[:, 3]
+        # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
+        score: Array = digits / 10.0 ** np.maximum(decimals, 0)
+        unusual = np.flatnonzero(decimals < 0)
+        score[unusual] = [float(text[start:stop]) for start, stop in self.rows[unusual, 4:6].tolist()]
+        return score
+
+    @property
+    def sizes(self) -> Array:
+        """The height and width of each mask."""
+        return self.rows[:, 6:8]
+
+    @property
+    def bounds(self) -> Array:
+        """Where the text of each mask begins and ends; in videos, its rows of `frames`."""
+        return self.rows[:, 8:10]
+
+    @property
+    def fault(self) -> Array:
+        """A key of `run_lengths.FAULTS`, or 0."""
+        return self.rows[:, 10]
+
+    @property
+    def area(self) -> Array:
+        """The pixels of each mask."""
+        return self.rows[:, 11]
+
+
+#: How many columns a table of records has.
+RECORD_COLUMNS = 12
