@@ -32,14 +32,13 @@ AGENT = ROOT / "code_upload_challenge_evaluation/agent/optical_flow.py"
 ONE_PROCESS = """
 import json, sys
 from code_upload_challenge_evaluation.agent.optical_flow import OpticalFlow
-from segjudge.code_upload.environments.gym import task_of
-from segjudge.code_upload.environments.footage import decoded_picture
+from segjudge.code_upload.environments.tasks import make_task, read_picture
 from segjudge.masks.run_lengths import decoded
 
-task = task_of(sys.argv[1], {"truth": sys.argv[2], "frames": sys.argv[3]})
+task = make_task(sys.argv[1], {"truth": sys.argv[2], "frames": sys.argv[3]})
 shown = task.begin()
 while not shown.done:
-    frame, first = decoded_picture(shown.values["frame"]), shown.values["first_mask"]
+    frame, first = read_picture(shown.values["frame"]), shown.values["first_mask"]
     first = decoded(first.objects.items(), first.size)
     if shown.values["new_sequence"]:
         agent = OpticalFlow(frame, first)
@@ -74,7 +73,7 @@ def main(repeat: int) -> None:
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
         def apart() -> object:
-            ended = arena.duel(arena.agent_of([str(AGENT)]), words, sandbox.ProcessLimits())
+            ended = arena.duel(arena.find_agent([str(AGENT)]), words, sandbox.ProcessLimits())
             assert ended.result is not None, ended.log
             return ended.result["result"]
 

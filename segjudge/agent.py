@@ -26,17 +26,16 @@ import grpc
 import numpy as np
 from PIL import Image
 
-from segjudge.code_upload.addresses import ADDRESS, LOCAL, PORT
-from segjudge.code_upload.evaluation_proto import SERVICE
-from segjudge.code_upload.messages import Action, Labels, Picture, Reply, packed, read_reply
+from segjudge.code_upload import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
+from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply, pack_message, read_reply
 from segjudge.masks.run_lengths import decoded, encoded
 
 #: Seconds: how long an environment may take to start, or to come back.
-PATIENCE = 600.0
+_PATIENCE = 600.0
 #: Bytes of a reply; an interactive sample brings all of its frames.
-REPLY_BYTES = 1 << 30
+_REPLY_BYTES = 1 << 30
 #: Seconds between two lines of progress where there is no terminal.
-SELDOM = 30.0
+_SELDOM = 30.0
 
 _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
@@ -52,10 +51,10 @@ class _UnfitError(ActionRefusedError):
 class Environment:
     """A client of one environment: call `reset` once, then `act` until `done`."""
 
-    def __init__(self, address: str | None = None, *, patience: float = PATIENCE, quiet: bool = False) -> None:
-        self._address = address or os.environ.get(ADDRESS) or _usual()
+    def __init__(self, address: str | None = None, *, patience: float = _PATIENCE, quiet: bool = False) -> None:
+        self._address = address or os.environ.get(ADDRESS_VARIABLE) or _default_address()
         self._patience, self._progress = patience, (lambda _line, _last=False: None) if quiet else _Progress()
-        size = [("grpc.max_receive_message_length", REPLY_BYTES), ("grpc.max_send_message_length", REPLY_BYTES)]
+        size = [("grpc.max_receive_message_length", _REPLY_BYTES), ("grpc.max_send_message_length", _REPLY_BYTES)]
         self._channel = grpc.insecure_channel(self._address, options=size)
         self._session, self._step = "", 0
         self._space: dict[str, Any] = {}
@@ -74,9 +73,9 @@ class Environment:
     def reset(self) -> Any:
         """Start a session and return the first observation; waits while the environment starts."""
         self._space = json.loads(self._call("get_action_space", b"").space)
-        reply = self._call("reset", packed(Action(session_id=secrets.token_hex(16))))
+        reply = self._call("reset", pack_message(Action(session_id=secrets.token_hex(16))))
         self._session, self._step, self.done = reply.session_id, reply.step, reply.done
-        return _seen(reply.value)
+        return _unpack(reply.value)
 
     def act(self, action: Any) -> Any:
         """Send an action and return the next observation; the last call returns when the result has been reported."""
@@ -88,7 +87,7 @@ class Environment:
             self._refuse(str(error))
         self._step, self.done, self.reward, self.message = reply.step, reply.done, reply.reward, reply.message
         self._progress(f"{self._step} steps" + (": " + reply.message if reply.done else ""), reply.done)
-        return _seen(reply.value)
+        return _unpack(reply.value)
 
     @property
     def action_space(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class Environment:
     def _package(self, action: Any) -> bytes:
         """Return the bytes of an action; raises _UnfitError where it cannot be sent."""
         try:
-            return packed(Action(self._session, self._step, _sent(action, self._space)))
+            return pack_message(Action(self._session, self._step, _pack(action, self._space)))
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise _UnfitError(f"the action cannot be sent ({error})") from None
 
@@ -106,7 +105,7 @@ class Environment:
         """Report to the environment why no action came, for the submission's log, and raise ActionRefusedError."""
         words = words.encode("utf-8", "replace").decode()
         with contextlib.suppress(ConnectionError):
-            self._call("act_on_environment", packed(Action(self._session, self._step, problem=words)))
+            self._call("act_on_environment", pack_message(Action(self._session, self._step, problem=words)))
         raise ActionRefusedError(words)
 
     def _call(self, name: str, package: bytes) -> Reply:
@@ -130,11 +129,11 @@ class Environment:
             wait = min(2 * wait, 5.0)
 
 
-def _usual() -> str:
-    return f"environment:{PORT}" if os.environ.get(LOCAL) else f"localhost:{PORT}"
+def _default_address() -> str:
+    return f"environment:{PORT}" if os.environ.get(LOCAL_VARIABLE) else f"localhost:{PORT}"
 
 
-def _seen(value: Any) -> Any:
+def _unpack(value: Any) -> Any:
     """Return an observation with its pictures and masks as arrays."""
     if isinstance(value, Picture):
         with Image.open(io.BytesIO(value.data)) as picture:
@@ -142,26 +141,26 @@ def _seen(value: Any) -> Any:
     if isinstance(value, Labels):
         return decoded(value.objects.items(), value.size)
     if isinstance(value, list):
-        return [_seen(one) for one in value]
+        return [_unpack(item) for item in value]
     if isinstance(value, dict):
-        return {name: _seen(one) for name, one in value.items()}
+        return {name: _unpack(item) for name, item in value.items()}
     return value
 
 
-def _sent(action: Any, space: dict[str, Any]) -> Any:
+def _pack(action: Any, space: dict[str, Any]) -> Any:
     """Return an action in the form of its space: masks as run lengths, other values unchanged."""
     kind = space.get("type")
     if kind == "labels":
         mask = np.asarray(action)
         if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
             id_range = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
-            found = f"not {mask.dtype} {mask.shape}{id_range}"
-            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {found}")
+            description = f"not {mask.dtype} {mask.shape}{id_range}"
+            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {description}")
         return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
-        return {name: _sent(one, space["values"].get(name, {})) for name, one in action.items()}
+        return {name: _pack(item, space["values"].get(name, {})) for name, item in action.items()}
     if kind == "list":
-        return [_sent(one, {"type": space["of"]}) for one in action]
+        return [_pack(item, {"type": space["of"]}) for item in action]
     return action
 
 
@@ -174,9 +173,9 @@ class _Progress:
         self._clock: Callable[[], float] = time.monotonic
 
     def __call__(self, line: str, last: bool = False) -> None:  # noqa: FBT001, FBT002 - a word beside a word
-        now = self._clock()
-        if not last and now - self._before < (0.2 if self._terminal else SELDOM):
+        time_now = self._clock()
+        if not last and time_now - self._before < (0.2 if self._terminal else _SELDOM):
             return
-        self._before = now
+        self._before = time_now
         sys.stderr.write(f"\r\033[K{line}" + "\n" * last if self._terminal else f"{line}\n")
         sys.stderr.flush()

@@ -27,7 +27,7 @@ DATASET, DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
 PATIENCE = 660.0
 
 
-class ObjectMask(TypedDict):
+class _ObjectMask(TypedDict):
     """A mask as COCO's tools write it."""
 
     size: list[int]
@@ -35,7 +35,7 @@ class ObjectMask(TypedDict):
 
 
 #: Object → its mask in each frame, None where it is not visible.
-SequenceRuns = dict[str, list[ObjectMask | None]]
+SequenceRuns = dict[str, list[_ObjectMask | None]]
 
 
 def dataset() -> str:
@@ -45,15 +45,15 @@ def dataset() -> str:
 
 def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
     """Return one sequence of a submission, object → run lengths of each frame, from label images."""
-    found: SequenceRuns = {}
+    by_object: SequenceRuns = {}
     count = 0
     for mask in masks:
         for label, counts in encoded(mask).items():
-            runs = found.setdefault(str(label), [])
+            runs = by_object.setdefault(str(label), [])
             runs += [None] * (count - len(runs))
             runs.append({"size": list(mask.shape), "counts": counts})
         count += 1
-    return {label: runs + [None] * (count - len(runs)) for label, runs in found.items()} or {"1": [None] * count}
+    return {label: runs + [None] * (count - len(runs)) for label, runs in by_object.items()} or {"1": [None] * count}
 
 
 def write_submission(document: Mapping[str, object] | list[object], patience: float = PATIENCE) -> bool:

@@ -13,8 +13,7 @@ from typing import Any
 import grpc
 
 from segjudge.code_upload.environments import VIDEO
-from segjudge.code_upload.evaluation_proto import SERVICE
-from segjudge.code_upload.messages import Action, Reply, packed, read_reply
+from segjudge.code_upload.messages import SERVICE, Action, Reply, pack_message, read_reply
 from segjudge.datasets.demo.scenes import scene
 from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive.other_datasets import write_demo_root
@@ -102,13 +101,13 @@ class Caller:
         return found
 
     def begin(self, nonce: str = "me") -> Reply:
-        reply = read_reply(self.raw("reset", packed(Action(session_id=nonce))))
+        reply = read_reply(self.raw("reset", pack_message(Action(session_id=nonce))))
         self.session, self.step = reply.session_id, reply.step
         return reply
 
     def act(self, value: Any, **more: Any) -> Reply:
         action = Action(more.get("session", self.session), more.get("step", self.step), value)
-        reply = read_reply(self.raw("act_on_environment", packed(action), timeout=more.get("timeout", 120)))
+        reply = read_reply(self.raw("act_on_environment", pack_message(action), timeout=more.get("timeout", 120)))
         self.step = reply.step
         return reply
 

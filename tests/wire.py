@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segjudge.code_upload.evaluation_proto import FIELDS
+from segjudge.code_upload.messages import _FIELDS
 
 VARINT, BYTES = 0, 2
 
@@ -23,4 +23,4 @@ def length_delimited(number: int, data: bytes) -> bytes:
 
 def field_of(message: str, field: str, data: bytes) -> bytes:
     """A field of one of our messages."""
-    return length_delimited(list(FIELDS[message]).index(field) + 1, data)
+    return length_delimited(list(_FIELDS[message]).index(field) + 1, data)

@@ -1,4 +1,4 @@
-"""An agent to begin with: put your method into `Method`, and leave the rest as it is."""
+"""An agent to begin with, which repeats the first mask: put your method into `Method`, leave the rest as it is."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -12,7 +12,7 @@ from segjudge.agent import Environment
 Image = NDArray[np.uint8]
 
 
-class Segmenter(Protocol):
+class _Segmenter(Protocol):
     """What `run` asks of a method."""
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
@@ -32,7 +32,7 @@ class Method:
         return self.mask
 
 
-def run(method: Callable[[Image, Image], Segmenter]) -> None:
+def run(method: Callable[[Image, Image], _Segmenter]) -> None:
     """Play an episode: every frame of every sequence."""
     with Environment() as environment:
         observation = environment.reset()

@@ -16,17 +16,17 @@ from segjudge.code_upload_challenge_evaluation.agent.agent import Image, run
 from segjudge.code_upload_challenge_evaluation.agent.optical_flow import WIDTH, Layer, OpticalFlow
 
 #: Pixels of a cell's side, at the width at which flow is found.
-CELL = 8
+_CELL = 8
 #: How many cells of the bank a cell asks, and how much less it believes those that are less like it.
-ASKED, SHARPNESS = 16, 12.0
-#: Place counts little beside colour and texture: objects move.
-PLACE = 0.6
+_ASKED, _SHARPNESS = 16, 12.0
+#: Position counts little beside colour and texture: objects move.
+_POSITION_WEIGHT = 0.6
 #: Frames in a restricted bank, the first and the latest included.
-FRAMES = 6
+_FRAMES = 6
 #: How much freshness counts beside use, as the width of a confidence bound does.
-FRESH = 0.15
+_FRESH = 0.15
 #: How much the bank counts beside what travelled.
-BANK = 0.5
+_BANK = 0.5
 
 
 @dataclass
@@ -39,30 +39,34 @@ class _BankFrame:
     use: float = 0.0
     asked: int = 0
 
-    def worth(self, now: int) -> float:
+    def note_answers(self, share: float) -> None:
+        """Count a frame that asked, and the share of its answers that came from here."""
+        self.use, self.asked = self.use + share, self.asked + 1
+
+    def worth(self, frames: int) -> float:
         """Return its mean use plus a bound that is wider the fewer times it was asked."""
-        return self.use / max(self.asked, 1) + FRESH * math.sqrt(math.log(now + 1) / max(self.asked, 1))
+        return self.use / max(self.asked, 1) + _FRESH * math.sqrt(math.log(frames + 1) / max(self.asked, 1))
 
 
 class Memory:
     """Optical flow for contours, a bank of frames for what flow loses."""
 
-    def __init__(self, frame: Image, mask: Image, frames: int = FRAMES) -> None:
+    def __init__(self, frame: Image, mask: Image, frames: int = _FRAMES) -> None:
         self._flow = OpticalFlow(frame, mask)
         self._frames = frames
         self._bank: list[_BankFrame] = []
-        self._now = 0
+        self._frame_count = 0
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
         """Return the masks moved by flow and corrected by the bank, with the given masks on top."""
         keys, grid = _features(frame)
-        layers = self._flow.moved(frame)
+        layers = self._flow.move(frame)
         if self._bank and layers:
             answers = self._answers(keys, [*layers])
-            for place, label in enumerate(layers):
+            for index, label in enumerate(layers):
                 size = layers[label].shape[::-1]
-                belief = cv2.resize(answers[:, place].reshape(grid), size, interpolation=cv2.INTER_LINEAR)
-                layers[label] = (1 - BANK) * layers[label] + BANK * belief
+                belief = cv2.resize(answers[:, index].reshape(grid), size, interpolation=cv2.INTER_LINEAR)
+                layers[label] = (1 - _BANK) * layers[label] + _BANK * belief
         for label in np.unique(new_objects[new_objects > 0]).tolist():
             layers[label] = self._flow.layer(new_objects == label)
         self._flow.layers = layers
@@ -74,49 +78,52 @@ class Memory:
 
     def _answers(self, keys: Layer, objects: list[int]) -> Layer:
         """Return for each cell the share of each object in the cells most like it."""
-        bank = np.concatenate([kept.keys for kept in self._bank])
+        bank = np.concatenate([bank_frame.keys for bank_frame in self._bank])
         nothing = np.zeros(len(keys), np.float32)
         values = np.concatenate(
-            [np.stack([kept.values.get(label, nothing) for label in objects], axis=1) for kept in self._bank]
+            [
+                np.stack([bank_frame.values.get(label, nothing) for label in objects], axis=1)
+                for bank_frame in self._bank
+            ]
         )
         far = (keys**2).sum(1)[:, None] + (bank**2).sum(1)[None] - 2 * keys @ bank.T
-        asked = min(ASKED, far.shape[1])
+        asked = min(_ASKED, far.shape[1])
         near = np.argpartition(far, asked - 1, axis=1)[:, :asked]
-        weights = np.exp(-SHARPNESS * np.take_along_axis(far, near, axis=1))
+        weights = np.exp(-_SHARPNESS * np.take_along_axis(far, near, axis=1))
         weights /= weights.sum(axis=1, keepdims=True) + 1e-9
         frame_of = near // len(keys)
         shares = np.bincount(frame_of.ravel(), weights=weights.ravel(), minlength=len(self._bank)) / len(keys)
-        for kept, share in zip(self._bank, shares.tolist(), strict=True):
-            kept.use, kept.asked = kept.use + share, kept.asked + 1
+        for bank_frame, share in zip(self._bank, shares.tolist(), strict=True):
+            bank_frame.note_answers(share)
         answers: Layer = (weights[:, :, None] * values[near]).sum(axis=1).astype(np.float32)
         return answers
 
     def _keep(self, keys: Layer, values: dict[int, Layer]) -> None:
         """Add the newest frame, and remove the least worthy between the first and the latest."""
         self._bank.append(_BankFrame(keys, {label: layer.ravel() for label, layer in values.items()}))
-        self._now += 1
+        self._frame_count += 1
         if self._frames and len(self._bank) > self._frames:
-            self._bank.remove(min(self._bank[1:-1], key=lambda kept: kept.worth(self._now)))
+            self._bank.remove(min(self._bank[1:-1], key=lambda bank_frame: bank_frame.worth(self._frame_count)))
 
 
 def _features(frame: Image) -> tuple[Layer, tuple[int, int]]:
     """Return a row of features for each cell, colour, colour around it, texture and position, and the grid's size."""
-    height = max(CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
-    grid = (max(1, height // CELL), WIDTH // CELL)
+    height = max(_CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
+    grid = (max(1, height // _CELL), WIDTH // _CELL)
     lab = cv2.cvtColor(cv2.resize(frame, (WIDTH, height), interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2LAB)
     lab = lab.astype(np.float32) / 64
     grey = lab[..., 0]
     edges = np.hypot(cv2.Sobel(grey, cv2.CV_32F, 1, 0), cv2.Sobel(grey, cv2.CV_32F, 0, 1))
-    planes = [lab, cv2.GaussianBlur(lab, (0, 0), 2 * CELL), edges[..., None] / 2]
+    planes = [lab, cv2.GaussianBlur(lab, (0, 0), 2 * _CELL), edges[..., None] / 2]
     cells = [
         cv2.resize(plane, grid[::-1], interpolation=cv2.INTER_AREA).reshape(grid[0] * grid[1], -1) for plane in planes
     ]
     rows, columns = np.mgrid[: grid[0], : grid[1]].astype(np.float32)
-    place = np.stack([rows.ravel() / grid[0], columns.ravel() / grid[1]], axis=1) * PLACE
-    return np.concatenate([*cells, place], axis=1).astype(np.float32), grid
+    position = np.stack([rows.ravel() / grid[0], columns.ravel() / grid[1]], axis=1) * _POSITION_WEIGHT
+    return np.concatenate([*cells, position], axis=1).astype(np.float32), grid
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--frames", type=int, default=FRAMES, help=f"in the bank; 0: all ({FRAMES})")
+    parser.add_argument("--frames", type=int, default=_FRAMES, help=f"in the bank; 0: all ({_FRAMES})")
     run(functools.partial(Memory, frames=parser.parse_args().frames))

@@ -13,7 +13,7 @@ Layer = MatLike
 #: Flow is found at this width.
 WIDTH = 427
 #: The smoothing of a moved mask, in pixels.
-SMOOTHED = 1.0
+_SMOOTHING = 1.0
 
 
 class OpticalFlow:
@@ -24,13 +24,13 @@ class OpticalFlow:
         self._small = (WIDTH, max(2, round(mask.shape[0] * WIDTH / mask.shape[1])))
         self._flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
         rows, columns = np.mgrid[: self._small[1], : self._small[0]].astype(np.float32)
-        self._places = columns, rows
+        self._pixels = columns, rows
         self._before = self._grey(frame)
         self.layers: dict[int, Layer] = {}
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
         """Return the masks moved to this frame, with the given masks on top."""
-        layers = self.moved(frame)
+        layers = self.move(frame)
         for label in np.unique(new_objects[new_objects > 0]).tolist():
             layers[label] = self.layer(new_objects == label)
         self.layers = layers
@@ -40,19 +40,19 @@ class OpticalFlow:
         """Return a mask as a layer."""
         return cv2.resize(flags.astype(np.float32), self._small, interpolation=cv2.INTER_AREA)
 
-    def moved(self, frame: Image) -> dict[int, Layer]:
+    def move(self, frame: Image) -> dict[int, Layer]:
         """Return each object's layer, moved to a new frame."""
-        now = self._grey(frame)
+        grey = self._grey(frame)
         if not self.layers:
-            self._before = now
+            self._before = grey
             return {}
         # `remap` fetches from the frame before, so the flow goes from this frame to that.
-        flow: Layer = self._flow.calc(now, self._before, None)  # type: ignore[call-overload]
-        self._before = now
-        x, y = self._places[0] + flow[..., 0], self._places[1] + flow[..., 1]
+        flow: Layer = self._flow.calc(grey, self._before, None)  # type: ignore[call-overload]
+        self._before = grey
+        x, y = self._pixels[0] + flow[..., 0], self._pixels[1] + flow[..., 1]
         return {
             label: cv2.GaussianBlur(
-                cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), (0, 0), SMOOTHED
+                cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), (0, 0), _SMOOTHING
             )
             for label, layer in self.layers.items()
         }

@@ -1,5 +1,10 @@
-"""Serve an environment until the session has an outcome, then report it."""
+"""Serve an environment until the session has an outcome, then report it.
 
+The settings come from EvalAI's variables and the image's command line.
+"""
+
+import argparse
+import json
 import logging
 import os
 import signal
@@ -8,93 +13,183 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent import futures
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from segjudge.code_upload.environments.gym import task_of
-from segjudge.code_upload.evaluation_proto import SERVICE
+from segjudge.code_upload import LOCAL_VARIABLE, PORT
+from segjudge.code_upload.environments.tasks import make_task
+from segjudge.code_upload.messages import SERVICE
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 
-from .connections import established
-from .reporting import to_evalai, to_file
-from .service import EvaluationOutcome, Service
-from .settings import EnvironmentSettings, settings, target_of
+from .reporting import Target, read_target, report_to_evalai, write_report
+from .service import EvaluationOutcome, Service, TimeLimits, count_connections
 
 log = logging.getLogger("environment")
 
 #: Calls that are answered at once, and those that may wait beside them.
-THREADS, WAITING = 4, 4
+_THREADS, _WAITING = 4, 4
 #: Seconds between two looks at the clocks, for a refusal to leave, and for the last reply.
-LOOK, LAST_WORDS, FAREWELL = 0.25, 0.5, 5.0
+_LOOK, _LAST_WORDS, _FAREWELL = 0.25, 0.5, 5.0
+#: EvalAI's variable with the seconds for an agent, and the one that says where to listen; compose sets that, since its
+#: containers do not share a loopback.
+_SECONDS, _BIND = "SUBMISSION_TIME_LIMIT", "SEGJUDGE_BIND"
+#: Kubernetes kills the pod so long after the limit; the report must be there before.
+_DEFAULT_SECONDS = 86_400.0
+#: One message; a mask has some kilobytes, an interactive answer some megabytes.
+_MESSAGE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class _EnvironmentSettings:
+    """The settings of an environment's process."""
+
+    environment: str
+    options: dict[str, Any]
+    episodes: int
+    seed: int
+    #: None: the result is printed and saved.
+    target: Target | None
+    result: str
+    bind: str
+    port: int
+    message: int
+    limits: TimeLimits
+
+
+def read_settings(words: list[str], environment: Mapping[str, str]) -> _EnvironmentSettings:
+    """Return the settings of a command line and of EvalAI's variables; raises HostError with what is missing."""
+    args = _parser().parse_args(words)
+    local = bool(environment.get(LOCAL_VARIABLE))
+    limit = _seconds(environment)
+    return _EnvironmentSettings(
+        environment=args.env,
+        options=_options(args.option),
+        episodes=args.episodes,
+        seed=args.seed,
+        target=None if local else read_target(environment),
+        result=args.result,
+        bind=environment.get(_BIND) or "127.0.0.1",
+        port=args.port,
+        message=args.max_message << 20,
+        limits=TimeLimits(
+            episode=limit,
+            step=min(args.step_seconds, limit),
+            begin=min(args.begin_seconds, limit),
+            idle=args.idle_seconds,
+            gone=args.gone_seconds,
+        ),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="environment", description="Serve an environment to one agent over gRPC.")
+    parser.add_argument("--env", required=True, help="a registered Gymnasium environment")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    parser.add_argument("--episodes", type=int, default=1, help="of an environment that only knows rewards")
+    parser.add_argument("--seed", type=int, default=0, help="of the first episode")
+    parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes any")
+    parser.add_argument("--result", default="result.json", help=f"file for the result, with {LOCAL_VARIABLE}")
+    parser.add_argument("--max-message", type=int, default=_MESSAGE_BYTES >> 20, metavar="MB", help="of one call")
+    parser.add_argument("--step-seconds", type=float, default=TimeLimits.step, help="for one action")
+    parser.add_argument("--begin-seconds", type=float, default=TimeLimits.begin, help="until the first reset")
+    parser.add_argument("--idle-seconds", type=float, default=TimeLimits.idle, help="until a reset may take over")
+    parser.add_argument("--gone-seconds", type=float, default=TimeLimits.gone, help="without a connection")
+    return parser
+
+
+def _options(pairs: list[str]) -> dict[str, Any]:
+    """Return options, their values read as JSON where they are, otherwise as text."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise HostError(f"--option {pair}: is not NAME=VALUE")
+        try:
+            options[name] = json.loads(text)
+        except ValueError:
+            options[name] = text
+    return options
+
+
+def _seconds(environment: Mapping[str, str]) -> float:
+    text = environment.get(_SECONDS) or str(_DEFAULT_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise HostError(f"{_SECONDS} is {text!r}, which is not a number of seconds") from None
+    if not 0 < seconds < 1 << 31:
+        raise HostError(f"{_SECONDS} is {text}, which is not a time")
+    return seconds
 
 
 def main(arguments: list[str]) -> int:
     """Return 0 when a result was reported, 1 for a failure, 3 when the environment cannot be served."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        configured = settings(arguments, os.environ)
-        task = task_of(configured.environment, configured.options, configured.episodes, configured.seed)
-        service = Service(task, configured.limits)
-        server, port = start_server(service, configured)
+        settings = read_settings(arguments, os.environ)
+        task = make_task(settings.environment, settings.options, settings.episodes, settings.seed)
+        service = Service(task, settings.limits)
+        server, port = _start_server(service, settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
-        known = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
-        log.error("%s", error) if known else log.exception("the environment cannot be made")  # noqa: TRY400
-        _cannot_serve(os.environ, str(error) if known else type(error).__name__)
+        is_clear = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
+        log.error("%s", error) if is_clear else log.exception("the environment cannot be made")  # noqa: TRY400
+        _cannot_serve(os.environ, str(error) if is_clear else type(error).__name__)
         return 3
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
     signal.signal(signal.SIGUSR1, lambda *_: service.agent_ended())
-    where = configured.bind if configured.bind.startswith("unix:") else f"{configured.bind}:{port}"
-    log.info("serves %s at %s", configured.environment, where)
-    if configured.port == 0:
-        sys.stdout.write(f"{configured.bind if where == configured.bind else port}\n")
+    address = settings.bind if settings.bind.startswith("unix:") else f"{settings.bind}:{port}"
+    log.info("serves %s at %s", settings.environment, address)
+    if settings.port == 0:
+        sys.stdout.write(f"{settings.bind if address == settings.bind else port}\n")
         sys.stdout.flush()
-    while not service.ended.wait(LOOK):
+    while not service.ended.wait(_LOOK):
         # A socket in a folder is the arena's, which sees by itself when the agent has ended.
-        service.watch(None if where == configured.bind else established(port))
+        service.watch(None if address == settings.bind else count_connections(port))
     if service.outcome.result is None:
         # A moment for what is being answered; then whatever an agent holds of ours is let go.
-        server.stop(LAST_WORDS).wait(FAREWELL)
-    outcome = _report(service, configured)
+        server.stop(_LAST_WORDS).wait(_FAREWELL)
+    outcome = _report(service, settings)
     service.settle(outcome)
-    server.stop(FAREWELL).wait(FAREWELL)
+    server.stop(_FAREWELL).wait(_FAREWELL)
     task.close()
     log.info("%s", "finished" if outcome.result is not None else f"failed: {outcome.failure}")
     return 0 if outcome.result is not None else 1
 
 
-def _report(service: Service, configured: EnvironmentSettings) -> EvaluationOutcome:
+def _report(service: Service, settings: _EnvironmentSettings) -> EvaluationOutcome:
     """Report the outcome until it is accepted; an agent that ends before loses its result."""
-    if configured.target is None:
+    if settings.target is None:
         outcome = service.current()
-        sys.stdout.write(to_file(configured.result, outcome) + "\n")
+        sys.stdout.write(write_report(settings.result, outcome) + "\n")
         sys.stdout.flush()
         return outcome
-    return to_evalai(configured.target, service.current, time.sleep)
+    return report_to_evalai(settings.target, service.current, time.sleep)
 
 
 def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
     """Report the failure of an environment that cannot start, where EvalAI's variables say whose it is."""
     try:
-        target = target_of(environment)
+        target = read_target(environment)
     except HostError:
         return
     failure = f"The environment cannot be started, and it is not your fault. Tell the organisers: {reason}"
-    to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
+    report_to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
 
 
-def start_server(service: Service, configured: EnvironmentSettings) -> tuple[grpc.Server, int]:
+def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grpc.Server, int]:
     """Start to serve, and return the server with its port; raises HostError where the port is taken."""
     options = [
-        ("grpc.max_receive_message_length", configured.message),
+        ("grpc.max_receive_message_length", settings.message),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", 2),
         ("grpc.max_metadata_size", 16 << 10),
         ("grpc.so_reuseport", 0),
     ]
-    pool = futures.ThreadPoolExecutor(max_workers=THREADS)
-    server = grpc.server(pool, options=options, maximum_concurrent_rpcs=THREADS + WAITING)
+    pool = futures.ThreadPoolExecutor(max_workers=_THREADS)
+    server = grpc.server(pool, options=options, maximum_concurrent_rpcs=_THREADS + _WAITING)
     calls: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(
             getattr(service, name),
@@ -109,10 +204,10 @@ def start_server(service: Service, configured: EnvironmentSettings) -> tuple[grp
         healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     try:
-        place = configured.bind if configured.bind.startswith("unix:") else f"{configured.bind}:{configured.port}"
-        port = server.add_insecure_port(place)
+        address = settings.bind if settings.bind.startswith("unix:") else f"{settings.bind}:{settings.port}"
+        port = server.add_insecure_port(address)
     except RuntimeError:
-        raise HostError(f"port {configured.port} of {configured.bind} cannot be taken") from None
+        raise HostError(f"port {settings.port} of {settings.bind} cannot be taken") from None
     server.start()
     threading.current_thread().name = "environment"
     return server, port

@@ -1,26 +1,59 @@
-"""Reports of an outcome: to EvalAI until it is accepted, or to a file."""
+"""Whose submission is evaluated, and the report of its outcome: to EvalAI until it is accepted, or to a file."""
 
 import itertools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from segjudge.code_upload import LOCAL_VARIABLE
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, Jobs, waits
+from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, Jobs, is_safe_for_token, waits
 from segjudge.platforms.evalai.rows import FINISHED, for_rest
+from segjudge.platforms.evalai.settings import DEFAULT_HOST
 from segjudge.system.files import replace
 
 from .service import EvaluationOutcome
-from .settings import Target
 
 log = logging.getLogger("environment")
 
 #: Tries before the waits between them stay the same.
-TRIES = 10
+_TRIES = 10
+
+#: EvalAI's variables.
+_TOKEN, _SERVER, _BODY = "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY"
 
 
-def to_evalai(
+@dataclass(frozen=True)
+class Target:
+    """The submission that is evaluated, on a server."""
+
+    server: str
+    challenge: int
+    phase: int
+    submission: int
+    token: str = field(repr=False)
+
+
+def read_target(environment: Mapping[str, str]) -> Target:
+    """Return the submission that EvalAI's variables name; raises HostError."""
+    missing = [name for name in (_TOKEN, _BODY) if not environment.get(name)]
+    if missing:
+        raise HostError(f"{' and '.join(missing)} not set: EvalAI sets them; {LOCAL_VARIABLE}=1 evaluates without it")
+    try:
+        body = json.loads(environment[_BODY])
+        numbers = [int(body[name]) for name in ("challenge_pk", "phase_pk", "submission_pk")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostError(f"{_BODY} is not a message of EvalAI's queue ({type(error).__name__}: {error})") from None
+    server = (environment.get(_SERVER) or DEFAULT_HOST).rstrip("/")
+    if not is_safe_for_token(server):
+        raise HostError(f"{_SERVER} is {server}: a token goes over https only, or to this machine")
+    return Target(server, numbers[0], numbers[1], numbers[2], environment[_TOKEN])
+
+
+def report_to_evalai(
     target: Target, outcome: Callable[[], EvaluationOutcome], sleep: Callable[[float], object]
 ) -> EvaluationOutcome:
     """Report until the server has accepted it, and return the outcome that was reported.
@@ -30,25 +63,25 @@ def to_evalai(
     client = Client(target.server, target.token)
     jobs = Jobs(client, target.challenge, "", sleep)
     refused = ""
-    for wait in itertools.chain(waits(TRIES), itertools.repeat(LONGEST)):
-        found = outcome()
+    for wait in itertools.chain(waits(_TRIES), itertools.repeat(LONGEST)):
+        report = outcome()
         if refused:
-            found = EvaluationOutcome(failure=refused, timings=found.timings)
+            report = EvaluationOutcome(failure=refused, timings=report.timings)
         try:
-            _put(jobs, target, found)
+            _put(jobs, target, report)
         except ApiError as error:
             log.warning("EvalAI did not take the report: %s", error.message)
-            if found.result is not None and error.status in (400, 422) and error.body is not None:
+            if report.result is not None and error.status in (400, 422) and error.body is not None:
                 refused = f"The result was not accepted by EvalAI ({error.message}). Tell the organisers."
                 continue
-            if found.result is not None and error.transient and _is_finished(client, target):
-                return found  # the answer was lost, not the result
+            if report.result is not None and error.transient and _is_finished(client, target):
+                return report  # the answer was lost, not the result
             sleep(max(wait, error.wait or 0.0))
             continue
         except (TypeError, ValueError) as error:  # what JSON does not have
             refused = f"The result cannot be sent ({error}). Tell the organisers."
             continue
-        return found
+        return report
     raise AssertionError  # the waits never end
 
 
@@ -72,7 +105,7 @@ def _put(jobs: Jobs, target: Target, outcome: EvaluationOutcome) -> None:
     jobs.finish(target.submission, target.phase, accuracies, stdout=stdout, metadata=metadata)
 
 
-def to_file(path: str, outcome: EvaluationOutcome) -> str:
+def write_report(path: str, outcome: EvaluationOutcome) -> str:
     """Write the outcome to a file in one step, and return its text."""
     status = "finished" if outcome.result is not None else "failed"
     document = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.metadata()}

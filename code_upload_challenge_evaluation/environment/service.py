@@ -4,6 +4,7 @@ Every session ends with an outcome: a result, or a sentence about what went wron
 lost connection and calls that never come are found by `watch`, not by a call.
 """
 
+import errno
 import json
 import logging
 import math
@@ -18,17 +19,23 @@ from typing import Any
 import grpc
 
 from segjudge.code_upload.environments.tasks import ActionError, Observation, Result, Task
-from segjudge.code_upload.evaluation_proto import MessageError
-from segjudge.code_upload.messages import Action, Reply, packed, read_action
-
-from .refusals import CallRefusedError, check_sizes, sentence
+from segjudge.code_upload.messages import Action, Labels, MessageError, Reply, pack_message, read_action
 
 log = logging.getLogger("environment")
 
 #: The most connections at once: replies that are not read stay in memory.
-CONNECTIONS = 32
+_CONNECTIONS = 32
 #: The most refused calls of a session.
-MISTAKES = 1000
+_MISTAKES = 1000
+#: Characters of a refusal, which is kept in the submission's stderr.
+_LONGEST_REFUSAL = 500
+
+#: The kernel's tables of connections: gRPC does not report them between two calls.
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+#: The number where no file descriptor is left to open the table.
+_MANY = 1 << 20
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+_ESTABLISHED = "01"
 
 
 @dataclass(frozen=True)
@@ -96,22 +103,22 @@ class Service:
 
     def get_action_space(self, _request: tuple[float, bytes], _context: grpc.ServicerContext) -> bytes:
         """Reply with the description of an action."""
-        return packed(Reply(space=json.dumps(self._task.space())))
+        return pack_message(Reply(space=json.dumps(self._task.space())))
 
     def reset(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
         """Begin a session where none is active."""
-        return self._answered(context, lambda: self._begin(self._read(request[1])))
+        return self._answer_call(context, lambda: self._begin(self._read(request[1])))
 
     def act_on_environment(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
         """Take an action and reply with the next observation."""
-        reply = self._answered(context, lambda: self._act(self._read(request[1]), request[0], context))
+        reply = self._answer_call(context, lambda: self._act(self._read(request[1]), request[0], context))
         if self.ended.is_set():
             self._hold(context)
             if self.outcome.result is None:
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
         return reply
 
-    def _answered(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
+    def _answer_call(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
         """Run one call at a time; every error becomes a refusal or the session's failure, and the service goes on."""
         try:
             with self._lock:
@@ -123,7 +130,7 @@ class Service:
                     self._busy = False
                     if self._reply is not before:
                         self._due_since = self._clock()
-        except CallRefusedError as error:
+        except _CallRefusedError as error:
             self._note_mistake(str(error))
             return context.abort(error.code, str(error))
         except Exception:
@@ -135,25 +142,25 @@ class Service:
     def _note_mistake(self, words: str) -> None:
         self._mistakes += 1
         self._refused = words
-        if self._mistakes > MISTAKES:
-            self._blame(f"The agent made more than {MISTAKES} calls that had to be refused.")
+        if self._mistakes > _MISTAKES:
+            self._blame(f"The agent made more than {_MISTAKES} calls that had to be refused.")
 
     def _read(self, package: bytes) -> Action:
         try:
             action = read_action(package)
         except MessageError as error:
-            raise CallRefusedError(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
-        mine = self.outcome.result is not None and action.session_id == self._session
-        if self.ended.is_set() and not (mine and action.step == self._step - 1):
-            raise CallRefusedError(self.outcome.failure or "The episode is over; there is nothing left to do.")
+            raise _CallRefusedError(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
+        is_ours = self.outcome.result is not None and action.session_id == self._session
+        if self.ended.is_set() and not (is_ours and action.step == self._step - 1):
+            raise _CallRefusedError(self.outcome.failure or "The episode is over; there is nothing left to do.")
         return action
 
     def _begin(self, request_action: Action) -> bytes:
-        now = self._clock()
+        time_now = self._clock()
         if self._session and request_action.session_id == self._asked_session and self._fresh:
             return self._reply
-        if self._session and now - max(self._called_at, self._due_since) < self._limits.idle:
-            raise CallRefusedError(
+        if self._session and time_now - max(self._called_at, self._due_since) < self._limits.idle:
+            raise _CallRefusedError(
                 f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
             )
         if self._observation is None:
@@ -163,37 +170,37 @@ class Service:
         if self._session and isinstance(values, dict) and "new_sequence" in values:
             values = {**values, "new_sequence": 1}
         self._session, self._asked_session, self._fresh = secrets.token_hex(16), request_action.session_id[:64], True
-        self._called_at = now
-        self._reply = packed(Reply(self._session, self._step, values))
+        self._called_at = time_now
+        self._reply = pack_message(Reply(self._session, self._step, values))
         return self._reply
 
     def _act(self, action: Action, arrived: float, context: grpc.ServicerContext) -> bytes:
         if not self._session:
-            raise CallRefusedError("There is no session: call reset first.")
+            raise _CallRefusedError("There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
-            raise CallRefusedError("That is not the session that is running.", grpc.StatusCode.PERMISSION_DENIED)
+            raise _CallRefusedError("That is not the session that is running.", grpc.StatusCode.PERMISSION_DENIED)
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
             self._held = self._held or self.ended.is_set()
             return self._reply
         if action.step != self._step:
-            raise CallRefusedError(f"Step {action.step} is not due; {self._step} is.")
+            raise _CallRefusedError(f"Step {action.step} is not due; {self._step} is.")
         observation = self._observation
         assert observation is not None  # noqa: S101 - a session has begun
-        taken = max(0.0, arrived - self._due_since)
+        seconds = max(0.0, arrived - self._due_since)
         try:
             if action.problem:
                 raise ActionError(action.problem)
-            check_sizes(action.value, observation.sizes)
+            _check_sizes(action.value, observation.sizes)
             following = self._task.act(action.value)
         except ActionError as error:
-            words = f"{observation.where}: {sentence(str(error))}"
-            raise CallRefusedError(words, grpc.StatusCode.INVALID_ARGUMENT) from None
+            words = f"{observation.position}: {_clean_sentence(str(error))}"
+            raise _CallRefusedError(words, grpc.StatusCode.INVALID_ARGUMENT) from None
         self._refused = ""
-        self.outcome.timings.append(taken)
+        self.outcome.timings.append(seconds)
         self._observation, self._step, self._fresh = following, self._step + 1, False
         if not following.done:
-            self._reply = packed(Reply(self._session, self._step, following.values, following.reward))
+            self._reply = pack_message(Reply(self._session, self._step, following.values, following.reward))
             return self._reply
         self._finish(following, context)
         return self._reply
@@ -202,15 +209,18 @@ class Service:
         """Score the episode and keep its last reply."""
         result = self._task.result()
         if self.ended.is_set():  # the time was over meanwhile
-            raise CallRefusedError(self.outcome.failure)
-        if not all(math.isfinite(value) for entry in result for held in entry.values() for value in held.values()):
+            raise _CallRefusedError(self.outcome.failure)
+        if not all(math.isfinite(value) for entry in result for scores in entry.values() for value in scores.values()):
             self.fail("The result is not a finite number: the actions led the environment beyond what it can measure.")
-            raise CallRefusedError(self.outcome.failure)
+            raise _CallRefusedError(self.outcome.failure)
         self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
         self._held, self._left_at = context.is_active(), self._clock()
         words = "The evaluation is complete."
-        self._reply = packed(Reply(self._session, self._step, following.values, following.reward, True, True, words))  # noqa: FBT003 - done, all_complete
+        reply = Reply(
+            self._session, self._step, following.values, following.reward, done=True, all_complete=True, message=words
+        )
+        self._reply = pack_message(reply)
         self.ended.set()
 
     def _hold(self, context: grpc.ServicerContext) -> None:
@@ -234,7 +244,7 @@ class Service:
 
     def agent_ended(self) -> None:
         """End the session of an agent whose process is known to have ended."""
-        self._blame(self._gone)
+        self._blame(self._early_end)
 
     def current(self, sleep: Callable[[float], object] = time.sleep) -> EvaluationOutcome:
         """Return the outcome as it stands, before it is reported.
@@ -245,7 +255,7 @@ class Service:
         while self.outcome.result is not None and not self._held:
             if self._clock() - self._left_at > self._limits.gone:
                 self.outcome.result = None
-                self.outcome.failure = self._gone
+                self.outcome.failure = self._early_end
             else:
                 sleep(0.05)
         return replace(self.outcome, timings=[*self.outcome.timings])
@@ -257,33 +267,83 @@ class Service:
 
     @property
     def _place(self) -> str:
-        return (self._observation.where or "the end") if self._observation else "its start, before it called reset"
+        return (self._observation.position or "the end") if self._observation else "its start, before it called reset"
 
     @property
-    def _gone(self) -> str:
+    def _early_end(self) -> str:
         return f"The agent ended before the evaluation did, at {self._place}."
 
     def watch(self, connections: int | None) -> None:
         """Check the time limits and the number of connections, None where that is not known."""
-        now, limits = self._clock(), self._limits
+        time_now, limits = self._clock(), self._limits
         if self.ended.is_set():
             return
-        if now - self._started > limits.episode:
+        if time_now - self._started > limits.episode:
             self._blame(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
-        elif connections is not None and connections > CONNECTIONS:
-            self._blame(f"The agent held more than {CONNECTIONS} connections at once.")
+        elif connections is not None and connections > _CONNECTIONS:
+            self._blame(f"The agent held more than {_CONNECTIONS} connections at once.")
         elif not self._busy:
-            self._watch_agent(now, connections)
+            self._watch_agent(time_now, connections)
 
-    def _watch_agent(self, now: float, connections: int | None) -> None:
+    def _watch_agent(self, time_now: float, connections: int | None) -> None:
         limits = self._limits
-        if not self._session and now - self._started > limits.begin:
+        if not self._session and time_now - self._started > limits.begin:
             self._blame(f"The agent did not call reset within {limits.begin:.0f} seconds.")
-        elif self._session and now - self._due_since > limits.step:
+        elif self._session and time_now - self._due_since > limits.step:
             self._blame(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
         if connections is None or connections or not self._session:
             self._lost = None
         elif self._lost is None:
-            self._lost = now
-        elif now - self._lost > limits.gone:
+            self._lost = time_now
+        elif time_now - self._lost > limits.gone:
             self.agent_ended()
+
+
+# ── refusals and connections ────────────────────────────────────────────────
+
+
+class _CallRefusedError(Exception):
+    """Raised to refuse a call with a sentence and a status."""
+
+    def __init__(self, words: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def _clean_sentence(words: str) -> str:
+    """Return untrusted text as one printable sentence of bounded length."""
+    text = "".join(character if character.isprintable() else " " for character in words[:_LONGEST_REFUSAL])
+    return text.rstrip(" .") + "."
+
+
+def _check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
+    """Check the sizes of an action's masks, before any is decoded; raises ActionError."""
+    due = iter(sizes)
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, (list, dict)):
+            pending += reversed([*value.values()] if isinstance(value, dict) else value)
+        elif isinstance(value, Labels):
+            size = next(due, None)
+            if value.size != size:
+                wanted = f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
+                raise ActionError(f"the mask is {value.size[0]} × {value.size[1]}, and {wanted} (height × width)")
+
+
+def count_connections(port: int) -> int | None:
+    """Return the number of connections of a local port; None on systems without these tables."""
+    count, has_table = 0, False
+    for table in _TABLES:
+        try:
+            with open(table, encoding="ascii") as file:
+                rows = file.read().splitlines()[1:]
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                return _MANY
+            continue
+        has_table = True
+        for row in rows:
+            _, local, _, state, *_ = row.split()
+            count += state == _ESTABLISHED and int(local.rpartition(":")[2], 16) == port
+    return count if has_table else None

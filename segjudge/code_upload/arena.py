@@ -1,7 +1,8 @@
 """Run code-upload submissions without containers: agent and environment as two processes, started as the images do.
 
-The limits guard against accidents, not attackers. `bwrap`, used where it is installed, leaves the agent no network but
-one socket and does not mount the truth; untrusted agents otherwise belong in a container.
+The environment is ours, or a host's own that listens at a port and reports to the server, as on EvalAI.  The limits
+guard against accidents, not attackers. `bwrap`, used where it is installed, leaves the agent no network but one socket
+and does not mount the truth; untrusted agents otherwise belong in a container.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -27,17 +29,19 @@ from segjudge.system.files import temporary_folder
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
 
-from .addresses import ADDRESS, LOCAL
+from . import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
 
-ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
+_ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
 #: Seconds that an environment may take to start, and that an agent is given to end after it.
-START, FAREWELL = 120.0, 5.0
+_START, _FAREWELL = 120.0, 5.0
 #: Seconds in which an environment may see by itself that the agent has ended.
-GONE = 1.0
+_GONE = 1.0
+#: Seconds between two looks at both sides of a duel with a host's environment.
+_LOOK = 0.1
 #: Bytes of a static submission.
-FILE_BYTES = 1 << 30
+_FILE_BYTES = 1 << 30
 #: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
-LOG = 10_000
+_LOG = 10_000
 #: The processes that run now, to be ended with this one.
 _running: set[Child] = set()
 
@@ -56,7 +60,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnd:
     """How a duel or a static submission ended."""
 
     #: The environment's result file, or the name of the static submission's; None where it reported to a server.
@@ -65,21 +69,21 @@ class Ended:
     log: str
 
 
-def agent_of(words: list[str]) -> Agent:
+def find_agent(words: list[str]) -> Agent:
     """Return the agent of a command line: a Python file, run in its folder, or a command, run in this one."""
-    words = with_python(words)
-    first = words[0]
-    if first.endswith(".py"):
-        if not os.path.exists(first):
-            raise HostError(f"{first}: this agent is not there")
-        folder = os.path.dirname(os.path.abspath(first))
-        return Agent([sys.executable, os.path.abspath(first), *words[1:]], folder)
-    if shutil.which(first) is None:
-        raise HostError(f"{first}: is neither a file of Python nor a command")
+    words = replace_python(words)
+    program = words[0]
+    if program.endswith(".py"):
+        if not os.path.exists(program):
+            raise HostError(f"{program}: this agent is not there")
+        folder = os.path.dirname(os.path.abspath(program))
+        return Agent([sys.executable, os.path.abspath(program), *words[1:]], folder)
+    if shutil.which(program) is None:
+        raise HostError(f"{program}: is neither a file of Python nor a command")
     return Agent(words, os.getcwd())
 
 
-def with_python(words: list[str]) -> list[str]:
+def replace_python(words: list[str]) -> list[str]:
     """Return a command with `python` replaced by this interpreter, which has the packages that agents need."""
     return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
 
@@ -90,7 +94,7 @@ def duel(
     limits: ProcessLimits,
     variables: Mapping[str, str] | None = None,
     hidden: Sequence[str] = (),
-) -> Ended:
+) -> RunEnd:
     """Run an environment with these arguments against an agent and return how it ended.
 
     With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
@@ -100,41 +104,42 @@ def duel(
     secret = [*hidden, *_truths(words)]
     with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
-        place = os.path.join(folder, "socket")
-        own = {LOCAL: "1"} if variables is None else dict(variables)
+        socket_path = os.path.join(folder, "socket")
+        own = {LOCAL_VARIABLE: "1"} if variables is None else dict(variables)
         if box is not None:
-            own["SEGJUDGE_BIND"] = f"unix:{place}"
-        command = [sys.executable, "-P", "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
-        own = {**plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}
-        environment = ends.enter_context(running(command, own))
+            own["SEGJUDGE_BIND"] = f"unix:{socket_path}"
+        command = [sys.executable, "-P", "-m", _ENVIRONMENT, *words, "--port", "0", "--result", result]
+        own = {**_plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}
+        environment = ends.enter_context(_run(command, own))
         address = _address(environment)
-        mine = {**plain_environment(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
-        words = sandbox.agent_command(box, agent.command, agent.folder, [(place, True)], secret, limits)
-        bounds = agent_bounds(limits, box)
-        player, tree = ends.enter_context(bounded(words, mine, agent.folder, bounds))
-        log = Tail(player.output, LOG // 2, beginning=True)
-        code = _both(environment, player, limits.seconds + START)
-        player.wait(FAREWELL if code == 0 else FAREWELL / 10)
+        address = address if box is None else f"unix:{socket_path}"
+        agents = {**_plain_environment(), **agent.variables, ADDRESS_VARIABLE: address}
+        words = sandbox.agent_command(box, agent.command, agent.folder, [(socket_path, True)], secret, limits)
+        bounds = _agent_bounds(limits, box)
+        player, tree = ends.enter_context(_run_bounded(words, agents, agent.folder, bounds))
+        log = Tail(player.output, _LOG // 2, beginning=True)
+        code = _wait_for_both(environment, player, limits.seconds + _START)
+        player.wait(_FAREWELL if code == 0 else _FAREWELL / 10)
         player.end()
         saved = json.loads(Path(result).read_bytes()) if os.path.exists(result) else None
-        return Ended(saved, code, with_reason(log.text(), tree))
+        return RunEnd(saved, code, _add_reason(log.text(), tree))
 
 
 def _truths(words: Sequence[str]) -> list[str]:
     """Return the paths among the environment's options that the agent must not see."""
-    pairs = (one.partition("=") for one in words if "=" in one)
+    pairs = (word.partition("=") for word in words if "=" in word)
     return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
 
 
-def static(
+def run_static(
     agent: Agent,
     data: str,
     limits: ProcessLimits,
     look_every: float,
-    taken: Callable[[str], None],
+    take: Callable[[str], None],
     hidden: Sequence[str] = (),
-) -> Ended:
-    """Run a command that writes a submission, and call `taken` with the file, as the platform's sidecar does.
+) -> RunEnd:
+    """Run a command that writes a submission, and call `take` with the file, as the platform's sidecar does.
 
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
@@ -142,74 +147,74 @@ def static(
     with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
-        variables = {**plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
+        variables = {**_plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
         mounts = [(shared, True), (os.path.abspath(data), False)]
         words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
-        bounds = replace(agent_bounds(limits, box), folders=[shared], disk=2 * FILE_BYTES)
-        player, tree = ends.enter_context(bounded(words, variables, agent.folder, bounds))
-        log = Tail(player.output, LOG // 2, beginning=True)
+        bounds = replace(_agent_bounds(limits, box), folders=[shared], disk=2 * _FILE_BYTES)
+        player, tree = ends.enter_context(_run_bounded(words, variables, agent.folder, bounds))
+        log = Tail(player.output, _LOG // 2, beginning=True)
         until = time.monotonic() + limits.seconds
-        found, look = None, 0.0
-        while found is None and time.monotonic() < until:
+        name, look_at = None, 0.0
+        while name is None and time.monotonic() < until:
             over = player.poll() is not None
-            if time.monotonic() >= look or over:
-                found = next((one for one in NAMES if os.path.lexists(os.path.join(shared, one))), None)
-                look = time.monotonic() + look_every
+            if time.monotonic() >= look_at or over:
+                name = next((name for name in NAMES if os.path.lexists(os.path.join(shared, name))), None)
+                look_at = time.monotonic() + look_every
             if over:
                 break
             time.sleep(0.1)
         early = player.poll() is not None
-        if found is not None:
-            copy = os.path.join(folder, found)
-            _copy(os.path.join(shared, found), copy)
-            taken(copy)
+        if name is not None:
+            copy = os.path.join(folder, name)
+            _copy(os.path.join(shared, name), copy)
+            take(copy)
             with contextlib.suppress(OSError):  # whatever an agent has put there
                 os.close(os.open(os.path.join(shared, TAKEN), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW))
-            player.wait(FAREWELL)
+            player.wait(_FAREWELL)
         code = player.poll() or 0
         player.end()
-        return Ended({"taken": found, "early": early}, code, with_reason(log.text(), tree))
+        return RunEnd({"taken": name, "early": early}, code, _add_reason(log.text(), tree))
 
 
 def _copy(source: str, target: str) -> None:
     """Copy a regular file of the agent's; links, pipes and devices are refused: they would be read with our rights."""
     try:
-        opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file")
-    with os.fdopen(opened, "rb") as file, open(target, "wb") as copy:
-        while part := file.read(1 << 20):
-            copy.write(part)
-            if copy.tell() > FILE_BYTES:
-                raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
+    with os.fdopen(descriptor, "rb") as file, open(target, "wb") as copy:
+        while data := file.read(1 << 20):
+            copy.write(data)
+            if copy.tell() > _FILE_BYTES:
+                raise SubmissionFileError(f"{os.path.basename(source)} has more than {_FILE_BYTES >> 20} MB")
 
 
-def agent_bounds(limits: ProcessLimits, box: str | None) -> TreeBounds:
+def _agent_bounds(limits: ProcessLimits, box: str | None) -> TreeBounds:
     """Return what all processes of an agent may use together."""
     return TreeBounds(limits.memory, limits.processes, sandbox.AGENT_TMPFS if box else ())
 
 
 @contextlib.contextmanager
-def bounded(
+def _run_bounded(
     words: list[str], variables: Mapping[str, str], folder: str, bounds: TreeBounds
 ) -> Iterator[tuple[Child, TreeWatch]]:
     """Run an agent until the block ends, or it and what it started use more than they may."""
     with (
         contextlib.closing(ResourceGroup(processes=bounds.processes, memory=bounds.memory)) as group,
-        running(group.enter(words), variables, folder, subprocess.STDOUT) as child,
+        _run(group.enter(words), variables, folder, subprocess.STDOUT) as child,
     ):
         yield child, TreeWatch(child, bounds)
 
 
-def with_reason(log: str, tree: TreeWatch) -> str:
+def _add_reason(log: str, tree: TreeWatch) -> str:
     """Return an agent's log, and why it was ended, if it was."""
     return f"{log.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else log
 
 
-def plain_environment() -> dict[str, str]:
+def _plain_environment() -> dict[str, str]:
     """Return an environment without our tokens and other settings, in which our package can be imported."""
     search_path = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH")]))
     names = ("HOME", "TMPDIR", "VIRTUAL_ENV")
@@ -217,7 +222,7 @@ def plain_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running(
+def _run(
     command: list[str], variables: Mapping[str, str], folder: str | None = None, errors: int | None = None
 ) -> Iterator[Child]:
     """Run a process until the block ends, or `end_all` ends it; nothing of it is left then."""
@@ -240,10 +245,10 @@ def end_all() -> None:
 
 def _address(environment: Child) -> str:
     """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
-    late = threading.Timer(START, environment.end)
+    late = threading.Timer(_START, environment.end)
     late.start()
     try:
-        line = environment.output.readline(LOG).decode("utf-8", "replace").strip()
+        line = environment.output.readline(_LOG).decode("utf-8", "replace").strip()
     finally:
         late.cancel()
     Tail(environment.output, 0)
@@ -252,7 +257,7 @@ def _address(environment: Child) -> str:
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
 
 
-def _both(environment: Child, player: Child, seconds: float) -> int:
+def _wait_for_both(environment: Child, player: Child, seconds: float) -> int:
     """Wait for the environment and return its exit code; it is signalled when the agent ends first."""
     until, gone = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
@@ -260,8 +265,106 @@ def _both(environment: Child, player: Child, seconds: float) -> int:
         if code is not None:
             return code
         if player.poll() is not None:
-            gone = gone or time.monotonic() + GONE
+            gone = gone or time.monotonic() + _GONE
             if time.monotonic() > gone:
                 environment.signal(signal.SIGUSR1)
-                gone = time.monotonic() + FAREWELL
+                gone = time.monotonic() + _FAREWELL
     return -1
+
+
+# ── an environment of the host's own ────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class HostEnvironment:
+    """The command of a host's environment, its folder and the port at which it listens."""
+
+    command: list[str]
+    folder: str
+    port: int = PORT
+
+
+@dataclass(frozen=True)
+class DuelLogs:
+    """The output of both sides of a duel, and how it ended."""
+
+    agent: str
+    environment: str
+    sentence: str
+
+
+def _search_path(folder: str) -> str:
+    """Return the search path of a starter's folder: its images copy `utils` beside the program."""
+    folders = [folder, os.path.join(os.path.dirname(folder), "utils")]
+    inherited = _plain_environment().get("PYTHONPATH", "")
+    return os.pathsep.join([*(path for path in folders if os.path.isdir(path)), inherited])
+
+
+def duel_with_host(
+    agent: Agent,
+    environment: HostEnvironment,
+    limits: ProcessLimits,
+    variables: Mapping[str, str],
+    hidden: Sequence[str],
+    has_ended: Callable[[], bool],
+) -> DuelLogs:
+    """Run both until the submission has ended, one side has, or the time is up.
+
+    In a sandbox the agent shares the machine's network, since it has to reach the port.
+    """
+    box = sandbox.find_sandbox(required=limits.sandbox)
+    if _listens(environment.port):
+        raise HostError(f"port {environment.port} is in use, and the environment needs it")
+    own = {**_plain_environment(), **variables, "PYTHONPATH": _search_path(environment.folder)}
+    own["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
+    with contextlib.ExitStack() as ends:
+        server = ends.enter_context(_run(environment.command, own, environment.folder, subprocess.STDOUT))
+        server_log = Tail(server.output, _LOG // 2, beginning=True)
+        if not _is_up(server, environment.port):
+            server.end()
+            return DuelLogs("", server_log.text(), f"The environment did not listen at port {environment.port}.")
+        mine = {**_plain_environment(), "PYTHONPATH": _search_path(agent.folder), **agent.variables}
+        mine[ADDRESS_VARIABLE] = f"localhost:{environment.port}"
+        utils = os.path.join(os.path.dirname(agent.folder), "utils")
+        mounts = [(utils, False)] if os.path.isdir(utils) else []
+        words = sandbox.agent_command(box, agent.command, agent.folder, mounts, [*hidden, environment.folder], limits)
+        words = sandbox.with_network(words)
+        player, tree = ends.enter_context(_run_bounded(words, mine, agent.folder, _agent_bounds(limits, box)))
+        player_log = Tail(player.output, _LOG // 2, beginning=True)
+        sentence = _watch(server, player, limits.seconds, has_ended)
+        player.end()
+        server.end()
+        return DuelLogs(_add_reason(player_log.text(), tree), server_log.text(), sentence)
+
+
+def _watch(server: Child, player: Child, seconds: float, has_ended: Callable[[], bool]) -> str:
+    """Wait for the end; return which it was."""
+    until, gone = time.monotonic() + seconds, 0.0
+    while time.monotonic() < until:
+        if has_ended():
+            return ""
+        for side, name in ((server, "environment"), (player, "agent")):
+            code = side.poll()
+            if code is not None and not gone:
+                gone, sentence = time.monotonic() + _GONE, f"The {name} {code.sentence} before a result was reported."
+        if gone and time.monotonic() > gone:
+            return sentence
+        time.sleep(_LOOK)
+    return f"There was no result within {seconds:.0f} seconds."
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("localhost", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _is_up(server: Child, port: int) -> bool:
+    until = time.monotonic() + _START
+    while time.monotonic() < until and server.poll() is None:
+        if _listens(port):
+            return True
+        time.sleep(_LOOK)
+    return False

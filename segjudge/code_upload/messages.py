@@ -1,17 +1,53 @@
-"""The messages of `evaluation.proto`: conversion from plain Python values and back."""
+"""The messages between agent and environment, `evaluation.proto`: written, and read from untrusted bytes.
+
+protobuf's descriptors are built here at run time, from one table that a test compares with the file: generated code
+would tie the image of an agent to the release of protobuf that made it.  Before protobuf parses anything, the fields
+are counted.
+"""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
-from .evaluation_proto import CLASSES, DEPTH, FIELDS, MessageError, parsed
+_PACKAGE = "evaluation"
+SERVICE = f"{_PACKAGE}.Environment"
 
-MAGIC = b"SJ1\0"
+#: Message → its fields, numbered from 1, each with its type; a name in capitals is a message.
+_FIELDS = {
+    "Package": {"SerializedEntity": "bytes"},
+    "Action": {"session_id": "string", "step": "uint32", "value": "Value", "problem": "string"},
+    "Reply": {
+        "session_id": "string", "step": "uint32", "value": "Value", "reward": "double", "done": "bool",
+        "all_complete": "bool", "message": "string", "space": "string",
+    },
+    "Value": {
+        "integer": "sint64", "number": "double", "text": "string", "array": "Array", "picture": "bytes",
+        "labels": "Labels", "list": "List", "mapping": "Mapping",
+    },
+    "Array": {"dtype": "string", "shape": "repeated uint32", "data": "bytes"},
+    "Labels": {"height": "uint32", "width": "uint32", "objects": "repeated Object"},
+    "Object": {"id": "uint32", "counts": "string"},
+    "List": {"items": "repeated Value"},
+    "Mapping": {"entries": "repeated Entry"},
+    "Entry": {"name": "string", "value": "Value"},
+}  # fmt: skip
+#: The message of which a value holds one field at the most.
+_ONE_OF = "Value"
+#: How deep values may lie in each other, and how many fields there may be in a message.
+_DEPTH, _MOST_FIELDS = 8, 200_000
+_MAGIC = b"SJ1\0"
 
 #: Kinds of numbers that an array may hold.
-DTYPES = ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
+_DTYPES = ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
+
+
+class MessageError(ValueError):
+    """Bytes that are not a message of this service; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +90,18 @@ class Reply:
     space: str = ""
 
 
-def packed(message: Action | Reply) -> bytes:
+def pack_message(message: Action | Reply) -> bytes:
     """Return a Package that holds a message; raises TypeError for a value that cannot be sent."""
     name = type(message).__name__
-    fields = {field: getattr(message, field) for field in FIELDS[name] if field != "value"}
+    fields = {field: getattr(message, field) for field in _FIELDS[name] if field != "value"}
     try:
-        body = CLASSES[name](**fields)
+        body = _CLASSES[name](**fields)
         if message.value is not None:
             _fill(body.value, message.value, 0)
-        entity = MAGIC + body.SerializeToString()
+        entity = _MAGIC + body.SerializeToString()
     except ValueError as error:  # a number that is too large, or a text that is not Unicode
         raise TypeError(str(error)) from None
-    package: bytes = CLASSES["Package"](SerializedEntity=entity).SerializeToString()
+    package: bytes = _CLASSES["Package"](SerializedEntity=entity).SerializeToString()
     return package
 
 
@@ -84,7 +120,7 @@ def read_reply(package: bytes) -> Reply:
 
 def _fill(target: Any, value: Any, depth: int) -> None:
     """Write a value into a Value; raises TypeError for what none can hold."""
-    if depth > DEPTH:
+    if depth > _DEPTH:
         raise TypeError("values lie too deep in each other")
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         target.integer = int(value)
@@ -102,19 +138,19 @@ def _fill(target: Any, value: Any, depth: int) -> None:
         _fill_array(target.array, value)
     elif isinstance(value, (list, tuple)):
         target.list.SetInParent()
-        for one in value:
-            _fill(target.list.items.add(), one, depth + 1)
+        for item in value:
+            _fill(target.list.items.add(), item, depth + 1)
     elif isinstance(value, dict):
         target.mapping.SetInParent()
-        for name, one in value.items():
-            _fill(target.mapping.entries.add(name=str(name)).value, one, depth + 1)
+        for name, item in value.items():
+            _fill(target.mapping.entries.add(name=str(name)).value, item, depth + 1)
     else:
         raise TypeError(f"{type(value).__name__} cannot be sent")
 
 
 def _fill_array(target: Any, value: Any) -> None:
     little = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(value.shape)
-    if little.dtype.str not in DTYPES:
+    if little.dtype.str not in _DTYPES:
         raise TypeError(f"an array of {value.dtype} cannot be sent")
     target.dtype, target.data = little.dtype.str, little.tobytes()
     target.shape.extend(little.shape)
@@ -125,15 +161,15 @@ def _fill_array(target: Any, value: Any) -> None:
 
 def _read(name: str, package: bytes) -> dict[str, Any]:
     """Return the fields of the message in a Package."""
-    message = parsed(name, _content(package))
-    fields = {field: getattr(message, field) for field in FIELDS[name] if field != "value"}
-    return {**fields, "value": _value(message.value) if message.HasField("value") else None}
+    message = _parse(name, _content(package))
+    fields = {field: getattr(message, field) for field in _FIELDS[name] if field != "value"}
+    return {**fields, "value": _read_value(message.value) if message.HasField("value") else None}
 
 
 def _content(package: bytes) -> bytes:
     """Return what a Package holds after its first four bytes, which say that it is ours."""
-    content: bytes = parsed("Package", package).SerializedEntity
-    if content[:4] == MAGIC:
+    content: bytes = _parse("Package", package).SerializedEntity
+    if content[:4] == _MAGIC:
         return content[4:]
     if content[:1] == b"\x80" and content[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         raise MessageError(
@@ -143,39 +179,39 @@ def _content(package: bytes) -> bytes:
     raise MessageError("That is not a message of this service: a Package must hold the four bytes SJ1\\0 first.")
 
 
-def _value(value: Any) -> Any:
+def _read_value(value: Any) -> Any:
     """Return what a Value holds; None for an empty one."""
     kind = value.WhichOneof("kind")
     if kind is None:
         return None
-    held = getattr(value, kind)
+    content = getattr(value, kind)
     if kind == "picture":
-        return Picture(held)
+        return Picture(content)
     if kind == "array":
-        return _array(held)
+        return _read_array(content)
     if kind == "labels":
-        return _labels(held)
+        return _read_labels(content)
     if kind == "list":
-        return [_value(one) for one in held.items]
+        return [_read_value(item) for item in content.items]
     if kind == "mapping":
-        return {entry.name: _value(entry.value) for entry in held.entries}
-    return held
+        return {entry.name: _read_value(entry.value) for entry in content.entries}
+    return content
 
 
-def _labels(labels: Any) -> Labels:
+def _read_labels(labels: Any) -> Labels:
     objects: dict[int, str] = {}
-    for one in labels.objects:
-        if not 1 <= one.id <= 255 or one.id in objects:
-            raise MessageError(f"Object {one.id} of a mask is not from 1 to 255, or is there twice.")
-        objects[one.id] = one.counts
+    for entry in labels.objects:
+        if not 1 <= entry.id <= 255 or entry.id in objects:
+            raise MessageError(f"Object {entry.id} of a mask is not from 1 to 255, or is there twice.")
+        objects[entry.id] = entry.counts
     return Labels((labels.height, labels.width), objects)
 
 
-def _array(array: Any) -> Any:
+def _read_array(array: Any) -> Any:
     shape = tuple(array.shape)
-    if len(shape) > DEPTH:
-        raise MessageError(f"The message has an array of more than {DEPTH} dimensions.")
-    if array.dtype not in DTYPES:
+    if len(shape) > _DEPTH:
+        raise MessageError(f"The message has an array of more than {_DEPTH} dimensions.")
+    if array.dtype not in _DTYPES:
         raise MessageError(f"The message has an array of {array.dtype[:20]!r}.")
     if math.prod(shape) * np.dtype(array.dtype).itemsize != len(array.data):
         raise MessageError(f"The message has an array of {len(array.data)} bytes, which its shape does not give.")
@@ -183,3 +219,116 @@ def _array(array: Any) -> Any:
         return np.frombuffer(array.data, array.dtype).reshape(shape)
     except (ValueError, OverflowError):  # nothing, in a shape that NumPy does not have
         raise MessageError("The message has an array of a shape that cannot be.") from None
+
+
+def _parse(name: str, data: bytes) -> Any:
+    """Parse a message, once its fields were counted; raises MessageError."""
+    _check(name, memoryview(data))
+    try:
+        return _CLASSES[name].FromString(data)
+    except DecodeError:  # every field is whole and of its type, so it is what a text holds
+        raise MessageError("The message holds a text that is not UTF-8.") from None
+
+
+# ── what protobuf knows of the messages ─────────────────────────────────────
+
+
+def _describe_file() -> descriptor_pb2.FileDescriptorProto:
+    """Return what protobuf's compiler makes of the messages in `evaluation.proto`."""
+    file = descriptor_pb2.FileDescriptorProto(name="evaluation.proto", package=_PACKAGE, syntax="proto3")
+    for message, fields in _FIELDS.items():
+        message_type = file.message_type.add(name=message)
+        if message == _ONE_OF:
+            message_type.oneof_decl.add(name="kind")
+        for number, (name, kind) in enumerate(fields.items(), 1):
+            _describe(message_type.field.add(name=name, number=number), kind)
+            if message == _ONE_OF:
+                message_type.field[-1].oneof_index = 0
+    return file
+
+
+def _describe(field: Any, kind: str) -> None:
+    repeated, kind = kind.startswith("repeated "), kind.removeprefix("repeated ")
+    field.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
+    if kind in _FIELDS:
+        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+    else:
+        field.type = getattr(field, f"TYPE_{kind.upper()}")
+
+
+def _classes() -> dict[str, Any]:
+    """Build the classes in a pool of their own, which no other generated code can clash with."""
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(_describe_file().SerializeToString())
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _FIELDS}
+
+
+_CLASSES = _classes()
+
+
+# ── what protobuf would allocate for untrusted bytes ────────────────────────
+
+#: How each type is written: as a number, in eight bytes, or as bytes with a length.
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_WIRE = {"uint32": _VARINT, "sint64": _VARINT, "bool": _VARINT, "double": _EIGHT}
+
+
+def _check(name: str, data: memoryview) -> None:
+    """Count all fields of a message; a field of two bytes may take protobuf forty times as many."""
+    waiting, allowance = [(name, data, 0)], _MOST_FIELDS
+    while waiting:
+        name, data, depth = waiting.pop()
+        if depth > _DEPTH + 1:
+            raise MessageError("The message holds values too deep in each other.")
+        for number, wire, content in _fields(data):
+            field, kind = _field_of(name, number)
+            allowance -= 1
+            if kind == "repeated uint32" and wire == _BYTES:
+                allowance -= len(content)  # packed, in a byte and more each
+            elif field and wire != _WIRE.get(kind.removeprefix("repeated "), _BYTES):
+                raise MessageError(f"The message has {name}.{field}, which is not of the type {kind}.")
+            if allowance < 0:
+                raise MessageError("The message holds too many values.")
+            inner = kind.removeprefix("repeated ")
+            if inner in _FIELDS:
+                waiting.append((inner, content, depth + (inner == _ONE_OF)))
+
+
+def _field_of(name: str, number: int) -> tuple[str, str]:
+    """Return the name and the type of a field; nothing for one that is not known, which protobuf skips."""
+    fields = list(_FIELDS[name].items())
+    return fields[number - 1] if 0 < number <= len(fields) else ("", "")
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield the number, the wire type and the content of each field."""
+    index = 0
+    while index < len(data):
+        key, index = _varint(data, index)
+        start, wire = index, key & 7
+        if wire == _VARINT:
+            _, index = _varint(data, index)
+        elif wire == _BYTES:
+            size, start = _varint(data, index)
+            index = start + size
+        elif wire in (_EIGHT, _FOUR):
+            index += 8 if wire == _EIGHT else 4
+        else:
+            raise MessageError("The message has a field of a type that protobuf 3 does not have.")
+        if index > len(data):
+            raise MessageError("The message is cut off.")
+        yield key >> 3, wire, data[start:index]
+
+
+def _varint(data: memoryview, index: int) -> tuple[int, int]:
+    """Return a number that is written seven bits a byte, and where it ends."""
+    number = 0
+    for shift in range(0, 70, 7):
+        if index >= len(data):
+            break
+        byte = data[index]
+        index += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, index
+    raise MessageError("The message is cut off.")

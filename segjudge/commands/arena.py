@@ -33,7 +33,7 @@ def _interrupted(_number: int, _frame: object) -> None:
 
 
 def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
-    from segjudge.code_upload.arena import agent_of, duel
+    from segjudge.code_upload.arena import duel, find_agent
 
     if not args.agent:
         raise UsageError("name the agent: a file of Python, or a command after --")
@@ -51,7 +51,7 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
         environment += ["--option", pair]
     environment += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
     hidden = [path for path in (args.truth, args.frames) if path and os.path.exists(path)]
-    ended = duel(agent_of(args.agent), environment, limits, hidden=hidden)
+    ended = duel(find_agent(args.agent), environment, limits, hidden=hidden)
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
     if args.result:
@@ -68,7 +68,7 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
 
 
 def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
-    from segjudge.code_upload.arena import SubmissionFileError, agent_of, static
+    from segjudge.code_upload.arena import SubmissionFileError, find_agent, run_static
     from segjudge.evaluation_script.main import evaluate_phase
 
     if not args.agent or not args.data or not args.phase:
@@ -84,7 +84,7 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
             submissions.append(shutil.copy(path, folder))
 
         try:
-            ended = static(agent_of(args.agent), args.data, limits, args.look_every, keep, [annotations])
+            ended = run_static(find_agent(args.agent), args.data, limits, args.look_every, keep, [annotations])
         except SubmissionFileError as error:
             raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
         if not submissions:

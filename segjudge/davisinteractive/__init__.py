@@ -9,7 +9,9 @@ import importlib
 import sys
 from types import ModuleType
 
-from . import logging as logging
+from . import logging
+
+__all__ = ["install_alias", "logging"]
 
 #: The release of the framework whose names and behaviour these are.
 __version__ = "1.0.4"

@@ -25,11 +25,11 @@ _ROOT_VARIABLE = "DATASET_DAVIS"
 ValueT = TypeVar("ValueT")
 
 
-class MissingFiles(FileNotFoundError, AssertionError):
+class _MissingFiles(FileNotFoundError, AssertionError):
     """Raised when files of a sequence are missing; a subclass of both errors that programs catch."""
 
 
-class WrongFile(ValueError, AssertionError):
+class _WrongFile(ValueError, AssertionError):
     """Raised when a file's content is wrong; a subclass of both errors that programs catch."""
 
 
@@ -100,11 +100,11 @@ def shape_of(record: SequenceRecord) -> tuple[int, int, int]:
 
 
 def load_first_scribbles(dataset: InteractiveDataset, sequence: str, scribble_idx: int) -> Scribbles:
-    """Return first scribbles that have a list for each frame of the sequence; raises WrongFile."""
+    """Return first scribbles that have a list for each frame of the sequence; raises _WrongFile."""
     scribbles = dataset.load_scribble(sequence, scribble_idx)
     frames = dataset.dataset[sequence]["num_frames"]
     if len(scribbles["scribbles"]) != frames:
-        raise WrongFile(
+        raise _WrongFile(
             f"{sequence}, scribbles {scribble_idx}: has scribbles for {len(scribbles['scribbles'])} frames, and "
             f"{sequence} has {frames}"
         )
@@ -270,7 +270,7 @@ class Davis:
         return len(self.scribble_paths(sequence))
 
     def check_files(self, sequences: list[str]) -> None:
-        """Raise MissingFiles if a sequence lacks masks or scribbles."""
+        """Raise _MissingFiles if a sequence lacks masks or scribbles."""
         for sequence in sequences:
             record = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
             for kind, paths, expected in (
@@ -278,9 +278,9 @@ class Davis:
                 ("scribbles", self.scribble_paths(sequence), record.get("num_scribbles", 1) if record else 1),
             ):
                 if not paths:
-                    raise MissingFiles(f"{sequence}: has no {kind} below {self.davis_root}")
+                    raise _MissingFiles(f"{sequence}: has no {kind} below {self.davis_root}")
                 if len(paths) < expected:
-                    raise MissingFiles(
+                    raise _MissingFiles(
                         f"{sequence}: has {len(paths)} of {expected} {kind} below {self.davis_root}; download what is "
                         "missing, or list the sequence in ImageSets/2017"
                     )
@@ -292,13 +292,13 @@ class Davis:
             with open(path, encoding="utf-8") as file:
                 scribbles = json.load(file)
         except FileNotFoundError:
-            raise MissingFiles(f"{path}: there is no such file") from None
+            raise _MissingFiles(f"{path}: there is no such file") from None
         except ValueError as error:
-            raise WrongFile(f"{path}: is not JSON ({error})") from None
+            raise _WrongFile(f"{path}: is not JSON ({error})") from None
         if not isinstance(scribbles, dict) or not isinstance(scribbles.get("scribbles"), list):
-            raise WrongFile(f'{path}: is not {{"scribbles": [[…], …], "sequence": …}}')
+            raise _WrongFile(f'{path}: is not {{"scribbles": [[…], …], "sequence": …}}')
         if scribbles.get("sequence") != sequence:
-            raise WrongFile(f"{path}: is of the sequence {scribbles.get('sequence')!r}")
+            raise _WrongFile(f"{path}: is of the sequence {scribbles.get('sequence')!r}")
         return cast("Scribbles", scribbles)
 
     def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
@@ -308,7 +308,7 @@ class Davis:
     def _masks(self, sequence: str) -> Array:
         paths = self.annotation_paths(sequence)
         if not paths:
-            raise MissingFiles(f"{sequence}: has no masks below {self.davis_root}")
+            raise _MissingFiles(f"{sequence}: has no masks below {self.davis_root}")
         masks = _read_masks(tuple(paths))
         self._check_shape(sequence, masks)
         return masks
@@ -317,17 +317,17 @@ class Davis:
         """Return all images (frames, height, width, 3)."""
         paths = self.image_paths(sequence)
         if not paths:
-            raise MissingFiles(f"{sequence}: has no images below {self.davis_root}")
+            raise _MissingFiles(f"{sequence}: has no images below {self.davis_root}")
         images = np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths]).astype(dtype)
         self._check_shape(sequence, images)
         return images
 
     def _check_shape(self, sequence: str, masks: Array) -> None:
-        """Raise WrongFile if the catalogue describes the sequence and has other frames or another size."""
+        """Raise _WrongFile if the catalogue describes the sequence and has other frames or another size."""
         if self._is_as_catalogued(sequence):
             expected = shape_of(Davis.dataset[sequence])
             if masks.shape[:3] != expected:
-                raise WrongFile(
+                raise _WrongFile(
                     f"{sequence}: its frames, height and width are {masks.shape[:3]}, and the catalogue says {expected}"
                 )
 

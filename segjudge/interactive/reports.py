@@ -194,11 +194,11 @@ class LocalStorage(AbstractStorage):
         return True
 
     def _check_order(self, sample: tuple[str, str, int], interaction: int) -> None:
-        done, place = self._done.get(sample, 0), f"For {sample[1]} and scribble {sample[2]}"
+        done, subject = self._done.get(sample, 0), f"For {sample[1]} and scribble {sample[2]}"
         if interaction <= done:
-            raise RuntimeError(f"{place} already exist a result for interaction {interaction}")
+            raise RuntimeError(f"{subject} already exist a result for interaction {interaction}")
         if interaction > done + 1:
-            raise RuntimeError(f"{place} does not exist a result for previous interaction {interaction - 1}")
+            raise RuntimeError(f"{subject} does not exist a result for previous interaction {interaction - 1}")
 
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
         frames = tuple(row[3] for row in self._annotated if row[:3] == (session_id, sequence, scribble_idx))

@@ -86,10 +86,10 @@ class InteractiveScribblesRobot:
         radius = min(self.kernel_size * math.sqrt(np.count_nonzero(missing)) / 2, self.max_kernel_radius)
         # Only what the disk can reach; at the image's border the box ends there too.
         margin = math.ceil(radius) + 2
-        top, left = max(0, rows[0] - margin), max(0, columns[0] - margin)
-        box = missing[top : rows[-1] + margin + 1, left : columns[-1] + margin + 1]
+        y, x = max(0, rows[0] - margin), max(0, columns[0] - margin)
+        box = missing[y : rows[-1] + margin + 1, x : columns[-1] + margin + 1]
         paths = _longest_paths(_thin_to_skeleton(_open_region(box, radius)), self.min_nb_nodes)
-        return [path + np.array([left, top]) for path in paths]
+        return [path + np.array([x, y]) for path in paths]
 
 
 def _open_region(region: Array, radius: float) -> Array:

@@ -95,17 +95,17 @@ def run(
             progress(f"{sequence} {number}", min(done, total), total)
             if new:
                 images = Frames(paths(sequence))
-            place = f"{sequence}, scribbles {number}, interaction {interaction}"
+            name = f"{sequence}, scribbles {number}, interaction {interaction}"
             try:
                 masks = model(sequence=sequence, scribbles=scribbles, new_sequence=new, images=images)
             except Exception as error:
-                raise ModelError(place, is_first=done == 1) from error
+                raise ModelError(name, is_first=done == 1) from error
             if masks is None:
-                raise ModelError(place, is_first=done == 1) from TypeError("it returned None instead of masks")
+                raise ModelError(name, is_first=done == 1) from TypeError("it returned None instead of masks")
             try:
                 session.submit_masks(masks)
             except (ValueError, TypeError, OverflowError) as error:
-                raise ModelError(place, is_first=done == 1) from error
+                raise ModelError(name, is_first=done == 1) from error
             if steps:
                 key = {"sequence": sequence, "scribble_idx": number, "interaction": interaction}
                 _write_step(session, key, scribbles, masks, images.paths)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from .dataset import Davis, InteractiveDataset, lists_of, root_of
 from .evaluation import UNPUBLISHED, EvaluationService
-from .reports import LocalStorage, ReportFiles, Sample, Summary, read_report
+from .reports import LocalStorage, ReportFiles, Sample, StoredProgress, Summary, read_report
 from .scribbles import Scribbles, fuse_scribbles
 
 #: The host that is this process.
@@ -233,7 +233,7 @@ class LocalConnector:
         """Return the summary of this session."""
         return self.service.summarize_report(self.get_report())
 
-    def restore(self, session_key: str, progress: Any, report: pd.DataFrame) -> None:
+    def restore(self, session_key: str, progress: StoredProgress, report: pd.DataFrame) -> None:
         """Go on as the session with this key, whose rows and progress were saved."""
         self.session_key = session_key
         self.storage.restore(session_key, progress, report)

@@ -175,7 +175,7 @@ def read_submission(body: Body, most_marks: int) -> MaskSubmission:
 
 
 def _check_objects(frame: int, objects: object) -> None:
-    place = f"pred_masks, frame {frame}"
+    subject = f"pred_masks, frame {frame}"
     if not isinstance(objects, list) or any(
         not isinstance(encoded, dict)
         or type(encoded.get("object_id")) is not int
@@ -183,10 +183,10 @@ def _check_objects(frame: int, objects: object) -> None:
         or not isinstance(encoded.get("counts"), str)
         for encoded in objects
     ):
-        raise ValueError(f'{place}: is not a list of {{"object_id": 1 to 255, "counts": "…"}}')
+        raise ValueError(f'{subject}: is not a list of {{"object_id": 1 to 255, "counts": "…"}}')
     ids = [encoded["object_id"] for encoded in objects]
     if len(ids) != len(set(ids)):
-        raise ValueError(f"{place}: names an object twice")
+        raise ValueError(f"{subject}: names an object twice")
 
 
 def quote(value: object) -> str:

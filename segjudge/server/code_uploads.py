@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 
 import requests
 
-from segjudge.code_upload import arena
-from segjudge.code_upload.addresses import PORT
-from segjudge.code_upload.host_environment import HostEnvironment, host_duel
+from segjudge.code_upload import PORT, arena
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED
@@ -39,7 +37,7 @@ class AgentTable:
 
     images: dict[str, arena.Agent]
     #: Phase codename → the words of our environment's command line, or an environment of the host's own.
-    environments: dict[str, list[str] | HostEnvironment]
+    environments: dict[str, list[str] | arena.HostEnvironment]
     #: What static submissions find at /dataset.
     data: str = ""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
@@ -63,14 +61,14 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
             raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the kind {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
     images = {name: _agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
-    environments: dict[str, list[str] | HostEnvironment] = {}
+    environments: dict[str, list[str] | arena.HostEnvironment] = {}
     for phase, words in table.get("environments", {}).items():
         if isinstance(words, dict):
             own = _agent(path, home, f"environments.{phase}", words)
             port = words.get("port", PORT)
             if not isinstance(port, int) or not 0 < port < 1 << 16:
                 raise HostError(f"{path}: environments.{phase} has the port {port!r}")
-            environments[phase] = HostEnvironment(own.command, own.folder, port)
+            environments[phase] = arena.HostEnvironment(own.command, own.folder, port)
             continue
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
@@ -94,7 +92,7 @@ def _agent(path: str, home: str, name: str, entry: object) -> arena.Agent:
     folder = os.path.join(home, str(entry.get("folder", "")))
     if not os.path.isdir(folder):
         raise HostError(f"{path}: the folder of the image {name!r}, {folder}, is not there")
-    return arena.Agent(arena.with_python(command), os.path.abspath(folder))
+    return arena.Agent(arena.replace_python(command), os.path.abspath(folder))
 
 
 def _with_path(home: str, word: str) -> str:
@@ -181,20 +179,20 @@ class CodeUploads(Background):
             "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
             "QUEUE_NAME": self._services.submissions.challenge_of(submission).queue,
         }  # fmt: skip
-        if isinstance(words, HostEnvironment):
+        if isinstance(words, arena.HostEnvironment):
             return self._host_duel(submission, agent, words, variables)
         ended = arena.duel(agent, words, self._table.limits, variables, self._hidden)
         self._services.submissions.keep_texts(submission.id, environment_log_file=ended.log)
         return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
 
     def _host_duel(
-        self, submission: Submission, agent: arena.Agent, environment: HostEnvironment, variables: dict[str, str]
+        self, submission: Submission, agent: arena.Agent, environment: arena.HostEnvironment, variables: dict[str, str]
     ) -> str:
         def has_ended() -> bool:
             row = unless_away(lambda: self._services.submissions.get(submission.id))
             return self._stop.is_set() or (row is not None and row.status in _ENDED)
 
-        logs = host_duel(agent, environment, self._table.limits, variables, self._hidden, has_ended)
+        logs = arena.duel_with_host(agent, environment, self._table.limits, variables, self._hidden, has_ended)
         self._services.submissions.keep_texts(submission.id, environment_log_file=logs.environment)
         return f"Submission Job Failed. {logs.sentence}" + (f"\n{logs.agent}" if logs.agent else "")
 
@@ -214,7 +212,7 @@ class CodeUploads(Background):
                 ).raise_for_status()
 
         variables = {"CHALLENGE_PK": str(challenge.id), "PHASE_PK": str(submission.phase_id)}
-        ended = arena.static(
+        ended = arena.run_static(
             arena.Agent(agent.command, agent.folder, variables),
             self._table.data, self._table.limits, self._table.look_every, upload, self._hidden,
         )  # fmt: skip

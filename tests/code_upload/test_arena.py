@@ -51,7 +51,7 @@ def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["agent", "copy_first", "optical_flow", "memory"])
+@pytest.mark.parametrize("name", ["agent", "optical_flow", "memory"])
 def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
     result = tmp_path / "result.json"
     assert duel(data, str(AGENTS / f"{name}.py"), more=("--result", str(result))) == 0
@@ -186,13 +186,13 @@ def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
         monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     text = "print('the beginning')\nline = 'x' * 999\nfor k in range(100_000): print(line)\nprint('the end')"
     spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
-    ended = arena.static(
-        arena.agent_of([agent(tmp_path, text)]), str(data / "frames"), sandbox.ProcessLimits(60), 0.2, print
+    ended = arena.run_static(
+        arena.find_agent([agent(tmp_path, text)]), str(data / "frames"), sandbox.ProcessLimits(60), 0.2, print
     )
     assert ended.log.endswith("x\nthe end\n")
     assert ended.log.startswith("the beginning\nxxx")
     assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are left out here …\n", ended.log)
-    assert len(ended.log) < arena.LOG + 100
+    assert len(ended.log) < arena._LOG + 100
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - spent < 10_000, "of 512 bytes; the log has 200,000"
 
 
@@ -249,8 +249,8 @@ MANY = "The agent was ended: it had more than 40 processes and threads."
 def greedy(data: Path, tmp_path: Path, code: str) -> str:
     """The log of an agent that takes what it can, within bounds that tests can afford."""
     limits = sandbox.ProcessLimits(seconds=30, memory=200 << 20, processes=40)
-    command = arena.agent_of([agent(tmp_path, GREEDY + code)])
-    return arena.static(command, str(data / "frames"), limits, 0.2, print).log
+    command = arena.find_agent([agent(tmp_path, GREEDY + code)])
+    return arena.run_static(command, str(data / "frames"), limits, 0.2, print).log
 
 
 @needs_bwrap
@@ -300,7 +300,7 @@ def test_an_agent_cannot_exhaust_the_machine(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
     # Folders take room as well, which is not what shall end the one that digs.
-    monkeypatch.setattr(arena, "FILE_BYTES", (64 if code == "dig(3000)" else 2) << 20)
+    monkeypatch.setattr(arena, "_FILE_BYTES", (64 if code == "dig(3000)" else 2) << 20)
     log = greedy(data, tmp_path, code)
     assert re.search(words, log), log
 

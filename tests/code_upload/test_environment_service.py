@@ -23,8 +23,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from segjudge.agent import ActionRefusedError, Environment
-from segjudge.code_upload.messages import MAGIC, Action, Labels, packed
-from segjudge.code_upload_challenge_evaluation.environment.settings import settings
+from segjudge.code_upload.messages import _MAGIC as MAGIC
+from segjudge.code_upload.messages import Action, Labels, pack_message
+from segjudge.code_upload_challenge_evaluation.environment.__main__ import read_settings
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
@@ -123,13 +124,13 @@ def test_time_for_a_frame_runs_from_the_reply_to_the_action(data: Path, served: 
 
 def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
     agent = Caller(served.address)
-    first = agent.raw("reset", packed(Action(session_id="me")))
-    assert agent.raw("reset", packed(Action(session_id="me"))) == first
+    first = agent.raw("reset", pack_message(Action(session_id="me")))
+    assert agent.raw("reset", pack_message(Action(session_id="me"))) == first
     reply = agent.begin()
-    action = packed(Action(reply.session_id, 0, GOOD))
+    action = pack_message(Action(reply.session_id, 0, GOOD))
     answers = {agent.raw("act_on_environment", action) for _ in range(3)}
     assert len(answers) == 1
-    assert agent.refused("act_on_environment", packed(Action(reply.session_id, 5, GOOD))) == (
+    assert agent.refused("act_on_environment", pack_message(Action(reply.session_id, 5, GOOD))) == (
         CODE.FAILED_PRECONDITION, "Step 5 is not due; 1 is."
     )  # fmt: skip
     agent.close()
@@ -140,13 +141,13 @@ def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: P
     running = Served(data, *dataset(data), "--idle-seconds", "5")
     agent, other = Caller(running.address), Caller(running.address)
     mine = agent.begin("me").session_id
-    assert other.refused("act_on_environment", packed(Action("0" * 32, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
-    code, words = other.refused("reset", packed(Action(session_id="other")))
+    assert other.refused("act_on_environment", pack_message(Action("0" * 32, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
+    code, words = other.refused("reset", pack_message(Action(session_id="other")))
     assert (code, words[:22]) == (CODE.FAILED_PRECONDITION, "A session is running; ")
     time.sleep(5.3)
     theirs = other.begin("other").session_id
     assert theirs != mine
-    assert agent.refused("act_on_environment", packed(Action(mine, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
+    assert agent.refused("act_on_environment", pack_message(Action(mine, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
     for _ in range(11):
         reply = other.act(GOOD)
     assert reply.all_complete
@@ -170,7 +171,7 @@ class Bomb:
 
 
 def runs(text: str) -> bytes:
-    return packed(Action("S", 0, Labels(SIZE, {1: text})))
+    return pack_message(Action("S", 0, Labels(SIZE, {1: text})))
 
 
 HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
@@ -186,33 +187,41 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "nothing": (b"", CODE.INVALID_ARGUMENT, "not a message of this service"),
     "garbage": (b"\xff" * 1000, CODE.INVALID_ARGUMENT, "is cut off"),
     "json": (b'{"session_id": ""}', CODE.INVALID_ARGUMENT, ""),
-    "cut off": (packed(Action("S", 0, GOOD))[:-3], CODE.INVALID_ARGUMENT, "is cut off"),
-    "no value": (packed(Action("S", 0)), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a text": (packed(Action("S", 0, "mask")), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a list": (packed(Action("S", 0, [1, 2])), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a mapping": (packed(Action("S", 0, {"mask": 1})), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "cut off": (pack_message(Action("S", 0, GOOD))[:-3], CODE.INVALID_ARGUMENT, "is cut off"),
+    "no value": (pack_message(Action("S", 0)), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a text": (pack_message(Action("S", 0, "mask")), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a list": (pack_message(Action("S", 0, [1, 2])), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a mapping": (pack_message(Action("S", 0, {"mask": 1})), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
     "a picture": (
-        packed(Action("S", 0, np.zeros((3, 3, 3), np.uint8))),
+        pack_message(Action("S", 0, np.zeros((3, 3, 3), np.uint8))),
         CODE.INVALID_ARGUMENT,
         "not an array of whole numbers",
     ),
-    "floats": (packed(Action("S", 0, np.zeros(SIZE))), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "negative": (packed(Action("S", 0, np.full(SIZE, -1))), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
-    "too small": (packed(Action("S", 0, Labels((1, 1), {}))), CODE.INVALID_ARGUMENT, "drift/00000: the mask is 1 × 1"),
-    "too large": (packed(Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"}))), CODE.INVALID_ARGUMENT, "the mask is"),
-    "two masks": (packed(Action("S", 0, [GOOD, GOOD])), CODE.INVALID_ARGUMENT, "no more masks are due"),
+    "floats": (pack_message(Action("S", 0, np.zeros(SIZE))), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "negative": (pack_message(Action("S", 0, np.full(SIZE, -1))), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
+    "too small": (
+        pack_message(Action("S", 0, Labels((1, 1), {}))),
+        CODE.INVALID_ARGUMENT,
+        "drift/00000: the mask is 1 × 1",
+    ),
+    "too large": (
+        pack_message(Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"}))),
+        CODE.INVALID_ARGUMENT,
+        "the mask is",
+    ),
+    "two masks": (pack_message(Action("S", 0, [GOOD, GOOD])), CODE.INVALID_ARGUMENT, "no more masks are due"),
     "short runs": (runs("01"), CODE.INVALID_ARGUMENT, "add up to"),
     "negative runs": (runs("O" * 10), CODE.INVALID_ARGUMENT, "the mask has counts"),
     "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "break off or are endless"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
-        packed(Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encoded(np.ones(SIZE, np.uint8))[1])))),
+        pack_message(Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encoded(np.ones(SIZE, np.uint8))[1])))),
         CODE.INVALID_ARGUMENT,
         "masks that overlap",
     ),
-    "a foreign session": (packed(Action("other", 0, GOOD)), CODE.PERMISSION_DENIED, "not the session"),
-    "a later step": (packed(Action("S", 9, GOOD)), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
-    "a huge step": (packed(Action("S", (1 << 32) - 1, GOOD)), CODE.FAILED_PRECONDITION, "is not due"),
+    "a foreign session": (pack_message(Action("other", 0, GOOD)), CODE.PERMISSION_DENIED, "not the session"),
+    "a later step": (pack_message(Action("S", 9, GOOD)), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
+    "a huge step": (pack_message(Action("S", (1 << 32) - 1, GOOD)), CODE.FAILED_PRECONDITION, "is not due"),
     "17 MB": (b"\x0a" + b"x" * (17 << 20), CODE.RESOURCE_EXHAUSTED, "larger than max"),
 }
 
@@ -245,7 +254,7 @@ def test_the_other_calls_are_as_careful(served: Served) -> None:
             assert agent.refused(name, message)[0] == code
     assert agent.refused("shutdown", b"")[0] == CODE.UNIMPLEMENTED
     assert json.loads(_space(agent, pickle.dumps(Bomb())))["type"] == "labels", "asked with anything"
-    code, words = agent.refused("act_on_environment", packed(Action("S", 0, GOOD)))
+    code, words = agent.refused("act_on_environment", pack_message(Action("S", 0, GOOD)))
     assert (code, words) == (CODE.FAILED_PRECONDITION, "There is no session: call reset first.")
     agent.close()
 
@@ -355,7 +364,7 @@ def test_streams_that_never_end_their_message(data: Path) -> None:
         agent = begun(running)
 
         def endless() -> Iterator[bytes]:
-            yield packed(Action("S", 0, GOOD))
+            yield pack_message(Action("S", 0, GOOD))
             time.sleep(8)
 
         held = []
@@ -374,7 +383,7 @@ def test_a_storm_of_connections(data: Path, served: Served) -> None:
             keeper = agent
             keeper.begin()
             continue
-        agent.refused("reset", packed(Action(session_id=str(_))))
+        agent.refused("reset", pack_message(Action(session_id=str(_))))
         agent.close()
     for _ in range(11):
         reply = keeper.act(GOOD)
@@ -390,7 +399,7 @@ def test_many_at_once(data: Path, served: Served) -> None:
     def call(number: int) -> None:
         other = Caller(served.address)
         try:
-            answers.append(other.refused("reset", packed(Action(session_id=f"storm {number}")))[0])
+            answers.append(other.refused("reset", pack_message(Action(session_id=f"storm {number}")))[0])
         finally:
             other.close()
 
@@ -442,7 +451,7 @@ def test_acting_after_the_end_is_refused(data: Path) -> None:
         agent.act(GOOD)
     late = (Action(session, 11, GOOD), Action(session, 0, GOOD), Action(session_id="again"))
     try:
-        found = [agent.refused("act_on_environment", packed(one), timeout=2)[0] for one in late]
+        found = [agent.refused("act_on_environment", pack_message(one), timeout=2)[0] for one in late]
     finally:
         agent.close()
     assert set(found) <= {CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE, CODE.DEADLINE_EXCEEDED, CODE.CANCELLED}
@@ -464,14 +473,14 @@ BODY = '{"challenge_pk":"203","phase_pk":"527","submission_pk":1351,"submitted_i
 
 
 def test_what_the_platform_tells() -> None:
-    output = settings(["--env", "x"], {"AUTH_TOKEN": "t", "BODY": BODY, "SUBMISSION_TIME_LIMIT": "60"})
+    output = read_settings(["--env", "x"], {"AUTH_TOKEN": "t", "BODY": BODY, "SUBMISSION_TIME_LIMIT": "60"})
     assert output.target is not None
     assert (output.target.challenge, output.target.phase, output.target.submission) == (203, 527, 1351)
     assert (output.target.server, output.bind, output.limits.episode, output.limits.step) == (
         "https://eval.ai", "127.0.0.1", 60.0, 60.0
     )  # fmt: skip
     assert "t" not in repr(output.target).replace("target", "").replace("Target", "").split("token")[0][-1:]
-    local = settings(["--env", "x", "--option", "draw=2", "--option", "truth=a=b"], {"LOCAL_EVALUATION": "1"})
+    local = read_settings(["--env", "x", "--option", "draw=2", "--option", "truth=a=b"], {"LOCAL_EVALUATION": "1"})
     assert (local.target, local.options) == (None, {"draw": 2, "truth": "a=b"})
 
 
@@ -492,7 +501,7 @@ def test_what_the_platform_tells() -> None:
 )
 def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], words: str) -> None:
     with pytest.raises(HostError, match=words):
-        settings(["--env", "x"], variables)
+        read_settings(["--env", "x"], variables)
 
 
 def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
@@ -536,12 +545,12 @@ def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
     session = agent.begin().session_id
     agent.act(GOOD)
     time.sleep(0.6)
-    agent.raw("act_on_environment", packed(Action(session, 0, GOOD)))
+    agent.raw("act_on_environment", pack_message(Action(session, 0, GOOD)))
     agent.act(GOOD)
     until = time.monotonic() + 120
     while running.process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(grpc.RpcError):
-            agent.raw("act_on_environment", packed(Action(session, 1, GOOD)))
+            agent.raw("act_on_environment", pack_message(Action(session, 1, GOOD)))
         time.sleep(0.2)
     agent.close()
     output = running.outcome()
@@ -570,7 +579,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     """Texts as wide as the longest, masks of empty runs, shapes of millions of sides, names without values."""
     agent = begun(served)
     session = agent.session
-    texts = packed(Action(session, 0, ["x" * 1_000_000, *[""] * 300]))
+    texts = pack_message(Action(session, 0, ["x" * 1_000_000, *[""] * 300]))
     sides = field_of("Array", "dtype", b"|u1") + field_of("Array", "shape", varint(300) * 4_000_000)
     names = field_of("Mapping", "entries", field_of("Entry", "name", b"a")) * 1_000_000
     many = [field_of("Value", "array", sides), field_of("Value", "mapping", names)]
@@ -625,7 +634,7 @@ def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> 
     )
     agent = begun(running)
     try:
-        code, words = agent.refused("act_on_environment", packed(Action(agent.session, 0, np.array([np.inf]))))
+        code, words = agent.refused("act_on_environment", pack_message(Action(agent.session, 0, np.array([np.inf]))))
         assert code in (CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE), words  # the end may overtake the refusal
         output = running.outcome()
     finally:

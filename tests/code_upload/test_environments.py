@@ -14,9 +14,7 @@ from PIL import Image
 
 import segjudge.code_upload.environments
 from segjudge.code_upload.environments import INTERACTIVE, VIDEO
-from segjudge.code_upload.environments.interactive import AREA
-from segjudge.code_upload.environments.tasks import ActionError
-from segjudge.code_upload.environments.video import SPLIT
+from segjudge.code_upload.environments.tasks import SPLIT, ActionError
 from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
@@ -116,8 +114,8 @@ def test_an_action_that_is_none_changes_nothing(root: Path, packed: str) -> None
     for wrong in (np.zeros((3, 3), int), np.zeros((120, 160)), np.full((120, 160), 300), None, "mask", [[1, 2], [3]]):
         with pytest.raises((ActionError, ValueError)):
             task.act(wrong)
-    assert task.act(np.zeros((120, 160), int)).where == "drift/00001"
-    assert first.where == "drift/00000"
+    assert task.act(np.zeros((120, 160), int)).position == "drift/00001"
+    assert first.position == "drift/00000"
 
 
 def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None:
@@ -193,7 +191,7 @@ def test_the_interactive_environment_is_the_session(root: Path, tmp_path: Path) 
         for k, _ in enumerate(session.scribbles_iterator()):
             session.submit_masks(answer(24, (120, 160), k % 3))
     summary = session.get_global_summary()
-    assert reward == info["result"][0][SPLIT][AREA] == summary["auc"]
+    assert reward == info["result"][0][SPLIT]["AUC"] == summary["auc"]
     assert info["result"][0][SPLIT]["J&F@60s"] == summary["metric_at_threshold"]["J_AND_F"]
 
 
@@ -203,7 +201,7 @@ def test_candidates_that_are_no_frames_are_the_agents_mistake(root: Path) -> Non
     for wrong in (np.inf, np.nan, "one"):
         with pytest.raises(ActionError):
             task.act({"masks": masks, "candidates": [wrong]})
-    assert task.act({"masks": masks, "candidates": [0]}).where == "drift, interaction 2"
+    assert task.act({"masks": masks, "candidates": [0]}).position == "drift, interaction 2"
     task.close()
 
 

@@ -14,8 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.code_upload import messages
-from segjudge.code_upload.evaluation_proto import MOST_FIELDS, SERVICE, MessageError, file_descriptor
-from segjudge.code_upload.messages import MAGIC, Action, Labels, Picture, Reply, packed
+from segjudge.code_upload.messages import (
+    _MAGIC as MAGIC,
+)
+from segjudge.code_upload.messages import (
+    _MOST_FIELDS as MOST_FIELDS,
+)
+from segjudge.code_upload.messages import (
+    SERVICE,
+    Action,
+    Labels,
+    MessageError,
+    Picture,
+    Reply,
+    pack_message,
+)
 from tests.builders import ROOT
 from tests.wire import field_of
 
@@ -39,7 +52,7 @@ def protobuf(compiled: Any) -> Any:
 
 
 def test_the_table_is_the_file(compiled: Any) -> None:
-    ours = file_descriptor()
+    ours = messages._describe_file()
     for message in compiled.message_type:
         for field in message.field:
             field.ClearField("json_name")
@@ -66,7 +79,7 @@ def same(a: Any, b: Any) -> bool:
 
 def test_what_is_written_is_what_protobuf_reads(protobuf: Any) -> None:
     sent = Action("session", 70_000, VALUE)
-    package = protobuf("Package").FromString(packed(sent))
+    package = protobuf("Package").FromString(pack_message(sent))
     assert package.SerializedEntity[:4] == MAGIC
     action = protobuf("Action").FromString(package.SerializedEntity[4:])
     assert (action.session_id, action.step) == ("session", 70_000)
@@ -84,8 +97,8 @@ def test_what_is_written_is_what_protobuf_reads(protobuf: Any) -> None:
 
 def test_replies_come_back(protobuf: Any) -> None:
     sent = Reply("s", 3, [1], -0.5, done=True, all_complete=True, message="good", space='{"type": "labels"}')
-    assert messages.read_reply(packed(sent)) == sent
-    reply = protobuf("Reply").FromString(protobuf("Package").FromString(packed(sent)).SerializedEntity[4:])
+    assert messages.read_reply(pack_message(sent)) == sent
+    reply = protobuf("Reply").FromString(protobuf("Package").FromString(pack_message(sent)).SerializedEntity[4:])
     assert (reply.reward, reply.done, reply.all_complete, reply.message) == (-0.5, True, True, "good")
 
 
@@ -168,4 +181,4 @@ def test_any_bytes_are_a_message_or_an_error(data: bytes) -> None:
 def test_what_cannot_be_sent_is_said() -> None:
     for wrong in (object(), 1 << 70, np.array(["a"]), {1}, "\ud800"):
         with pytest.raises(TypeError):
-            packed(Action(value=wrong))
+            pack_message(Action(value=wrong))

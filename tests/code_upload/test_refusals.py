@@ -14,8 +14,9 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.code_upload.environments import INTERACTIVE
-from segjudge.code_upload.messages import Action, packed
-from segjudge.code_upload_challenge_evaluation.environment.refusals import LONGEST_REFUSAL, sentence
+from segjudge.code_upload.messages import Action, pack_message
+from segjudge.code_upload_challenge_evaluation.environment.service import _LONGEST_REFUSAL as LONGEST_REFUSAL
+from segjudge.code_upload_challenge_evaluation.environment.service import _clean_sentence
 from tests.environments import SIZE, Caller, Served, dataset
 
 HEIGHT, WIDTH = SIZE
@@ -101,7 +102,7 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    bad = packed(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    bad = pack_message(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
     assert caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.INVALID_ARGUMENT
     caller.act(np.zeros(SIZE, np.uint8))
     caller.channel.close()
@@ -123,7 +124,7 @@ def test_every_refusal_is_kept(name: str, action: Action, words: str, data: Path
     caller = Caller(running.address)
     caller.begin()
     session = caller.session if action.session_id == "S" else action.session_id
-    _, output = caller.refused(name, packed(Action(session, action.step, action.value, action.problem)))
+    _, output = caller.refused(name, pack_message(Action(session, action.step, action.value, action.problem)))
     caller.channel.close()
     message = running.outcome()["message"]
     assert words in output
@@ -143,7 +144,7 @@ def test_a_flood_names_the_last_of_it(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    bad = packed(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    bad = pack_message(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
     for _ in range(1100):
         if caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.FAILED_PRECONDITION:
             break
@@ -152,8 +153,8 @@ def test_a_flood_names_the_last_of_it(data: Path) -> None:
 
 
 def test_a_refusal_is_short_and_fit_for_a_log() -> None:
-    assert sentence("x" * 10_000) == "x" * LONGEST_REFUSAL + "."
-    assert sentence("a\x1b[2J\nb. ") == "a [2J b."
+    assert _clean_sentence("x" * 10_000) == "x" * LONGEST_REFUSAL + "."
+    assert _clean_sentence("a\x1b[2J\nb. ") == "a [2J b."
 
 
 @pytest.mark.parametrize("answer", ["too small", "floats"])

@@ -219,7 +219,7 @@ def table_of(folder: Path) -> Path:
     """Agents that take their time, in a folder around everything."""
     frames(str(folder / "frames"))
     shutil.copytree(ROOT / "code_upload_challenge_evaluation/agent", folder / "agents")
-    slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('copy_first.py', run_name='__main__')\n"
+    slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"
     (folder / "agents/slow.py").write_text(slow)
     truth = ROOT / "annotations/sequences-dev.zip"
     words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",

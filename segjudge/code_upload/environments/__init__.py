@@ -1,7 +1,8 @@
-"""The tracks as Gymnasium environments: `import segjudge.code_upload.environments` registers them.
+"""What agents are asked, as Gymnasium environments: `import segjudge.code_upload.environments` registers them.
 
 `gymnasium.make("segjudge/VideoObjectSegmentation-v0", truth=…, frames=…)` and
-`gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.
+`gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.  `tasks` has what the gRPC
+service plays: the tasks of these environments, and any other environment that is registered.
 """
 
 from segjudge.system.errors import install_line
@@ -9,8 +10,10 @@ from segjudge.system.errors import install_line
 try:
     import gymnasium
 except ModuleNotFoundError:
-    found = f"gymnasium is not installed; the environments need more: {install_line('environments')}"
-    raise ModuleNotFoundError(found, name="gymnasium") from None
+    words = f"gymnasium is not installed; the environments need more: {install_line('environments')}"
+    raise ModuleNotFoundError(words, name="gymnasium") from None
+
+__all__ = ["INTERACTIVE", "VIDEO", "tasks"]
 
 VIDEO = "segjudge/VideoObjectSegmentation-v0"
 INTERACTIVE = "segjudge/InteractiveSegmentation-v0"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from segjudge.code_upload.messages import Picture
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.interactive.dataset import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.other_datasets import open_dataset
@@ -19,15 +20,13 @@ from segjudge.interactive.scribbles import ScribbleLine, scribbles2mask
 from segjudge.interactive.session import LocalConnector, Session, SessionTerms
 from segjudge.masks.run_lengths import decoded
 
-from .footage import decoded_picture
-from .tasks import ActionError, Observation, Picture, Result, Stepped, TaskEnvironment
-from .video import SPLIT
+from .tasks import SPLIT, ActionError, Observation, Result, Stepped, TaskEnvironment, read_picture
 
 #: What an interactive leaderboard shows.
-AREA, AT = "AUC", "J&F@60s"
+_AREA, _AT = "AUC", "J&F@60s"
 
 
-class _OneSequence:
+class _SingleSequence:
     """A dataset with one of its sequences in each subset."""
 
     def __init__(self, dataset: InteractiveDataset, sequence: str) -> None:
@@ -48,7 +47,7 @@ class _OneSequence:
         return [self._sequence]
 
 
-class InteractiveTask:
+class _InteractiveTask:
     """All samples of a subset; the clock runs from the scribbles to the masks."""
 
     def __init__(
@@ -89,7 +88,7 @@ class InteractiveTask:
         masks = action["masks"]
         if isinstance(masks, list):
             try:
-                masks = np.stack([decoded(one.objects.items(), one.size) for one in masks])
+                masks = np.stack([decoded(labels.objects.items(), labels.size) for labels in masks])
             except Flaw as flaw:
                 raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
             except (ValueError, AttributeError, TypeError):
@@ -102,12 +101,12 @@ class InteractiveTask:
         return self._next()
 
     @property
-    def _begun(self) -> Session:
+    def _open_session(self) -> Session:
         assert self._session is not None  # noqa: S101 - a task is begun first
         return self._session
 
     def _next(self) -> Observation:
-        session = self._begun
+        session = self._open_session
         if not session.next():
             return Observation({}, done=True)
         sequence, scribbles, new = session.read_scribbles(only_last=False)
@@ -125,17 +124,17 @@ class InteractiveTask:
             "scribbles": lines_with_frames,
             "new_sequence": int(new),
         }
-        where = f"{sequence}, interaction {session.interaction}"
-        return Observation(values, where=where, sizes=[(height, width)] * frames)
+        position = f"{sequence}, interaction {session.interaction}"
+        return Observation(values, position=position, sizes=[(height, width)] * frames)
 
     def result(self) -> Result:
         """Return the area under the curve, and its value after a minute."""
-        summary = self._begun.summary
-        return [{SPLIT: {AREA: summary["auc"], AT: summary["metric_at_threshold"]["J_AND_F"]}}]
+        summary = self._open_session.summary
+        return [{SPLIT: {_AREA: summary["auc"], _AT: summary["metric_at_threshold"]["J_AND_F"]}}]
 
     def last_score(self) -> float:
         """Return the mean J&F of the masks that were submitted last."""
-        report = self._begun.report()
+        report = self._open_session.report()
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def close(self) -> None:
@@ -150,7 +149,7 @@ class InteractiveSegmentation(TaskEnvironment):
     number of the result is the area under the curve; with `reward=True` each step is worth the mean J&F.
     """
 
-    task: InteractiveTask
+    task: _InteractiveTask
 
     def __init__(  # noqa: PLR0913 - options by name
         self,
@@ -168,35 +167,35 @@ class InteractiveSegmentation(TaskEnvironment):
     ) -> None:
         del render_mode
         dataset = open_dataset(truth, layout or ("generic" if frames else None), frames, draw)
-        dataset = _OneSequence(dataset, sequence) if sequence else dataset
+        dataset = _SingleSequence(dataset, sequence) if sequence else dataset
         sizes = [shape_of(dataset.dataset[name]) for name in dataset.sequences(subset)]
         #: The size of the sequence that is shown; before one is, that of the largest.
         self._size = tuple(int(side) for side in np.max(sizes, axis=0))
         masks, candidates = spaces.Box(0, 255, self._size, np.uint8), spaces.MultiBinary(self._size[0])
         self.action_space = spaces.Dict({"masks": masks, "candidates": candidates})
         pictures = spaces.Box(0, 255, (*self._size, 3), np.uint8)
-        shown: dict[str, spaces.Space[Any]] = {
+        spaces_of_values: dict[str, spaces.Space[Any]] = {
             "frames": pictures,
             "scribbles": spaces.Box(-1, 255, self._size, np.int16),
         }
         self._frames = np.zeros(pictures.shape, np.uint8)
-        task = InteractiveTask(dataset, subset, interactions, clock)
-        super().__init__(task, self._size, shown, reward=reward)
+        task = _InteractiveTask(dataset, subset, interactions, clock)
+        super().__init__(task, self._size, spaces_of_values, reward=reward)
 
     def step(self, action: dict[str, Any]) -> Stepped:
         count, height, width = self._size
         candidates = np.flatnonzero(action["candidates"][:count])
         masks = np.asarray(action["masks"])[:count, :height, :width]
-        shown = self.task.act({"masks": masks, "candidates": candidates})
-        return self._stepped(shown, self.task.last_score() if self._reward else 0.0)
+        observation = self.task.act({"masks": masks, "candidates": candidates})
+        return self._step_to(observation, self.task.last_score() if self._reward else 0.0)
 
-    def _padded(self, values: dict[str, Any]) -> dict[str, Any]:
-        padded = super()._padded(values)
+    def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
+        padded = super()._pad(values)
         count, height, width = self._size = values["size"]
         if values["new_sequence"]:
             self._frames[:] = 0
             for index, picture in enumerate(values["frames"]):
-                self._frames[index, :height, :width] = decoded_picture(picture)
+                self._frames[index, :height, :width] = read_picture(picture)
         lines: list[list[ScribbleLine]] = [[] for _ in range(count)]
         for line in values["scribbles"]:
             lines[line["frame"]].append(line)

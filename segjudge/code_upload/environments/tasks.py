@@ -1,8 +1,10 @@
 """Tasks: what an environment asks of an agent, without padding and without a network.
 
-The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.
+The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.  Any registered
+environment is a task; the environments of this package hold theirs.
 """
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,13 +12,18 @@ from typing import Any, Protocol
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
 
-from segjudge.code_upload.messages import Labels, Picture
+from segjudge.code_upload.messages import Picture
 
-__all__ = ["ActionError", "Labels", "Observation", "Picture", "Result", "Task", "TaskEnvironment"]
+#: Pixels of a frame, (height, width, 3), or ids of a mask, (height, width).
+Image = NDArray[np.uint8]
+#: The split of a result where no phase names one.
+SPLIT = "test"
 
 #: What `reset` and `step` of an environment return.
-Begun = tuple[dict[str, Any], dict[str, Any]]
+_Begin = tuple[dict[str, Any], dict[str, Any]]
 Stepped = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 
 #: Results as `evaluate()` returns them.
@@ -35,7 +42,7 @@ class Observation:
     reward: float = 0.0
     done: bool = False
     #: The sequence and the frame, for messages.
-    where: str = ""
+    position: str = ""
     #: The sizes (height, width) that the masks of an action must have, in order.
     sizes: list[tuple[int, int]] = field(default_factory=list)
 
@@ -70,25 +77,25 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
     observation_space: spaces.Dict
 
     def __init__(
-        self, task: Task, size: tuple[int, ...], shown: Mapping[str, spaces.Space[Any]], *, reward: bool
+        self, task: Task, size: tuple[int, ...], values: Mapping[str, spaces.Space[Any]], *, reward: bool
     ) -> None:
         self.task, self._reward = task, reward
         sizes = spaces.Box(np.ones(len(size), np.int64), np.array(size), dtype=np.int64)
-        self.observation_space = spaces.Dict({**shown, "size": sizes, "new_sequence": spaces.Discrete(2)})
+        self.observation_space = spaces.Dict({**values, "size": sizes, "new_sequence": spaces.Discrete(2)})
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Begin:
         super().reset(seed=seed, options=options)
-        shown = self.task.begin()
-        return self._padded(shown.values), {"where": shown.where}
+        observation = self.task.begin()
+        return self._pad(observation.values), {"where": observation.position}
 
-    def _stepped(self, shown: Observation, reward: float) -> Stepped:
-        if not shown.done:
-            return self._padded(shown.values), reward, False, False, {"where": shown.where}
+    def _step_to(self, observation: Observation, reward: float) -> Stepped:
+        if not observation.done:
+            return self._pad(observation.values), reward, False, False, {"where": observation.position}
         result = self.task.result()
-        first = next(iter(next(iter(result[0].values())).values()))
-        return self._empty(), reward if self._reward else float(first), True, False, {"result": result}
+        score = next(iter(next(iter(result[0].values())).values()))
+        return self._empty(), reward if self._reward else float(score), True, False, {"result": result}
 
-    def _padded(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return an observation; a subclass adds what it shows beside the size."""
         padded = self._empty()
         padded["size"][:] = values["size"]
@@ -101,3 +108,113 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
     def close(self) -> None:
         self.task.close()
+
+
+def read_picture(picture: Picture) -> Image:
+    """Return the pixels of a picture, (height, width, 3)."""
+    with PillowImage.open(io.BytesIO(picture.data)) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+# ── other registered environments ───────────────────────────────────────────
+
+#: The leaderboard's label for the mean of the episodes' summed rewards.
+SCORE = "score"
+
+
+def make_task(name: str, options: dict[str, Any], episodes: int = 1, seed: int = 0) -> Task:
+    """Return the task of an environment, by its registered name."""
+    environment = gymnasium.make(name, **options)
+    task: Task | None = getattr(environment.unwrapped, "task", None)
+    return _GymTask(environment, episodes, seed) if task is None else task
+
+
+class _GymTask:
+    """A number of episodes of an environment, each with a seed of its own."""
+
+    def __init__(self, environment: Any, episodes: int, seed: int) -> None:
+        self._environment, self._episodes, self._seed = environment, episodes, seed
+        self._sums: list[float] = []
+        self._steps = 0
+        self._over = True
+
+    def space(self) -> dict[str, Any]:
+        """Return the action space as JSON."""
+        return _describe_space(self._environment.action_space)
+
+    def begin(self) -> Observation:
+        """Begin the first episode."""
+        self._sums = []
+        return self._episode(0.0)
+
+    def _episode(self, reward: float) -> Observation:
+        observation, _ = self._environment.reset(seed=self._seed + len(self._sums))
+        self._sums.append(0.0)
+        self._steps, self._over = 0, False
+        return Observation(observation, reward, position=self._position)
+
+    @property
+    def _position(self) -> str:
+        return f"episode {len(self._sums)}, step {self._steps}"
+
+    def act(self, action: Any) -> Observation:
+        """Take one step; after the last of an episode, return the first observation of the next."""
+        if self._over:
+            raise ActionError("the episode is over; reset begins another")
+        member = _member(self._environment.action_space, action)
+        observation, reward, ended, cut, _ = self._environment.step(member)
+        self._sums[-1] += float(reward)
+        self._steps += 1
+        if not (ended or cut):
+            return Observation(observation, float(reward), position=self._position)
+        if len(self._sums) < self._episodes:
+            return self._episode(float(reward))
+        self._over = True
+        return Observation(observation, float(reward), done=True)
+
+    def result(self) -> Result:
+        """Return the mean of the episodes' summed rewards."""
+        return [{SPLIT: {SCORE: float(np.mean(self._sums))}}]
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._environment.close()
+
+
+def _member(space: Any, action: Any) -> Any:
+    """Return an action as a member of its space; raises ActionError."""
+    try:
+        if isinstance(space, spaces.Discrete):
+            member: Any = np.int64(action)
+        elif isinstance(space, spaces.Dict):
+            member = {name: _member(inner, action[name]) for name, inner in space.items()}
+        elif isinstance(space, spaces.Tuple):
+            member = tuple(_member(inner, value) for inner, value in zip(space, action, strict=True))
+        elif isinstance(space, spaces.Text):
+            member = str(action)
+        elif isinstance(action, (bool, int, float, np.ndarray)) or _are_numbers(action):
+            member = np.asarray(action, space.dtype)
+        else:
+            raise TypeError(f"{type(action).__name__} instead of numbers")
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise ActionError(f"the action does not suit {space} ({error})") from None
+    if not space.contains(member):
+        raise ActionError(f"the action {str(member)[:80]} is not in {space}")
+    return member
+
+
+def _are_numbers(action: Any) -> bool:
+    return isinstance(action, list) and all(
+        isinstance(item, (bool, int, float)) or _are_numbers(item) for item in action
+    )
+
+
+def _describe_space(space: Any) -> dict[str, Any]:
+    """Return a space as JSON."""
+    if isinstance(space, spaces.Discrete):
+        return {"type": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.Dict):
+        return {"type": "mapping", "values": {name: _describe_space(inner) for name, inner in space.items()}}
+    if isinstance(space, spaces.Tuple):
+        return {"type": "tuple", "values": [_describe_space(inner) for inner in space]}
+    return {"type": type(space).__name__.lower(), "shape": list(space.shape or ()), "dtype": str(space.dtype)}

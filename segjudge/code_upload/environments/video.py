@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,33 +13,79 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from segjudge.code_upload.messages import Labels, Picture
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import Sequence
-from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.scoring.answer import build_answer
-from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import phase_scorer
+from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.static import SequenceRuns
 
-from .footage import Footage, Image, decoded_picture, footage, phase_of
-from .tasks import ActionError, Labels, Observation, Picture, Result, Stepped, TaskEnvironment
-
-#: The split of a result where no phase names one.
-SPLIT = "test"
+from .tasks import ActionError, Image, Observation, Result, Stepped, TaskEnvironment, read_picture
 
 
-class VideoTask:
+@dataclass(frozen=True)
+class _Footage:
+    """The sequences of a truth with the pictures of their frames."""
+
+    sequences: list[Sequence]
+    pictures: Mapping[str, list[str]]
+    splits: Mapping[str, sequence_truth.Split]
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The height and width that hold every frame."""
+        sizes = [block.size for sequence in self.sequences for block in sequence.blocks]
+        return max(size[0] for size in sizes), max(size[1] for size in sizes)
+
+
+def _open_footage(
+    path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic"
+) -> _Footage:
+    """Return the truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
+    if not os.path.exists(path):
+        raise HostError(f"{path}: this truth is not there")
+    splits = open_sequences(TruthSource(path, layout)).splits
+    sequences = [entry for split in splits.values() for entry in split.sequences if sequence in (None, entry.name)]
+    if not sequences:
+        raise HostError(f"{path}: has no sequence" + (f" {sequence!r}" if sequence else ""))
+    pictures = {entry.name: frame_images_of(frames or path, entry.name, entry.frames) for entry in sequences}
+    for entry in sequences:
+        if not pictures[entry.name]:
+            raise HostError(
+                f"{frames or path}: has no picture for every frame of {entry.name} (e.g. {entry.frames[0]}.jpg)"
+            )
+    return _Footage(sequences, pictures, splits)
+
+
+def _choose_phase(footage: _Footage, protocol: str, phase: str | None = None, bundle: str = "") -> Phase:
+    """Return the phase that scores the masks: one of a bundle, by default this one, or a protocol over all splits."""
+    if phase is not None:
+        return find_bundle(bundle).phase(phase) if bundle else main.phase_named(phase)
+    if protocol not in SEQUENCE_PROTOCOLS:
+        raise HostError(f"there is no protocol {protocol!r}, only {', '.join(SEQUENCE_PROTOCOLS)}")
+    metrics = SEQUENCE_PROTOCOLS[protocol].metrics
+    return Phase("environment", "", tuple(PhaseSplit(name, protocol, metrics) for name in footage.splits))
+
+
+class _VideoTask:
     """All sequences, frame by frame; the answers are scored as a submission of the same masks."""
 
-    def __init__(self, footage: Footage, phase: Phase) -> None:
+    def __init__(self, footage: _Footage, phase: Phase) -> None:
         self._footage, self._phase = footage, phase
         #: Splits of the result that participants are not shown.
         self.hidden = phase.hidden
         self._answers: dict[str, SequenceRuns] = {}
         self._views: Iterator[_View] = iter(())
-        self._now: _View | None = None
+        self._view: _View | None = None
 
     def space(self) -> dict[str, Any]:
         """Return the space of masks."""
@@ -48,17 +94,17 @@ class VideoTask:
     def begin(self) -> Observation:
         """Return the first frame of the first sequence."""
         self._answers, self._views = {}, self._walk()
-        self._now = next(self._views)
-        return self._now.observation()
+        self._view = next(self._views)
+        return self._view.observation()
 
     def act(self, action: object) -> Observation:
         """Take the mask of this frame, `Labels` or an array of ids, and return the next frame."""
-        view = self._now
+        view = self._view
         if view is None:
             raise ActionError("the episode is over; reset begins another")
         self._note(view, _mask_of(action, view.size))
-        self._now = next(self._views, None)
-        return Observation({}, done=True) if self._now is None else self._now.observation()
+        self._view = next(self._views, None)
+        return Observation({}, done=True) if self._view is None else self._view.observation()
 
     def result(self) -> Result:
         """Return the scores of all masks, by the function that scores a submission."""
@@ -66,7 +112,7 @@ class VideoTask:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(self._answers, file)
-            truths = self._shown_truths()
+            truths = self._choose_truths()
             scorers = [phase_scorer(self._phase, split, truths) for split in self._phase.splits]
             result: Result = build_answer(self._phase, [scorer.score(path) for scorer in scorers], {})["result"]
         return result
@@ -76,46 +122,47 @@ class VideoTask:
 
     def labels(self) -> Image | None:
         """Return the truth of this frame, None after the last."""
-        return self._now.mask if self._now is not None else None
+        return self._view.mask if self._view is not None else None
 
-    def _shown_truths(self) -> dict[str, sequence_truth.Split]:
+    def _choose_truths(self) -> dict[str, sequence_truth.Split]:
         """Return the splits, reduced to the sequences that were shown."""
-        shown = {one.name for one in self._footage.sequences}
+        names = {sequence.name for sequence in self._footage.sequences}
         return {
-            name: replace(split, sequences=[one for one in split.sequences if one.name in shown])
+            name: replace(split, sequences=[sequence for sequence in split.sequences if sequence.name in names])
             for name, split in self._footage.splits.items()
         }
 
     def _note(self, view: _View, mask: Image) -> None:
         """Keep a mask as canonical run lengths, in whichever form the agent sent it."""
-        kept = self._answers.setdefault(view.one.name, {})
-        numbers = {number: label for label, number in ids_of(view.one).items()}
+        runs = self._answers.setdefault(view.sequence.name, {})
+        numbers = {number: label for label, number in ids_of(view.sequence).items()}
         for number, counts in encoded(mask).items():
             label = numbers.get(number, str(number))
-            if label not in kept:
-                kept[label] = [None] * len(view.one.frames)
-            kept[label][view.index] = {"size": list(view.size), "counts": counts}
-        if not kept:  # nothing was ever seen: the sequence is there all the same
-            kept[next(iter(numbers.values()), "1")] = [None] * len(view.one.frames)
+            if label not in runs:
+                runs[label] = [None] * len(view.sequence.frames)
+            runs[label][view.index] = {"size": list(view.size), "counts": counts}
+        if not runs:  # nothing was ever seen: the sequence is there all the same
+            runs[next(iter(numbers.values()), "1")] = [None] * len(view.sequence.frames)
 
     def _walk(self) -> Iterator[_View]:
-        for one in self._footage.sequences:
-            known: set[int] = set()
-            ids = ids_of(one)
-            for number, block in enumerate(one.blocks):
-                masks = labels_of(one.read_block(number), block, ids)
+        for sequence in self._footage.sequences:
+            seen: set[int] = set()
+            ids = ids_of(sequence)
+            for number, block in enumerate(sequence.blocks):
+                masks = labels_of(sequence.read_block(number), block, ids)
                 for index in range(block.start, block.stop):
                     mask = masks[index - block.start]
-                    new = sorted({*np.unique(mask).tolist()} & {*ids.values()} - known)
-                    known.update(new)
-                    yield _View(one, index, block.size, self._footage.pictures[one.name][index], mask, new)
+                    new = sorted({*np.unique(mask).tolist()} & {*ids.values()} - seen)
+                    seen.update(new)
+                    picture = self._footage.pictures[sequence.name][index]
+                    yield _View(sequence, index, block.size, picture, mask, new)
 
 
 @dataclass(frozen=True)
 class _View:
     """A frame of a sequence, with its truth."""
 
-    one: Sequence
+    sequence: Sequence
     index: int
     size: tuple[int, int]
     picture: str
@@ -124,18 +171,18 @@ class _View:
     new: list[int]
 
     @property
-    def where(self) -> str:
-        return f"{self.one.name}/{self.one.frames[self.index]}"
+    def position(self) -> str:
+        return f"{self.sequence.name}/{self.sequence.frames[self.index]}"
 
     def observation(self) -> Observation:
-        given = np.where(np.isin(self.mask, self.new), self.mask, 0)
+        first_mask = np.where(np.isin(self.mask, self.new), self.mask, 0)
         values = {
             "frame": Picture(Path(self.picture).read_bytes()),
             "size": list(self.size),
-            "first_mask": Labels(self.size, encoded(given)),
+            "first_mask": Labels(self.size, encoded(first_mask)),
             "new_sequence": int(self.index == 0),
         }
-        return Observation(values, where=self.where, sizes=[self.size])
+        return Observation(values, position=self.position, sizes=[self.size])
 
 
 def _mask_of(action: object, size: tuple[int, int]) -> Image:
@@ -154,10 +201,10 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {kind}")
     if action.shape[0] < size[0] or action.shape[1] < size[1]:
         raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
-    part = action[: size[0], : size[1]]
-    if part.size and (part.min() < 0 or part.max() > 255):
+    mask = action[: size[0], : size[1]]
+    if mask.size and (mask.min() < 0 or mask.max() > 255):
         raise ActionError("the mask has ids that are not from 0 to 255")
-    return part.astype(np.uint8)
+    return mask.astype(np.uint8)
 
 
 class VideoObjectSegmentation(TaskEnvironment):
@@ -166,7 +213,7 @@ class VideoObjectSegmentation(TaskEnvironment):
     A score for each frame would give the truth away; with `reward=True` the reward of each step is its frame's J&F.
     """
 
-    task: VideoTask
+    task: _VideoTask
 
     def __init__(  # noqa: PLR0913 - options by name
         self,
@@ -182,30 +229,32 @@ class VideoObjectSegmentation(TaskEnvironment):
         render_mode: str | None = None,
     ) -> None:
         del render_mode
-        shown = footage(truth, frames, sequence, layout)
-        task = VideoTask(shown, phase_of(shown, protocol, phase, bundle))
-        self.action_space = spaces.Box(0, 255, shown.largest, np.uint8)
-        picture = spaces.Box(0, 255, (*shown.largest, 3), np.uint8)
-        super().__init__(task, shown.largest, {"frame": picture, "first_mask": self.action_space}, reward=reward)
+        footage = _open_footage(truth, frames, sequence, layout)
+        task = _VideoTask(footage, _choose_phase(footage, protocol, phase, bundle))
+        self.action_space = spaces.Box(0, 255, footage.largest, np.uint8)
+        picture = spaces.Box(0, 255, (*footage.largest, 3), np.uint8)
+        super().__init__(task, footage.largest, {"frame": picture, "first_mask": self.action_space}, reward=reward)
 
     def step(self, action: Image) -> Stepped:
         truth_labels = self.task.labels() if self._reward else None
-        shown = self.task.act(action)
-        return self._stepped(shown, 0.0 if truth_labels is None else similarity(truth_labels, np.asarray(action)))
+        observation = self.task.act(action)
+        return self._step_to(
+            observation, 0.0 if truth_labels is None else _similarity(truth_labels, np.asarray(action))
+        )
 
-    def _padded(self, values: dict[str, Any]) -> dict[str, Any]:
-        padded = super()._padded(values)
-        (height, width), given = values["size"], values["first_mask"]
-        padded["frame"][:height, :width] = decoded_picture(values["frame"])
-        padded["first_mask"][:height, :width] = decoded(given.objects.items(), given.size)
+    def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
+        padded = super()._pad(values)
+        (height, width), first_mask = values["size"], values["first_mask"]
+        padded["frame"][:height, :width] = read_picture(values["frame"])
+        padded["first_mask"][:height, :width] = decoded(first_mask.objects.items(), first_mask.size)
         return padded
 
 
-def similarity(mask: Image, action: Image) -> float:
+def _similarity(mask: Image, action: Image) -> float:
     """Return J&F of one frame, the mean over its objects; 1 where neither mask has one."""
-    ids = [int(one) for one in np.unique(mask) if 0 < one < 255]
-    part = action[: mask.shape[0], : mask.shape[1]].astype(np.uint8)
+    ids = [int(number) for number in np.unique(mask) if 0 < number < 255]
+    prediction = action[: mask.shape[0], : mask.shape[1]].astype(np.uint8)
     if not ids:
-        return float(not part.any())
-    region, boundary = FrameComparison(mask[None], ids).similarities(part[None])
+        return float(not prediction.any())
+    region, boundary = FrameComparison(mask[None], ids).similarities(prediction[None])
     return float((region.mean() + boundary.mean()) / 2)
