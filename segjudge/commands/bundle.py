@@ -11,13 +11,12 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families import OPTIONAL_LAYOUTS, layout_of
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
-from segjudge.platforms.evalai.bundle.agreement import board_of, unseen_reports
-from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
+from segjudge.platforms.evalai.bundle.agreement import board_of, check_reports
+from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, VARIANTS, WITH_IMAGE, list_samples, takes_kernel
 from segjudge.platforms.evalai.bundle.build import build as build_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter, worker_interpreter
 from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 from segjudge.platforms.evalai.rows import is_descending
@@ -72,13 +71,13 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.platforms.evalai.bundle.trial import undefined_labels, unshown_scores
+    from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
     for phase in worker.config["challenge_phases"]:
         codename = phase["codename"]
-        paths = samples(root, codename)
+        paths = list_samples(root, codename)
         if not paths:
             print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
             continue
@@ -95,11 +94,11 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
                 failed += 1
                 print(outcome.stderr)
             else:
-                for problem in unshown_scores(worker.config, phase, sample, outcome):
+                for problem in find_unshown_scores(worker.config, phase, sample, outcome):
                     print(f"{problem.severity}: {problem}")
             for split, scores in outcome.result.items():
                 boards.setdefault(split, {})[sample] = scores if isinstance(scores, dict) else {}
-        for problem in undefined_labels(codename, outcomes):
+        for problem in find_undefined_labels(codename, outcomes):
             print(f"{problem.severity}: {problem}")
         for split, rows in boards.items():
             schema, row = board_of(worker.config, phase, split)
@@ -139,7 +138,7 @@ def _next_steps(source: BundleSource, codenames: list[str]) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Build the zip that EvalAI takes, for one of the four ways to run a challenge."""
-    from segjudge.platforms.evalai.bundle.check import web_form_problems
+    from segjudge.platforms.evalai.bundle.check import check_web_form
 
     if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
@@ -155,9 +154,9 @@ def build(args: argparse.Namespace) -> int:
         say(str(change))
     if not source.is_foreign:
         with Bundle(built.path) as bundle:
-            for problem in unseen_reports(bundle, source.phases()):
+            for problem in check_reports(bundle, source.phases()):
                 say(str(problem))
-    form = web_form_problems(built.path)
+    form = check_web_form(built.path)
     if form:
         say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].fault}).")
     print(built)

@@ -9,13 +9,11 @@ import zipfile
 from collections import Counter
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.build import BuiltBundle
+from segjudge.platforms.evalai.bundle.build import VARIANTS, BuiltBundle, build_starter_zip, find_unwanted_files
 from segjudge.platforms.evalai.bundle.build import build as build_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.platforms.evalai.bundle.server_state import ServerState, load_state
-from segjudge.platforms.evalai.bundle.starter_zip import build_starter_zip, unwanted_files
-from segjudge.platforms.evalai.bundle.variants import VARIANTS
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, open_interpreter, worker_interpreter
 
 from .shared import DONE, OURS, TAKEN, bundle_options, named_bundle, say
@@ -24,7 +22,7 @@ from .shared import DONE, OURS, TAKEN, bundle_options, named_bundle, say
 def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."""
     from segjudge.platforms.evalai.bundle.check import check as check_bundle
-    from segjudge.platforms.evalai.bundle.check import web_form_problems
+    from segjudge.platforms.evalai.bundle.check import check_web_form
     from segjudge.starting.lock import lock_problems, score_moves
 
     source = named_bundle(args)
@@ -43,12 +41,12 @@ def check(args: argparse.Namespace) -> int:
         if args.starter:
             if not args.json:
                 _print_members(path)
-            problems += unwanted_files(path)
+            problems += find_unwanted_files(path)
         if source.kind is BundleKind.SMALL:
             problems += [*lock_problems(root), *score_moves(root)]
         if not args.quick and not has_errors(problems):
             problems += _try(source, path, args.python, not_checked)
-        form = web_form_problems(path)
+        form = check_web_form(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
     code = OURS if _is_refused(problems) else TAKEN if failed else DONE
     if args.json:
@@ -70,11 +68,11 @@ def _print_members(path: str) -> None:
 
 def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     """Return what the server holds, without a token after the last push from here, and what could not be checked."""
-    from segjudge.platforms.evalai.bundle.push import ChallengePush, repository
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
     from segjudge.platforms.evalai.settings import read_settings, server_address
 
     try:
-        name = repository("", root)
+        name = find_repository("", root)
         last_push = load_state(root, server_address(), name)
     except HostError as error:
         return None, [f"what an update may not change ({error})"]

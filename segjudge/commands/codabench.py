@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from segjudge.platforms.codabench.compute_worker import ComputeWorker
 from segjudge.platforms.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
-from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.problems import BundleProblem
 from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
@@ -154,7 +154,7 @@ def _samples(target: _Target, trial: Any, bundle: OpenedCompetition) -> dict[str
         found: dict[str, list[str]] = trial.solutions()
         return found
     names = [str(phase.get("name")) for _, phase in bundle.mappings("phases")]
-    return {name: samples(target.root, codename) for name, codename in zip(names, target.codenames, strict=True)}
+    return {name: list_samples(target.root, codename) for name, codename in zip(names, target.codenames, strict=True)}
 
 
 def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:

@@ -8,13 +8,12 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.agreement import scoring_of
-from segjudge.platforms.evalai.bundle.build import build, takes_kernel
+from segjudge.platforms.evalai.bundle.agreement import describe_scoring
+from segjudge.platforms.evalai.bundle.build import VARIANTS, build, takes_kernel
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.server_state import load_state, save_state, state_after_push
-from segjudge.platforms.evalai.bundle.variants import VARIANTS
 
 from .bundle import fetch_kernel, kernel_options
 from .check import passes, print_problems
@@ -30,8 +29,8 @@ def push(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.push import (
         ChallengePush,
         RejectedError,
-        located_sentences,
-        repository,
+        find_repository,
+        locate_sentences,
         without_sponsors,
     )
     from segjudge.platforms.evalai.settings import read_settings
@@ -39,7 +38,7 @@ def push(args: argparse.Namespace) -> int:
     source = named_bundle(args)
     root = source.root
     account = read_settings()
-    name = repository(args.repository or "", root)
+    name = find_repository(args.repository or "", root)
     process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         bundle = source.archive or _built(source, os.path.join(folder, "challenge_config.zip"), args)
@@ -58,10 +57,10 @@ def push(args: argparse.Namespace) -> int:
                 return DONE
             pushed = process.create_or_update(bundle)
         except RejectedError as error:
-            print_problems(list(located_sentences(bundle, error.sentences)))
+            print_problems(list(locate_sentences(bundle, error.sentences)))
             return OURS
         with Bundle(bundle) as opened:
-            config, scoring = opened.config, scoring_of(opened)
+            config, scoring = opened.config, describe_scoring(opened)
     _note(root, name, config, scoring, process, pushed)
     _print_challenge(pushed, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
     return DONE

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from segjudge.platforms.evalai.bundle.agreement import agreement
+from segjudge.platforms.evalai.bundle.agreement import check_agreement
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -80,7 +80,7 @@ def _rehearse(args: argparse.Namespace) -> None:
         bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
         with Bundle(bundle) as opened:
-            for problem in agreement(opened):  # our scorers' files are shown as they are
+            for problem in check_agreement(opened):  # our scorers' files are shown as they are
                 say(str(problem))
     workers = Workers(services, scorer, args.workers)
     sample_count = first_run.send_samples(services, challenge, root) if args.seed_demo else 0

@@ -85,11 +85,11 @@ def _hidden(args: argparse.Namespace) -> frozenset[str]:
     """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
     if not (args.phase and args.results_yaml):
         return frozenset()
-    from segjudge.platforms.evalai.bundle.agreement import hidden_splits
+    from segjudge.platforms.evalai.bundle.agreement import find_hidden_splits
 
     source = find_bundle()
     phase = source.phase(args.phase)
-    hidden = hidden_splits(source, phase)
+    hidden = find_hidden_splits(source, phase)
     chosen = {args.split} if args.split else {split.codename for split in phase.splits}
     if chosen <= hidden:
         found = f"{' and '.join(sorted(chosen))} of {phase.codename}, whose scores participants are not shown"

@@ -7,12 +7,11 @@ import json
 import secrets
 from dataclasses import replace
 
-from segjudge.platforms.evalai.bundle.check import refusal, server_rules
-from segjudge.platforms.evalai.bundle.field_values import TRUE, as_integer
-from segjudge.platforms.evalai.bundle.fields import TEXTS
+from segjudge.platforms.evalai.bundle.check import refusal
+from segjudge.platforms.evalai.bundle.fields import TEXTS, TRUE, as_integer
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.saving_rules import first_word, phase_slug
+from segjudge.platforms.evalai.bundle.rules import check_server_rules, first_word, phase_slug
 from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
 
 from .accounts import PARTICIPANT
@@ -68,7 +67,7 @@ class BundleImport:
             state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
         try:
             with Bundle(bundle) as opened:
-                return refusal(list(server_rules(opened, state)), saving=saving)
+                return refusal(list(check_server_rules(opened, state)), saving=saving)
         except BundleRefusedError as error:
             return refusal([error.problem]) or str(error.problem)
 

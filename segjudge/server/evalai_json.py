@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from segjudge.platforms.evalai.bundle.field_values import TRUE
-from segjudge.platforms.evalai.bundle.fields import FLAG, PHASE, TEXTS, WHOLE
+from segjudge.platforms.evalai.bundle.fields import FLAG, PHASE, TEXTS, TRUE, WHOLE
 
 from .leaderboards import RankedBoard
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team

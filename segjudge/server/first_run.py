@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import without_sponsors
 from segjudge.system.files import locked
@@ -153,7 +153,7 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
     for phase in services.store.phases(challenge):
         if why_closed(services, challenge, phase.id):
             continue
-        for path in samples(root, phase.codename):
+        for path in list_samples(root, phase.codename):
             name = os.path.basename(path)
             stem = os.path.splitext(name)[0]
             user = services.accounts.find_user(stem)

@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from segjudge.platforms.evalai.bundle.field_values import TRUE
+from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FAILED
 from segjudge.report.page import PAGES as REPORT

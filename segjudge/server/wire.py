@@ -4,7 +4,7 @@ import datetime
 import json
 from typing import Any
 
-from segjudge.platforms.evalai.bundle.field_values import as_datetime
+from segjudge.platforms.evalai.bundle.fields import as_datetime
 
 #: A mapping that came as JSON or YAML: its keys are known, its values may be anything.
 JsonObject = dict[str, Any]

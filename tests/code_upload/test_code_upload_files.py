@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.platforms.evalai.bundle.variants import DEFAULT_IMAGE
+from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from tests.builders import ROOT
 from tests.environments import Served, dataset
 

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.kernel.compiling import CompileError, cache_folder, fetch
 from segjudge.platforms.evalai.bundle.agreement import check_secrecy
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
-from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.fields import CONFIG
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -180,7 +180,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
         description = competition.page_text(source.bundle.read(phase.config["description"]))
         entry = competition.phase_entry(phase, index, description, seconds)
         files[competition.REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
-        paths = samples(source.root, phase.codename) if options.samples else []
+        paths = list_samples(source.root, phase.codename) if options.samples else []
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
             entry["starting_kit"] = competition.KIT.format(phase.codename)

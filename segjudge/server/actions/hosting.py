@@ -5,7 +5,7 @@ import re
 import time
 from typing import IO
 
-from segjudge.platforms.evalai.bundle.field_values import FALSE, TRUE
+from segjudge.platforms.evalai.bundle.fields import FALSE, TRUE
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import (

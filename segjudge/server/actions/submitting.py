@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
-from segjudge.platforms.evalai.bundle.field_values import TRUE
+from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, PLACEHOLDER
 from segjudge.server.accounts import PARTICIPANT, Accounts
 from segjudge.server.evalai_json import TEXT_FIELDS

@@ -24,7 +24,7 @@ from segjudge.platforms.codabench.compute_worker import (
 )
 from segjudge.platforms.codabench.opened_competition import opened_competition
 from segjudge.platforms.codabench.trial import CompetitionTrial
-from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
@@ -151,9 +151,9 @@ def test_scores_are_evalais_to_the_last_digit_that_codabench_keeps(
     phase = phase_named(codename)
     with opened_competition(competitions[codename].path) as bundle:
         name = bundle.config["phases"][0]["name"]
-        runs = list(CompetitionTrial(bundle, worker).run({name: samples(str(ROOT), codename)}))
+        runs = list(CompetitionTrial(bundle, worker).run({name: list_samples(str(ROOT), codename)}))
     assert runs
-    for run, path in zip(runs, samples(str(ROOT), codename)):
+    for run, path in zip(runs, list_samples(str(ROOT), codename)):
         answer = evaluate(str(ROOT / phase.annotations), path, codename)
         wanted = {}
         for number, entry in enumerate(answer["result"]):

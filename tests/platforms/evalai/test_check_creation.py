@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.bundle.check import check, refusal, server_rules, web_form_problems
+from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusal
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from segjudge.platforms.evalai.bundle.rules import check_server_rules
 from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
 from tests.builders import ROOT
 
@@ -293,7 +294,7 @@ def answer_to_update(path: str, *, approved: bool) -> str:
         yaml.safe_load((ROOT / "challenge_config.yaml").read_bytes()), source="a test", approved=approved
     )
     with Bundle(path) as opened:
-        return refusal(list(server_rules(opened, state)))
+        return refusal(list(check_server_rules(opened, state)))
 
 
 def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, bytes], tmp_path: Path) -> None:
@@ -332,7 +333,7 @@ def test_an_item_without_a_number_is_reported_and_never_kept(
     another = {**config[block][0], "id": number, "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     with Bundle(path) as opened:
-        found = list(server_rules(opened))
+        found = list(check_server_rules(opened))
     assert [problem.accepted for problem in found if problem.subject.endswith(".id")] == [True]
     assert "can never update it" in refusal(found), "the rehearsal refuses it in a sentence"
 
@@ -373,7 +374,7 @@ def test_the_queue_cannot_become_a_fifo(bundle: dict[str, bytes], tmp_path: Path
 
 
 def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    assert web_form_problems(written(bundle, tmp_path)) == []
+    assert check_web_form(written(bundle, tmp_path)) == []
     wrong = [{"name": "team_size", "is_visible": True}, {"name": "method_name"}]
     changes = [
         ((*PHASE, "test_annotation_file"), None),
@@ -383,7 +384,7 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     path = written(bundle, tmp_path, *changes, **{"data/other.yml": b"a: 1", "__MACOSX/x.yaml": b""})
     assert errors(path) == []
     name, please = "Sequences, development", "Please add it and  then try again!"
-    answer = [problem.server_message or problem.fault for problem in web_form_problems(path)]
+    answer = [problem.server_message or problem.fault for problem in check_web_form(path)]
     assert answer == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",

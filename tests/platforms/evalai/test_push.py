@@ -19,7 +19,7 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.push import located_sentences, repository, sentences, without_sponsors
+from segjudge.platforms.evalai.bundle.push import find_repository, locate_sentences, split_sentences, without_sponsors
 from segjudge.platforms.evalai.bundle.server_state import PUSHES
 from segjudge.platforms.evalai.settings import read_settings
 from tests.builders import ROOT
@@ -256,7 +256,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
         "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
         "Something new",
     ]
-    found = list(located_sentences(bundle, answer))
+    found = list(locate_sentences(bundle, answer))
     with Bundle(bundle) as opened:
         places = [
             "challenge_phases[1].max_submissions",
@@ -273,12 +273,12 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
     reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
-    found = list(located_sentences(bundle, sentences(body)))
+    found = list(locate_sentences(bundle, split_sentences(body)))
     assert [problem.subject for problem in found] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
         assert found[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
-    assert [problem.subject for problem in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
+    assert [problem.subject for problem in locate_sentences(build(str(fork)).path, split_sentences(body))] == ["title"]
 
 
 def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
@@ -330,23 +330,23 @@ def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     with pytest.raises(HostError, match="no repository is known.*set GITHUB_REPOSITORY to OWNER/NAME"):
-        repository("", str(tmp_path))
+        find_repository("", str(tmp_path))
     for url in ("git@github.com:owner/name.git", "https://github.com/owner/name"):
         subprocess.run(["git", "-C", str(tmp_path), "remote", "remove", "origin"], check=False, capture_output=True)
         subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", url], check=True)
-        assert repository("", str(tmp_path)) == "owner/name"
+        assert find_repository("", str(tmp_path)) == "owner/name"
     monkeypatch.setenv("GITHUB_REPOSITORY", "from/actions")
-    assert repository("", str(tmp_path)) == "from/actions"
-    assert repository("given/here", str(tmp_path)) == "given/here"
+    assert find_repository("", str(tmp_path)) == "from/actions"
+    assert find_repository("given/here", str(tmp_path)) == "given/here"
     with pytest.raises(HostError, match="is not OWNER/NAME"):
-        repository("nonsense", str(tmp_path))
+        find_repository("nonsense", str(tmp_path))
 
 
 def test_without_git_no_repository_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="no repository is known"):
-        repository("", str(ROOT))
+        find_repository("", str(ROOT))
 
 
 def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from segjudge.cli import main
+from segjudge.platforms.evalai.bundle.build import build_starter_zip, find_unwanted_files
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.platforms.evalai.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
 from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
 from tests.builders import ROOT
 from tests.shared import IN_CI
@@ -26,7 +27,7 @@ def upload(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
-    assert [str(problem) for problem in [*check(upload), *unwanted_files(upload)]] == []
+    assert [str(problem) for problem in [*check(upload), *find_unwanted_files(upload)]] == []
 
 
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
@@ -37,8 +38,13 @@ def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
     assert round(outcome.result["dev"]["J&F-Mean"], 3) == 0.933
 
 
-def test_the_starters_names_stay_behind() -> None:
-    names = uploaded_files(str(ROOT))
+def names_in(path: str) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def test_the_starters_names_stay_behind(upload: str) -> None:
+    names = names_in(upload)
     assert {"challenge_config.yaml", "evaluation_script/main.py", "logo.png"} <= set(names)
     assert not {"README.md", "run.sh", ".gitignore"} & set(names)
     assert not [name for name in names if name.startswith((".git/", ".github/", "remote_challenge_evaluation/"))]
@@ -82,7 +88,8 @@ def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkou
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     found = [
-        str(problem) for problem in unwanted_files(build_starter_zip(str(checkout), str(checkout.parent / "x.zip")))
+        str(problem)
+        for problem in find_unwanted_files(build_starter_zip(str(checkout), str(checkout.parent / "x.zip")))
     ]
     assert any(words in problem and problem.startswith(name) for problem in found), found
 
@@ -91,7 +98,8 @@ def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
     (checkout / ".gitignore").write_text(".segjudge/\n")
     (checkout / ".segjudge").mkdir()
     (checkout / ".segjudge/last_push.json").write_text("{}")
-    assert uploaded_files(str(checkout)) == ["challenge_config.yaml"]
+    upload = build_starter_zip(str(checkout), str(checkout.parent / "x.zip"))
+    assert names_in(upload) == ["evaluation_script.zip", "challenge_config.yaml"]
 
 
 def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:

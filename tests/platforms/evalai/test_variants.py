@@ -14,16 +14,9 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, with_variant
 from segjudge.platforms.evalai.bundle.check import check, refusal
-from segjudge.platforms.evalai.bundle.variants import (
-    DEFAULT_IMAGE,
-    FLAGS,
-    PREDICTION,
-    VARIANTS,
-    WITHOUT_ANNOTATIONS,
-    with_variant,
-)
+from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from segjudge.platforms.evalai.rows import SubmissionRow
 from segjudge.remote_challenge_evaluation.evaluation import ScoringRequest, run_scorer
 from tests.builders import ROOT
@@ -50,15 +43,15 @@ def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
     config = yaml.safe_load(after)
     assert tuple(config[key] for key in FLAGS) == VARIANTS[variant]
     for phase in config["challenge_phases"]:
-        assert ("test_annotation_file" in phase) == (variant not in WITHOUT_ANNOTATIONS)
+        assert ("test_annotation_file" in phase) == (variant not in ("remote", "code-upload"))
         assert phase.get("environment_image") == (DEFAULT_IMAGE if variant == "code-upload" else None)
 
 
 def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
-    assert with_variant(TEXT, PREDICTION) == (TEXT, [])
+    assert with_variant(TEXT, "prediction") == (TEXT, [])
 
 
-@pytest.mark.parametrize("variant", WITHOUT_ANNOTATIONS)
+@pytest.mark.parametrize("variant", ["remote", "code-upload"])
 def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
     built = build(str(ROOT), str(tmp_path / "x.zip"), variant)
     with zipfile.ZipFile(built.path) as files:

@@ -22,7 +22,7 @@ from .server_state import ServerState
 PUBLIC = "3"
 
 
-def agreement(bundle: Bundle) -> BundleProblems:
+def check_agreement(bundle: Bundle) -> BundleProblems:
     """Yield where `phases.py`, the YAML and the annotation files differ; nothing where the scorers are not ours."""
     if bundle.is_foreign:
         return
@@ -39,11 +39,11 @@ def agreement(bundle: Bundle) -> BundleProblems:
         fault = f"has the phase {codename}, which the YAML lacks"
         yield breaks_later("phases.py", fault, "Remove it, or add it there")
     for codename in [name for name in configured if name in scored]:
-        yield from _phase_agreement(bundle, configured[codename], scored[codename])
-    yield from unseen_reports(bundle, phases)
+        yield from _check_phase(bundle, configured[codename], scored[codename])
+    yield from check_reports(bundle, phases)
 
 
-def scoring_of(bundle: Bundle) -> dict[str, str]:
+def describe_scoring(bundle: Bundle) -> dict[str, str]:
     """Return in words how a bundle has each phase scored, by its codename; nothing where the scorers are not ours."""
     if bundle.is_foreign:
         return {}
@@ -55,11 +55,11 @@ def scoring_of(bundle: Bundle) -> dict[str, str]:
     return scoring
 
 
-def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+def check_rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     """Yield a warning for each phase whose new scores would stand among old ones that were made in another way."""
     before = state.scoring if state is not None else {}
     try:
-        now = scoring_of(bundle) if before else {}
+        now = describe_scoring(bundle) if before else {}
     except HostError:  # said already
         return
     for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
@@ -68,7 +68,7 @@ def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
         yield warning(f"phases.py, {codename}", fault, remedy)
 
 
-def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
+def check_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
     """Yield a warning for each phase whose page of a submission nobody would see."""
     for phase in phases if bundle.has_flag("remote_evaluation") else ():
         if phase.report:
@@ -79,24 +79,24 @@ def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
             yield warning(f"phases.py, {phase.codename}", fault, remedy)
 
 
-def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
+def _check_phase(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
     subject = f"phases.py, {phase.codename}"
     if phase.detail not in DETAILS:
         yield breaks_later(subject, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
     if phase.report not in (True, False):
         yield breaks_later(subject, f"has report={phase.report!r}", "Write True or False")
-    yield from _notify_agreement(subject, phase)
+    yield from _check_notification(subject, phase)
     schemas, _ = splits_of(bundle.config, configured)
-    yield from _secrecy(bundle.config, configured, phase)
+    yield from _find_revealed_splits(bundle.config, configured, phase)
     for split in phase.splits:
-        yield from _metrics_agreement(subject, split, schemas.get(split.codename, {}))
+        yield from _check_metrics(subject, split, schemas.get(split.codename, {}))
     if phase.annotations != (configured.get("test_annotation_file") or phase.annotations):
         yield breaks_later(subject, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
     elif bundle.has(phase.annotations) and bundle.size(phase.annotations):
-        yield from _truth_agreement(bundle, subject, phase)
+        yield from _check_truth(bundle, subject, phase)
 
 
-def _secrecy(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
+def _find_revealed_splits(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
     """Yield where a phase shows what the YAML keeps from participants; the scorers know `phases.py` alone."""
     subject = f"phases.py, {phase.codename}"
     schemas, hidden = splits_of(config, configured)
@@ -118,12 +118,12 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
         codename = str(configured.get("codename"))
         if codename not in scored:
             raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
-        problems += map(str, _secrecy(config, configured, scored[codename]))
+        problems += map(str, _find_revealed_splits(config, configured, scored[codename]))
     if problems:
         raise HostError("\n".join(problems))
 
 
-def hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
+def find_hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
     """Return the codenames of the splits of a phase that `phases.py` or the YAML keeps from participants."""
     import yaml
 
@@ -173,7 +173,7 @@ def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tu
     )
 
 
-def _metrics_agreement(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
+def _check_metrics(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
         fault = f"the metrics of {split.codename} are not the labels of its leaderboard"
         yield breaks_later(subject, fault, "Copy them")
@@ -189,7 +189,7 @@ def _metrics_agreement(subject: str, split: PhaseSplit, schema: dict[str, Any]) 
         yield breaks_later(subject, fault, "Use one that it has")
 
 
-def _truth_agreement(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
+def _check_truth(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
     name, data = phase.annotations, io.BytesIO(bundle.read(phase.annotations))
     try:
         splits, track = packed_file.splits_of(data), packed_file.track_of(data)
@@ -203,7 +203,7 @@ def _truth_agreement(bundle: Bundle, subject: str, phase: Phase) -> BundleProble
         yield breaks_later(subject, f"{name} has the splits {', '.join(splits)} only", "Pack what is missing")
 
 
-def _notify_agreement(subject: str, phase: Phase) -> BundleProblems:
+def _check_notification(subject: str, phase: Phase) -> BundleProblems:
     """Yield a problem for a notification that can never be sent."""
     notify = phase.notify
     if notify is None or notify.threshold is None:

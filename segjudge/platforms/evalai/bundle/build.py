@@ -1,25 +1,31 @@
-"""`segjudge build`: the zip that EvalAI takes, from a list of what goes in."""
+"""`segjudge build`: the zip that EvalAI takes, from a list of what goes in; and what EvalAI's starter makes instead."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from segjudge import evaluation_script
+from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.kernel.compiling import PLACE, Library, cached_for_worker
 
 from .bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
-from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
-from .opened_bundle import escapes
-from .problems import mappings_in
-from .variants import LineChange, check_variant, with_variant
+from .fields import CHALLENGE, CONFIG, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
+from .opened_bundle import Bundle, escapes
+from .problems import BundleProblem, BundleProblems, mappings_in
+
+if TYPE_CHECKING:
+    import yaml
 
 SAMPLES_FOLDER = "examples"
 #: The installed scorers.
@@ -71,7 +77,7 @@ def build(
         text = changed.encode("utf-8")
         config = _parsed(text)
         check_variant(config, variant)
-    names = {os.path.normpath(name): name for name in (*files_named(config), *_own_script(source, config))}
+    names = {os.path.normpath(name): name for name in (*list_named_files(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
         named = f"and {source.config_name} names it"
@@ -116,14 +122,14 @@ def _parsed(text: bytes) -> dict[str, Any]:
     return config
 
 
-def files_named(config: dict[str, Any]) -> Iterator[str]:
+def list_named_files(config: dict[str, Any]) -> Iterator[str]:
     """Yield the paths of the files that the YAML names, except the evaluation script, which is built."""
     phases = mappings_in(config, "challenge_phases")
     for item, keys in [(config, _CHALLENGE_FILES), *((phase, _PHASE_FILES) for phase in phases)]:
         yield from (item[key] for key in keys if isinstance(item.get(key), str) and item[key])
 
 
-def samples(root: str, codename: str) -> list[str]:
+def list_samples(root: str, codename: str) -> list[str]:
     """Return the paths of a phase's sample submissions, `examples/CODENAME/FILE`, in order."""
     folder = os.path.join(root, SAMPLES_FOLDER, codename)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
@@ -190,3 +196,209 @@ def _read_file(root: str, name: str) -> bytes:
             return file.read()
     except OSError as error:
         raise HostError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+# ── the four ways to run a challenge, and the keys in which their configs differ ────────────────────────────────────
+# A variant changes the YAML's text and keeps every line at its place, so that what EvalAI says of a line is true of the
+# file that the host edits.
+
+#: Keys of the challenge, by variant.
+FLAGS = ("remote_evaluation", "is_docker_based", "is_static_dataset_code_upload")
+VARIANTS = {
+    "prediction": (False, False, False),
+    "remote": (True, False, False),
+    "code-upload": (False, True, False),
+    "static-code-upload": (False, True, True),
+}
+#: Variants whose truth stays with the host, so that the phases do not name it.
+_WITHOUT_ANNOTATIONS = ("remote", "code-upload")
+_ANNOTATION = "test_annotation_file"
+#: The variant whose phases name an image instead.
+WITH_IMAGE = "code-upload"
+_IMAGE = "environment_image"
+#: PyYAML does not count the byte order mark as a column.
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """One line of the YAML in which a variant differs."""
+
+    line: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{CONFIG}:{self.line}: {self.before or '(nothing)'} → {self.after}"
+
+
+def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[LineChange]]:
+    """Return the YAML of a variant, and what was changed in it."""
+    import yaml
+
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
+    editor = _LineEditor(text)
+    for key, value in zip(FLAGS, VARIANTS[variant], strict=True):
+        editor.set_flag(root, key, value)
+    _, phases = _key_and_value(root, "challenge_phases")
+    for phase in phases.value if isinstance(phases, yaml.SequenceNode) else []:
+        if isinstance(phase, yaml.MappingNode):
+            _edit_phase(editor, phase, variant, image)
+    return "".join(editor.lines), sorted(editor.changes, key=lambda change: change.line)
+
+
+def check_variant(config: dict[str, Any], variant: str) -> None:
+    """Raise `HostError` where the changed YAML, once parsed, is not the variant: a host may write YAML in many ways."""
+    for key, expected in zip(FLAGS, VARIANTS[variant], strict=True):
+        value = config.get(key, False)
+        if (isinstance(value, (str, int)) and value in TRUE) != expected:
+            raise HostError(f"{CONFIG}: {key} is {value!r} after the change; write it once, as {key}: {not expected}")
+    if variant in _WITHOUT_ANNOTATIONS:
+        for phase in mappings_in(config, "challenge_phases"):
+            if phase.get(_ANNOTATION):
+                fault = f"the phase {phase.get('codename')} still names {phase[_ANNOTATION]}"
+                raise HostError(f"{CONFIG}: {fault}; write {_ANNOTATION} once in each phase, on a line of its own")
+
+
+def _edit_phase(editor: _LineEditor, phase: yaml.MappingNode, variant: str, image: str) -> None:
+    _, image_node = _key_and_value(phase, _IMAGE)
+    has_image = image_node is not None and image_node.tag != "tag:yaml.org,2002:null"
+    line = f"{_IMAGE}: {image or DEFAULT_IMAGE}"
+    if variant == WITH_IMAGE and image_node is not None and (image or not has_image):
+        editor.replace(phase, _IMAGE, line)
+    if variant in _WITHOUT_ANNOTATIONS and _key_and_value(phase, _ANNOTATION)[1] is not None:
+        takes_image = variant == WITH_IMAGE and image_node is None
+        editor.replace(phase, _ANNOTATION, line if takes_image else f"# no {_ANNOTATION}: it stays with the host")
+    elif variant == WITH_IMAGE and image_node is None:
+        raise HostError(f"{CONFIG}:{phase.start_mark.line + 1}: the phase has no {_IMAGE}: write {line}")
+
+
+def _key_and_value(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | tuple[None, None]:
+    """Return the nodes of a key, of which the last counts."""
+    pairs = [pair for pair in mapping.value if pair[0].value == key]
+    return pairs[-1] if pairs else (None, None)
+
+
+class _LineEditor:
+    """Replaces whole lines of the YAML, and adds lines only at the end, so that no other line moves."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines(keepends=True)
+        self.changes: list[LineChange] = []
+
+    def set_flag(self, root: yaml.MappingNode, key: str, value: bool) -> None:  # noqa: FBT001 - a value, no switch
+        """Give a flag of the challenge a value; a flag without a line is False."""
+        import yaml
+
+        _, node = _key_and_value(root, key)
+        before = yaml.safe_load(node.value) in TRUE if isinstance(node, yaml.ScalarNode) else False
+        if before == value:
+            return
+        if node is not None:
+            self.replace(root, key, f"{key}: {value}")
+            return
+        if self.lines and not self.lines[-1].endswith("\n"):
+            self.lines[-1] += "\n"
+        end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        self.lines.append(f"{key}: {value}{end}")
+        self.changes.append(LineChange(len(self.lines), "", f"{key}: {value}"))
+
+    def replace(self, mapping: yaml.MappingNode, key: str, after: str) -> None:
+        """Replace the line of a key."""
+        key_node, value_node = _key_and_value(mapping, key)
+        if key_node is None or value_node is None:
+            return
+        number, end = key_node.start_mark.line, value_node.end_mark
+        line = self.lines[number]
+        parts = re.fullmatch(r"([\s\ufeff]*)[^\s#].*?(\r?\n)?", line)
+        if end.line != number or parts is None or line.lstrip().startswith(("-", "{")):
+            raise HostError(f"{CONFIG}:{number + 1}: write {key} on a line of its own, so that variants can change it")
+        comment = "" if after.startswith("#") else line[end.column + line.startswith(_BOM) :].strip()
+        comment = f"  {comment}" if comment.startswith("#") else ""
+        self.lines[number] = f"{parts.group(1)}{after}{comment}{parts.group(2) or ''}"
+        self.changes.append(LineChange(number + 1, line.strip(), after))
+
+
+# ── the zip that EvalAI's starter uploads ───────────────────────────────────────────────────────────────────────────
+# It holds the whole checkout but for a few names, so nothing secret may lie in a repository that keeps that action.
+
+_SKIPPED_FOLDERS = {".git", ".github", "github", "code_upload_challenge_evaluation", "remote_challenge_evaluation"}
+_SKIPPED_FILES = {".gitignore", "challenge_config.zip", "README.md", "run.sh", "submission.json"}
+
+_SECRET_NAMES = re.compile(
+    r"(^|/)(\.env(\..*)?|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|credentials|host_config\.json|token(\.json|\.txt)?|.*\.(pem|key|p12))$"
+)
+_SECRETS = {
+    "an EvalAI token": re.compile(rb"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
+    "a key of AWS": re.compile(rb"\bAKIA[0-9A-Z]{16}\b"),
+    "a token of GitHub": re.compile(rb"\b(gh[pousr]_\w{36}|github_pat_\w{22,})"),
+    "a private key": re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    "a Slack address": re.compile(rb"hooks\.slack\.com/services/\w+/\w+/\w+"),
+}
+_JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|(^|/)last_push\.json$|\.journal$")
+#: Larger files are searched for secrets only when they are texts.
+_SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".sh")
+
+
+def _list_uploaded_files(root: str) -> list[str]:
+    """Return the files that the starter uploads from a fresh clone: those that git tracks or would add."""
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"],  # noqa: S607 - the host's git
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode:
+        raise HostError(f"{root}: is not a git checkout, and the starter uploads a checkout")
+    names = {name for name in os.fsdecode(listed.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
+    return sorted(name for name in names if not _is_skipped(name))
+
+
+def build_starter_zip(root: str, out: str) -> str:
+    """Write the zip as the starter makes it; return its path."""
+    names = _list_uploaded_files(root)
+    script = io.BytesIO()
+    with zipfile.ZipFile(script, "w", zipfile.ZIP_DEFLATED) as inner:
+        for name in names:
+            if name.startswith(f"{SCRIPT_FOLDER}/"):
+                add_member(inner, os.path.relpath(name, SCRIPT_FOLDER), Path(root, name).read_bytes())
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
+        add_member(bundle, f"{SCRIPT_FOLDER}.zip", script.getvalue())
+        for name in names:
+            add_member(bundle, name, Path(root, name).read_bytes())
+    return out
+
+
+def find_unwanted_files(bundle: str) -> BundleProblems:
+    """Yield the files of a bundle that should not be uploaded: annotations, journals and secrets."""
+    with Bundle(bundle) as opened:
+        named = {os.path.normpath(name) for name in list_named_files(opened.config)} | {CONFIG}
+        for name in sorted(opened.names):
+            if name == f"{SCRIPT_FOLDER}.zip" or name.endswith("/"):
+                continue
+            if name not in named and (name.startswith("annotations/") or _is_truth(opened, name)):
+                fault = f"is an annotation that {CONFIG} does not name"
+                yield BundleProblem(name, fault, "Keep it out of the repository")
+            elif _JOURNAL_NAMES.search(name):
+                yield BundleProblem(name, "is a journal", "Keep it out of the repository, and in .gitignore")
+            elif _SECRET_NAMES.search(name):
+                yield BundleProblem(name, "has the name of a secret", "Keep it out of the repository, and renew it")
+            elif opened.size(name) <= _SEARCHED_BYTES or name.endswith(_TEXTS):
+                data = opened.read(name)
+                for what in [what for what, pattern in _SECRETS.items() if pattern.search(data)]:
+                    yield BundleProblem(name, f"holds {what}", "Take it out of the repository, and renew it")
+
+
+def _is_truth(bundle: Bundle, name: str) -> bool:
+    """Return whether a file is a packed truth, wherever it lies."""
+    return (
+        name.endswith(".zip")
+        and not name.startswith("examples/")
+        and bool(packed_file.track_of(io.BytesIO(bundle.read(name))))
+    )
+
+
+def _is_skipped(name: str) -> bool:
+    *folders, file = name.split("/")
+    return bool(_SKIPPED_FOLDERS & {*folders}) or file in _SKIPPED_FILES

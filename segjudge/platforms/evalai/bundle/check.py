@@ -1,53 +1,43 @@
 """`segjudge check`: all reasons why EvalAI rejects a bundle or the challenge breaks later, before it is uploaded.
 
-Each problem quotes the server's own words, so that they can be searched for.
+Said are, in this order: what EvalAI itself tests (`rules`, with its own words, so that they can be searched for), the
+pitfalls of the YAML (below), the script (`script_rules`), and whether script, YAML and truth agree (`agreement`).
 """
 
 from __future__ import annotations
 
+import datetime
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 
-from .agreement import agreement, rescoring
+from .agreement import check_agreement, check_rescoring
+from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, SCHEMA, Field, as_datetime
 from .opened_bundle import Bundle, BundleRefusedError
-from .pitfalls import pitfalls
-from .problems import ERROR, BundleProblem, BundleProblems, with_field_errors
-from .rules import (
-    check_challenge,
-    check_leaderboards,
-    check_mappings,
-    check_phases,
-    check_splits,
-    check_tags_domain_and_prizes,
+from .problems import (
+    BREAKS_LATER,
+    ERROR,
+    WARNS,
+    BundleProblem,
+    BundleProblems,
+    Place,
+    Rule,
+    Verdict,
+    all_of,
+    breaks_later,
+    first_of,
+    hashable_value,
+    mappings_in,
+    warning,
+    with_field_errors,
 )
-from .saving_rules import (
-    CREATION,
-    HELD_ROWS,
-    LOST,
-    SPLIT_NAMES,
-    check_challenge_update,
-    check_leaderboards_update,
-    check_mappings_update,
-    check_phases_update,
-    check_saving,
-    check_splits_update,
-    check_web_form,
-)
-from .script_rules import script
-from .server_state import ServerState
+from .rules import CREATION, ROWS, check_each, check_form_rules, check_server_rules, entries
+from .script_rules import check_script
+from .server_state import REFERENCES, ServerState
 
-#: The rules of each block, and those of its updates.
-_RULES: tuple[
-    tuple[Callable[[Bundle], BundleProblems], Callable[[Bundle, ServerState], BundleProblems] | None], ...
-] = (
-    (check_challenge, check_challenge_update),
-    (check_leaderboards, check_leaderboards_update),
-    (check_phases, check_phases_update),
-    (check_splits, check_splits_update),
-    (check_mappings, check_mappings_update),
-    (check_tags_domain_and_prizes, None),
-)
+#: A challenge that lasts longer has a wrong year, most likely.
+_YEARS = 30
 
 
 def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
@@ -55,42 +45,25 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
     try:
         with Bundle(path) as bundle:
             # An update is pushed without sponsors.
-            not_sent = "sponsors" if state and bundle.config.get("sponsors") else None
-            problems = [problem for problem in server_rules(bundle, state) if not problem.consequence]
-            problems = [problem for problem in problems if re.split(r"\W", problem.subject)[0] != not_sent]
-            for rules in (pitfalls, script, agreement):
-                problems += rules(bundle)
-            problems += rescoring(bundle, state)
-            return [_located(bundle, problem) for problem in problems]
+            unsent = "sponsors" if state and bundle.config.get("sponsors") else None
+            problems = [problem for problem in check_server_rules(bundle, state) if not problem.consequence]
+            problems = [problem for problem in problems if re.split(r"\W", problem.subject)[0] != unsent]
+            problems += _check_pitfalls(bundle)
+            problems += check_script(bundle)
+            problems += check_agreement(bundle)
+            problems += check_rescoring(bundle, state)
+            return [_locate(bundle, problem) for problem in problems]
     except BundleRefusedError as refused:
         return [refused.problem]
 
 
-def web_form_problems(path: str) -> list[BundleProblem]:
+def check_web_form(path: str) -> list[BundleProblem]:
     """Return what EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
     try:
         with Bundle(path) as bundle:
-            return [_located(bundle, problem) for problem in check_web_form(bundle)]
+            return [_locate(bundle, problem) for problem in check_form_rules(bundle)]
     except BundleRefusedError:
         return []
-
-
-def server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
-    """Yield what EvalAI tests, in its order, and what breaks when it saves."""
-    for rule, update in _RULES:
-        if state is None or update is None:
-            yield from rule(bundle)
-        else:
-            yield from sorted([*rule(bundle), *update(bundle, state)], key=_order_of_update)
-    yield from check_saving(bundle, state)
-
-
-def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
-    """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
-    item = re.match(r"\w+\[(\d+)\]", problem.subject)
-    if not item:
-        return (2 if problem.accepted or problem.rule in LOST else 0, 0, False)
-    return (0 if problem.rule in SPLIT_NAMES else 1, int(item[1]), problem.rule not in HELD_ROWS)
 
 
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
@@ -116,5 +89,160 @@ def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
     )
 
 
-def _located(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
+def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
     return replace(problem, location=bundle.lines.location(problem.subject))
+
+
+# ── what EvalAI accepts without a message, and breaks the challenge later ───────────────────────────────────────────
+
+
+def _check_pitfalls(bundle: Bundle) -> BundleProblems:
+    """Yield the problems of an accepted bundle."""
+    top = Place(bundle, "", bundle.config)
+    for path in bundle.lines.duplicate_keys:
+        yield warning(path, "is there twice, and the last one counts", "Remove one")
+    yield from _check_ignored_keys(bundle)
+    yield from _VARIANT(top)
+    if bundle.evaluated_elsewhere:
+        for name in sorted(bundle.names):
+            if name.startswith("annotations/"):
+                yield warning(name, "is in a bundle whose truth should stay with you", "Leave it out")
+    yield from _check_dates(top)
+    yield from _check_directions(bundle)
+    yield from _check_unused_items(bundle)
+    yield from _AT_LAST(top)
+
+
+_AT_LAST = all_of(
+    Rule(0, "sponsors", lambda at: at.value, "make every push after the first fail on EvalAI",
+        "Leave them out of pushes after the first; segjudge push does so", WARNS),
+    check_each("challenge_phases", Rule(0, "max_submissions_per_day", lambda at: at.value in (0, "0"), "is 0",
+        "The phase is closed; write 1 or more to open it", WARNS)),
+)  # fmt: skip
+
+
+def _check_ignored_keys(bundle: Bundle) -> BundleProblems:
+    yield from _check_known_keys("", bundle.config, CHALLENGE)
+    blocks = {key: field.items for key, field in CHALLENGE.items() if field.items}
+    for block, fields in blocks.items():
+        for at in entries(bundle, block):
+            for key, field in fields.items():
+                for index, nested in enumerate(mappings_in(at.item, key) if field.items else ()):
+                    yield from _check_known_keys(f"{at.path}.{key}[{index}].", nested, field.items or {})
+            yield from _check_known_keys(f"{at.path}.", at.item, fields)
+            if block == "leaderboard" and isinstance(at.item.get("schema"), dict):
+                yield from _check_known_keys(f"{at.path}.schema.", at.item["schema"], SCHEMA)
+
+
+def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Field]) -> BundleProblems:
+    for key in keys:
+        if key not in fields:
+            why, similar = IGNORED.get(str(key)), difflib.get_close_matches(str(key), fields, 1)
+            remedy = f"Write {similar[0]}, if you mean that" if similar and not why else "Remove it"
+            yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
+
+
+def _needs_image(at: Place) -> bool:
+    return at.bundle.has_flag("is_docker_based") and not at.bundle.has_flag("is_static_dataset_code_upload")
+
+
+def _is_static_alone(at: Place) -> Verdict:
+    return at.bundle.has_flag(at.key) and not at.bundle.has_flag("is_docker_based")
+
+
+def _is_old_python(at: Place) -> Verdict:
+    return at.is_written and str(at.value) in ("3.7", "3.8") and not at.bundle.is_foreign
+
+
+#: What the way of running a challenge needs and lacks, or has and does not need.
+_VARIANT = all_of(
+    Rule(0, "is_static_dataset_code_upload", _is_static_alone, "is True without is_docker_based: True",
+        "Set both: segjudge build --variant does", BREAKS_LATER),
+    Rule(0, "worker_python_version", _is_old_python, "is older than the scorers' 3.9", "Write 3.9, or remove the line",
+        BREAKS_LATER),
+    check_each("challenge_phases", all_of(
+        Rule(0, "test_annotation_file", lambda at: at.bundle.evaluated_elsewhere and at.value,
+            "would give {value} to EvalAI, which does not need it here", "Remove it: segjudge build --variant does",
+            WARNS),
+        Rule(0, "test_annotation_file", lambda at: not at.bundle.evaluated_elsewhere and not at.value,
+            "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/", BREAKS_LATER),
+        first_of(
+            # EvalAI starts no pod with `remote_evaluation`, and the host's worker may need none.
+            Rule(0, "environment_image", lambda at: not at.value and at.bundle.has_flag("remote_evaluation"),
+                "is missing", "Name the image of your environment, unless your worker does without", WARNS),
+            Rule(0, "environment_image", lambda at: not at.value, "is missing, so that no pod can start",
+                "Name the image of your environment", BREAKS_LATER),
+            Rule(0, "environment_image", lambda at: at.value == DEFAULT_IMAGE,
+                f"is {DEFAULT_IMAGE}, which no registry has", "Push yours: segjudge build --environment-image NAME",
+                WARNS),
+            unless=lambda at: not _needs_image(at),
+        ),
+    )),
+)  # fmt: skip
+
+
+def _date(place: Place, key: str) -> datetime.datetime | None:
+    return as_datetime(place.item.get(key))
+
+
+def _check_dates(top: Place) -> BundleProblems:
+    start, end, phases = _date(top, "start_date"), _date(top, "end_date"), [*entries(top.bundle, "challenge_phases")]
+    if end and end < datetime.datetime.now(datetime.UTC):
+        yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
+    if start and end and end.year - start.year > _YEARS:
+        fault = f"is {end.year - start.year} years after the start"
+        yield warning("end_date", fault, "Write an earlier year, unless it is meant")
+    for place in (top, *phases):
+        dates = [place.below(key) for key in ("start_date", "end_date")]
+        for at in [at for at in dates if isinstance(at.value, str)]:
+            yield warning(at.path, "is in quotes", "Write it unquoted: one in quotes and one without fails")
+        pair = [at.path for at in dates if isinstance(at.value, datetime.datetime)]
+        zoned = [path for path in pair if top.bundle.lines.has_time_zone(path)]
+        if len(pair) == 2 and len(zoned) == 1:
+            fault = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
+            yield warning(zoned[0], fault, "Write both alike, best in UTC without a zone")
+    for place in phases:
+        opening, closing = _date(place, "start_date"), _date(place, "end_date")
+        if start and opening and opening < start:
+            subject, fault = f"{place.path}.start_date", "is before the challenge starts"
+            yield warning(subject, fault, "Nobody can submit until then")
+        if end and closing and closing > end:
+            subject, fault = f"{place.path}.end_date", "is after the challenge ends"
+            yield warning(subject, fault, "Nobody can submit after that")
+
+
+def _check_directions(bundle: Bundle) -> BundleProblems:
+    """Yield the `metadata` of leaderboards that sorts otherwise than intended: EvalAI follows it."""
+    descending = {
+        hashable_value(row, "leaderboard_id"): row.get("is_leaderboard_order_descending")
+        for row in mappings_in(bundle.config, ROWS)
+    }
+    for place in entries(bundle, "leaderboard"):
+        schema = place.item.get("schema")
+        metadata = schema.get("metadata") if isinstance(schema, dict) else None
+        if not isinstance(schema, dict) or not isinstance(metadata, dict):
+            continue
+        labels, expected = schema.get("labels"), descending.get(hashable_value(place.item))
+        for label, entry in metadata.items():
+            path = f"{place.path}.schema.metadata.{label}"
+            if isinstance(labels, list) and label not in labels:
+                yield warning(path, f"{label} is not a label", "Remove it, or correct its name")
+            elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
+                remedy = "Add sort_ascending: False, or EvalAI sorts upwards"
+                yield breaks_later(path, "has no sort_ascending", remedy)
+            elif label == schema.get("default_order_by") and entry["sort_ascending"] == expected:
+                fault = "and is_leaderboard_order_descending of the phase split contradict each other"
+                yield warning(f"{path}.sort_ascending", fault, "Make them agree: EvalAI follows this one")
+
+
+def _check_unused_items(bundle: Bundle) -> BundleProblems:
+    rows = mappings_in(bundle.config, ROWS)
+    for key in ("challenge_phase_id", "leaderboard_id", "dataset_split_id"):
+        used, fault = {str(row.get(key)) for row in rows}, "is not in challenge_phase_splits"
+        for at in entries(bundle, REFERENCES[key][0]):
+            if at.number is None or str(at.number) in used:
+                continue
+            if key == "challenge_phase_id":
+                yield breaks_later(at.path, fault, "Map it, or every submission to it fails")
+            else:
+                yield warning(at.path, fault, "Map it, or remove it: it can never be deleted once pushed")

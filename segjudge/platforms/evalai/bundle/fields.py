@@ -1,14 +1,18 @@
-"""The table of the keys that EvalAI reads from the YAML, with their kinds and limits.
+"""The table of the keys that EvalAI reads from the YAML, and what its serializers take as their values.
 
-The rules of the server's serializers, the JSON Schema for editors and the search for ignored keys are made from it.
+The rules of the serializers, the JSON Schema for editors and the search for ignored keys are made from the table;
+values are validated as leniently as the server does, and refused in its words.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 CONFIG = "challenge_config.yaml"
 CONFIG_NAMES = (CONFIG, "challenge_config.yml")
@@ -30,7 +34,7 @@ class Field:
     #: Whether it may be written as null.
     null: bool = False
     #: The most characters of a text, or the largest number.
-    most: int = 0
+    limit: int = 0
     #: The smallest number.
     least: int | None = None
     choices: tuple[Any, ...] = ()
@@ -41,19 +45,42 @@ class Field:
     items: dict[str, Field] | None = None
 
 
+@dataclass(frozen=True)
+class FieldError:
+    """What a serializer of the server says about one field."""
+
+    field: str
+    message: str
+    code: str
+    #: Further messages about the same field, with their codes.
+    more: tuple[tuple[str, str], ...] = ()
+    #: For a list: all messages as the server prints them, by the index of the item.
+    list_text: str = ""
+
+    @property
+    def text(self) -> str:
+        """All messages about the field, as the server prints them."""
+        errors = ((self.message, self.code), *self.more)
+        details = ", ".join(f"ErrorDetail(string={message!r}, code={code!r})" for message, code in errors)
+        return self.list_text or f"[{details}]"
+
+    def __str__(self) -> str:
+        return f"{self.field!r}: {self.text}"
+
+
 #: How long submissions may be kept.
 _RETENTION = ("keep_forever", "days_14", "days_30", "months_3", "months_6", "months_12")
 
 PRIZE = {
     "rank": Field(WHOLE, "1 for the winner", required=True, least=1),
-    "amount": Field(TEXT, "as 100.00USD", required=True, most=10),
+    "amount": Field(TEXT, "as 100.00USD", required=True, limit=10),
     "description": Field(
-        TEXT, "what it is; the server fails without it", required=True, null=True, blank=True, most=25
+        TEXT, "what it is; the server fails without it", required=True, null=True, blank=True, limit=25
     ),
 }
 SPONSOR = {
-    "name": Field(TEXT, "who", required=True, null=True, blank=True, most=200),
-    "website": Field(URL, "their page", required=True, null=True, blank=True, most=200),
+    "name": Field(TEXT, "who", required=True, null=True, blank=True, limit=200),
+    "website": Field(URL, "their page", required=True, null=True, blank=True, limit=200),
 }
 ATTRIBUTE = {
     "name": Field(TEXT, "what participants are asked", required=True),
@@ -73,8 +100,8 @@ LEADERBOARD = {
 }
 SPLIT = {
     "id": Field(WHOLE, "a number of your own", required=True),
-    "name": Field(TEXT, "what visitors read", required=True, most=100),
-    "codename": Field(TEXT, "as in phases.py and in the annotation file", required=True, most=100),
+    "name": Field(TEXT, "what visitors read", required=True, limit=100),
+    "codename": Field(TEXT, "as in phases.py and in the annotation file", required=True, limit=100),
 }
 MAPPING = {
     "challenge_phase_id": Field(WHOLE, "id of a phase", required=True),
@@ -86,9 +113,9 @@ MAPPING = {
 }
 PHASE = {
     "id": Field(WHOLE, "a number of your own", required=True),
-    "name": Field(TEXT, "what visitors read", required=True, most=100),
+    "name": Field(TEXT, "what visitors read", required=True, limit=100),
     "description": Field(HTML, "what visitors read about the phase", required=True),
-    "codename": Field(TEXT, "as in phases.py; evaluate() gets it", required=True, most=100),
+    "codename": Field(TEXT, "as in phases.py; evaluate() gets it", required=True, limit=100),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "test_annotation_file": Field(DATA, "the truth; without one EvalAI's worker cannot start", null=True),
@@ -101,9 +128,9 @@ PHASE = {
     "leaderboard_public": Field(FLAG, "whether the leaderboard is shown"),
     "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows one submission only"),
     "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
-    "allowed_submission_file_types": Field(TEXT, "shown to visitors, and not checked", most=200),
+    "allowed_submission_file_types": Field(TEXT, "shown to visitors, and not checked", limit=200),
     "allowed_email_ids": Field(LIST, "who alone may submit", null=True, words=True),
-    "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, most=2128),
+    "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, limit=2128),
     "submission_meta_attributes": Field(JSON, "what participants are asked", null=True, items=ATTRIBUTE),
     "default_submission_meta_attributes": Field(JSON, "which standard questions are asked", null=True),
     "disable_logs": Field(FLAG, "whether stdout and stderr are thrown away"),
@@ -112,7 +139,7 @@ PHASE = {
     "annotations_uploaded_using_cli": Field(FLAG, "set by the evalai client; leave it alone"),
 }
 CHALLENGE = {
-    "title": Field(TEXT, "up to 100 characters", required=True, most=100),
+    "title": Field(TEXT, "up to 100 characters", required=True, limit=100),
     "short_description": Field(TEXT, "one sentence for the list of challenges", null=True, blank=True),
     "description": Field(HTML, "the first page", required=True),
     "evaluation_details": Field(HTML, "how it is scored", required=True),
@@ -128,41 +155,41 @@ CHALLENGE = {
     "is_docker_based": Field(FLAG, "whether participants upload code"),
     "is_static_dataset_code_upload": Field(FLAG, "whether that code reads a fixed dataset"),
     "submission_time_limit": Field(WHOLE, "seconds; code upload only (86400)", least=0),
-    "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", null=True, most=2**63 - 1),
-    "cli_version": Field(TEXT, "for information", null=True, blank=True, most=20),
+    "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", null=True, limit=2**63 - 1),
+    "cli_version": Field(TEXT, "for information", null=True, blank=True, limit=20),
     "challenge_usage_type": Field(TEXT, "internal shortens how long files are kept", choices=("paid", "internal")),
     "is_registration_open": Field(FLAG, "whether teams may join"),
     "enable_forum": Field(FLAG, "whether there is a forum"),
-    "forum_url": Field(URL, "where it is", null=True, blank=True, most=100),
+    "forum_url": Field(URL, "where it is", null=True, blank=True, limit=100),
     "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
     "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
     "max_team_members": Field(WHOLE, "no limit without it", null=True, least=0),
-    "allowed_email_domains": Field(LIST, "who alone may take part", most=50, words=True),
-    "blocked_email_domains": Field(LIST, "who may not take part", most=50, words=True),
+    "allowed_email_domains": Field(LIST, "who alone may take part", limit=50, words=True),
+    "blocked_email_domains": Field(LIST, "who may not take part", limit=50, words=True),
     "banned_email_ids": Field(LIST, "who may not take part", null=True, words=True),
     "allow_resuming_submissions": Field(FLAG, "whether failed ones may be resumed (remote)"),
     "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
     "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
     "allow_participants_resubmissions": Field(FLAG, "whether participants may send again"),
     "worker_python_version": Field(TEXT, "of the hosted worker; quote it", blank=True, choices=("3.7", "3.8", "3.9")),
-    "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", null=True, blank=True, most=200),
+    "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", null=True, blank=True, limit=200),
     "uses_ec2_worker": Field(FLAG, "a larger machine, by arrangement"),
     "ec2_storage": Field(WHOLE, "GB of such a machine", least=0),
     "ephemeral_storage": Field(WHOLE, "GB of the hosted worker's disk (21)", least=0),
     "sqs_retention_period": Field(WHOLE, "seconds that a submission may wait (345600)", least=0),
     "use_fifo_sqs": Field(FLAG, "one after the other; cannot be changed later"),
     "cpu_only_jobs": Field(FLAG, "code upload without a GPU"),
-    "job_cpu_cores": Field(TEXT, "code upload, as 2000m", null=True, blank=True, most=256),
-    "job_memory": Field(TEXT, "code upload, as 8Gi", null=True, blank=True, most=256),
-    "worker_instance_type": Field(TEXT, "code upload (g4dn.xlarge)", null=True, blank=True, most=256),
-    "worker_ami_type": Field(TEXT, "code upload", null=True, blank=True, most=256),
+    "job_cpu_cores": Field(TEXT, "code upload, as 2000m", null=True, blank=True, limit=256),
+    "job_memory": Field(TEXT, "code upload, as 8Gi", null=True, blank=True, limit=256),
+    "worker_instance_type": Field(TEXT, "code upload (g4dn.xlarge)", null=True, blank=True, limit=256),
+    "worker_ami_type": Field(TEXT, "code upload", null=True, blank=True, limit=256),
     "worker_disk_size": Field(WHOLE, "code upload, GB (100)", null=True),
     "min_worker_instance": Field(WHOLE, "code upload (1)", null=True),
     "max_worker_instance": Field(WHOLE, "code upload (10)", null=True),
     "desired_worker_instance": Field(WHOLE, "code upload (1)", null=True),
-    "vpc_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
-    "subnet_1_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
-    "subnet_2_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
+    "vpc_cidr": Field(TEXT, "code upload", null=True, blank=True, limit=200),
+    "subnet_1_cidr": Field(TEXT, "code upload", null=True, blank=True, limit=200),
+    "subnet_2_cidr": Field(TEXT, "code upload", null=True, blank=True, limit=200),
     "tags": Field(LIST, "up to four words"),
     "domain": Field(TEXT, "the field of research", choices=("CV", "NLP", "RL", "MM", "AUD", "TAB")),
     "prizes": Field(LIST, "what there is to win", items=PRIZE),
@@ -177,16 +204,18 @@ TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
 
 #: Keys that the server's serializers validate, although the host's value is not kept.
 UNKEPT = {
-    "slug": Field(SLUG, "", null=True, most=200),
-    "github_branch": Field(TEXT, "", null=True, blank=True, most=200),
+    "slug": Field(SLUG, "", null=True, limit=200),
+    "github_branch": Field(TEXT, "", null=True, blank=True, limit=200),
     "evaluation_module_error": Field(TEXT, "", null=True, blank=True),
 }
-UNKEPT_OF_PHASE = {"slug": Field(SLUG, "", null=True, most=200)}
+UNKEPT_OF_PHASE = {"slug": Field(SLUG, "", null=True, limit=200)}
 UNKEPT_OF_MAPPING = {
     "show_leaderboard_by_latest_submission": Field(FLAG, ""),
     "show_execution_time": Field(FLAG, ""),
     "show_scores_on_leaderboard": Field(FLAG, ""),
 }
+#: The image until the host names one in a registry.
+DEFAULT_IMAGE = "segjudge-environment:latest"
 #: The order in which a serializer names its fields.
 ORDER = re.findall(
     r"\w+",
@@ -267,10 +296,10 @@ def _field_schema(field: Field) -> dict[str, Any]:
         schema["pattern"] = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?"
     if field.kind == URL:
         schema["format"] = "uri"
-    if field.most and field.kind != LIST:
-        schema["maximum" if field.kind == WHOLE else "maxLength"] = field.most
+    if field.limit and field.kind != LIST:
+        schema["maximum" if field.kind == WHOLE else "maxLength"] = field.limit
     if field.words:
-        schema["items"] = {"type": "string", **({"maxLength": field.most} if field.most else {})}
+        schema["items"] = {"type": "string", **({"maxLength": field.limit} if field.limit else {})}
     if field.least is not None:
         schema["minimum"] = field.least
     if field.choices:
@@ -278,3 +307,229 @@ def _field_schema(field: Field) -> dict[str, Any]:
     if field.items:
         schema["items"] = _object_schema(field.items)
     return schema
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TRUE = ("t", "T", "y", "Y", "yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "1", 1, True)
+FALSE = ("f", "F", "n", "N", "no", "NO", "false", "False", "FALSE", "off", "Off", "OFF", "0", 0, 0.0, False)
+FORMAT = "YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
+#: The server's messages about a value, each with its code; empty for a valid value.
+Messages = list[tuple[str, str]]
+_NULL = ("This field may not be null.", "null")
+_BLANK = ("This field may not be blank.", "blank")
+SLUG_MESSAGE = ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")
+#: The largest number of a column in the server's database.
+INTEGER_LIMIT = 2**31 - 1
+#: Longer texts are not read as numbers.
+_DIGITS = 1000
+#: As many characters of a value are shown.
+_SHOWN = 80
+
+
+def validate(key: str, value: object, field: Field) -> FieldError | None:
+    """Return the serializer's error; None for a valid value."""
+    if field.kind == LIST and field.words and value is not None:
+        return _list_error(key, value, field)
+    if value is None:
+        messages = [] if field.null else [_NULL]
+    elif field.choices:
+        is_choice = str(value) in map(str, field.choices) or (value == "" and field.blank)
+        messages = [] if is_choice else [(f'"{value}" is not a valid choice.', "invalid_choice")]
+    else:
+        validator = _VALIDATORS.get(field.kind)
+        messages = validator(value, field) if validator else []
+    return FieldError(key, *messages[0], more=tuple(messages[1:])) if messages else None
+
+
+def as_datetime(value: object) -> datetime.datetime | None:
+    """Return a date with its time in UTC, however it is written; None for anything else."""
+    if isinstance(value, str):
+        value = _parse_date(value)
+    if not isinstance(value, datetime.datetime):
+        return None
+    try:
+        return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+    except OverflowError:
+        return None
+
+
+def as_integer(value: object) -> int | None:
+    """Return the number that the server reads in a value; None where it reads none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        return int(re.sub(r"\.0*\s*$", "", str(value)))
+    except ValueError:
+        return None
+
+
+def as_flag(value: object) -> bool | None:
+    """Return what the server reads in a flag; None where it reads neither."""
+    if not isinstance(value, (str, int, float)):
+        return None
+    return True if value in TRUE else False if value in FALSE else None
+
+
+def is_json(value: object) -> bool:
+    """Return whether a value of the YAML can be kept as JSON, which has no dates, sets, bytes or NaN."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _validate_text(value: object, field: Field) -> Messages:
+    text = str(value).strip()
+    if text == "":
+        return [] if field.blank else [_BLANK]
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return [("Not a valid string.", "invalid")]
+    messages = []
+    if field.limit and len(text) > field.limit:
+        messages.append((f"Ensure this field has no more than {field.limit} characters.", "max_length"))
+    if "\0" in text:
+        messages.append(("Null characters are not allowed.", "null_characters_not_allowed"))
+    return messages
+
+
+def _validate_text_form(value: object, field: Field) -> Messages:
+    text, messages = str(value).strip(), _validate_text(value, field)
+    if field.kind == SLUG:
+        is_valid, message = bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text)), SLUG_MESSAGE
+    else:
+        is_valid, message = not text or _is_url(text), ("Enter a valid URL.", "invalid")
+    codes = [code for _, code in messages]
+    if "invalid" in codes:
+        return [message]  # the server says the same of what is not a text
+    return messages if "blank" in codes or is_valid else [*messages, message]
+
+
+_SCHEMES = ("http", "https", "ftp", "ftps")
+_LETTERS = "\u00a1-\uffff"
+_BYTE = r"(25[0-5]|2[0-4]\d|[0-1]?\d?\d)"
+_NAME = rf"[a-z{_LETTERS}0-9]([a-z{_LETTERS}0-9-]{{0,61}}[a-z{_LETTERS}0-9])?"
+_DOMAINS = rf"(\.(?!-)[a-z{_LETTERS}0-9-]{{1,63}}(?<!-))*"
+_TOP = rf"\.(?!-)([a-z{_LETTERS}-]{{2,63}}|xn--[a-z0-9]{{1,59}})(?<!-)\.?"
+_HOST = rf"({_BYTE}(\.{_BYTE}){{3}}|\[[0-9a-f:.]+\]|{_NAME}{_DOMAINS}{_TOP}|localhost)"
+_ADDRESS = rf"[a-z0-9.+-]*://([^\s:@/]+(:[^\s:@/]*)?@)?{_HOST}(:\d{{2,5}})?([/?#]\S*)?"
+_IPV6 = re.compile(r"\[(.+)\](:\d{2,5})?")
+#: The most characters of a host's name.
+_HOST_LENGTH = 253
+
+
+def _is_url(text: str) -> bool:
+    """Return whether a text is an address of http, https, ftp or ftps."""
+    import ipaddress
+
+    if text.split("://", maxsplit=1)[0].lower() not in _SCHEMES:
+        return False
+    try:
+        parts = urlsplit(text)
+        if not _is_address(text):
+            name = parts.netloc.encode("idna").decode("ascii")
+            return _is_address(urlunsplit(parts._replace(netloc=name))) and len(parts.netloc) <= _HOST_LENGTH
+        bracketed = _IPV6.fullmatch(parts.netloc)
+        if bracketed:
+            ipaddress.IPv6Address(bracketed.group(1))
+    except ValueError:
+        return False
+    return len(parts.netloc) <= _HOST_LENGTH
+
+
+def _is_address(text: str) -> bool:
+    return re.fullmatch(_ADDRESS, text, re.IGNORECASE) is not None  # compiled when first needed: it takes 30 ms
+
+
+def _validate_flag(value: object, _field: Field) -> Messages:
+    return [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else []
+
+
+def _validate_integer(value: object, field: Field) -> Messages:
+    if isinstance(value, str) and len(value) > _DIGITS:
+        return [("String value too large.", "max_string_length")]
+    number = as_integer(value)
+    if number is None:
+        return [("A valid integer is required.", "invalid")]
+    limit = field.limit or INTEGER_LIMIT
+    least = -limit - 1 if field.least is None else field.least
+    if number > limit:
+        return [(f"Ensure this value is less than or equal to {limit}.", "max_value")]
+    return [(f"Ensure this value is greater than or equal to {least}.", "min_value")] if number < least else []
+
+
+_DATE = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d{0,6})?)?"
+    r"(Z|[+-]\d{2}(?::?\d{2})?)?\n?"
+)
+
+
+def _parse_date(text: str) -> datetime.datetime | None:
+    """Return the date in a text as the server reads it; None where it reads none."""
+    match = _DATE.fullmatch(text)
+    if not match:
+        return None
+    *parts, fraction, zone = match.groups()
+    year, month, day, hour, minute, second = (int(text or 0) for text in parts)
+    try:
+        microsecond = int((fraction or "").ljust(6, "0"))
+        return datetime.datetime(year, month, day, hour, minute, second, microsecond, _time_zone(zone))
+    except ValueError:
+        return None
+
+
+def _time_zone(text: str | None) -> datetime.tzinfo | None:
+    if text is None:
+        return None
+    if text == "Z":
+        return datetime.UTC
+    minutes = 60 * int(text[1:3]) + (int(text[-2:]) if len(text) > 3 else 0)
+    return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+def _validate_date(value: object, _field: Field) -> Messages:
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return [("Expected a datetime but got a date.", "date")]
+    date = _parse_date(value) if isinstance(value, str) else value
+    if not isinstance(date, datetime.datetime):
+        return [(f"Datetime has wrong format. Use one of these formats instead: {FORMAT}.", "invalid")]
+    return [] if as_datetime(date) else [("Datetime value out of range.", "overflow")]
+
+
+def _validate_json(value: object, _field: Field) -> Messages:
+    return [] if is_json(value) else [("Value must be valid JSON.", "invalid")]
+
+
+def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
+    if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
+        message = f'Expected a list of items but got type "{type(value).__name__}".'
+        return FieldError(key, message, "not_a_list")
+    item_field = Field(TEXT, "", limit=field.limit, blank=True, null=field.null)
+    validated = {index: validate("", item, item_field) for index, item in enumerate(value)}
+    errors = {index: error for index, error in validated.items() if error}
+    if not errors:
+        return None
+    texts = ", ".join(f"{index}: {error.text}" for index, error in errors.items())
+    earliest = next(iter(errors.values()))
+    return FieldError(key, earliest.message, earliest.code, list_text=f"{{{texts}}}")
+
+
+_VALIDATORS = {
+    TEXT: _validate_text,
+    FLAG: _validate_flag,
+    WHOLE: _validate_integer,
+    MOMENT: _validate_date,
+    URL: _validate_text_form,
+    SLUG: _validate_text_form,
+    JSON: _validate_json,
+}
+
+
+def as_written(value: object) -> str:
+    """Return a value as a host would write it, dates included, cut to a readable length."""
+    try:
+        text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+    except ValueError:  # more digits than Python prints
+        text = "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

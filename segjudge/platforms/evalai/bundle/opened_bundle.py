@@ -12,8 +12,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.folder import is_ours
 
 from .bundle_source import UNREADABLE, script_files
-from .field_values import as_flag
-from .fields import CONFIG_NAMES
+from .fields import CONFIG_NAMES, as_flag
 from .problems import BundleProblem, breaks_later, crash
 
 if TYPE_CHECKING:

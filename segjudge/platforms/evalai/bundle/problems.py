@@ -1,37 +1,18 @@
-"""The problems of a bundle, and how they are worded."""
+"""The problems of a bundle, how they are worded, and the rules that find them: one row says one problem."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from .fields import ORDER
+from .fields import ORDER, FieldError, as_written
+
+if TYPE_CHECKING:
+    from .opened_bundle import Bundle
 
 ERROR, WARNING = "error", "warning"
-
-
-@dataclass(frozen=True)
-class FieldError:
-    """What a serializer of the server says about one field."""
-
-    field: str
-    message: str
-    code: str
-    #: Further messages about the same field, with their codes.
-    more: tuple[tuple[str, str], ...] = ()
-    #: For a list: all messages as the server prints them, by the index of the item.
-    printed_list: str = ""
-
-    @property
-    def printed(self) -> str:
-        """All messages about the field, as the server prints them."""
-        errors = ((self.message, self.code), *self.more)
-        printed = ", ".join(f"ErrorDetail(string={message!r}, code={code!r})" for message, code in errors)
-        return self.printed_list or f"[{printed}]"
-
-    def __str__(self) -> str:
-        return f"{self.field!r}: {self.printed}"
 
 
 @dataclass(frozen=True)
@@ -115,3 +96,118 @@ def mappings_in(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """Return the mappings in a list of the YAML; none where the value is not a list."""
     block = config.get(key)
     return [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []
+
+
+# ── rules as rows ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Silence(enum.Enum):
+    """What EvalAI does where it has no words for a problem."""
+
+    #: It answers with an error 500 and no reason.
+    CRASH = enum.auto()
+    #: It accepts the bundle, and the challenge breaks later.
+    BREAKS_LATER = enum.auto()
+    #: It accepts the bundle, which is probably not what was intended.
+    WARNS = enum.auto()
+
+
+CRASH, BREAKS_LATER, WARNS = Silence
+
+
+@dataclass(frozen=True)
+class Place:
+    """What rules look at: a mapping of the YAML, or one of its values."""
+
+    bundle: Bundle
+    #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
+    path: str
+    #: The mapping, and the key of the value in it.
+    item: dict[str, Any]
+    key: str = ""
+    #: What the server's sentences call the item by.
+    number: object = None
+    #: The items before it in its block.
+    earlier: tuple[dict[str, Any], ...] = ()
+    #: The mapping at which a path of several keys begins.
+    owner: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Any:
+        """The value; None where the key is not written."""
+        return self.item.get(self.key)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the key is there."""
+        return self.key in self.item
+
+    def below(self, path: str) -> Place:
+        """Return the place of a value of the item: of a key, or of a key in one of its mappings."""
+        if not path:
+            return self
+        *steps, key = path.split(".")
+        item: Any = self.item
+        for step in steps:
+            item = item.get(step) if isinstance(item, dict) else None
+        item = item if isinstance(item, dict) else {}
+        return replace(self, path=f"{self.path}.{path}".lstrip("."), item=item, key=key, owner=self.item)
+
+
+Check = Callable[[Place], Iterable[BundleProblem]]
+#: What a rule found: nothing, or that it is broken, with further words for its sentences.
+Verdict = bool | dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row: the number in the server's order, the path, what breaks it, how that is worded, and what EvalAI says.
+
+    The sentences are templates for `str.format` with the place's value, key, path and number, and the verdict's words.
+    """
+
+    number: int
+    path: str
+    test: Callable[[Place], Verdict]
+    fault: str
+    remedy: str
+    answer: str | Silence
+    #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
+    error: FieldError | None = None
+    consequence: bool = False
+
+    def __call__(self, place: Place) -> Iterator[BundleProblem]:
+        at = place.below(self.path)
+        verdict = self.test(at)
+        if not verdict:
+            return
+        words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
+        words |= {"name": place.item.get("name"), "errors": "{errors}"}
+        words |= verdict if isinstance(verdict, dict) else {}
+        fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
+        if self.answer is CRASH:
+            yield crash(at.path, fault, remedy, self.number)
+        elif self.answer is BREAKS_LATER:
+            yield breaks_later(at.path, fault, remedy)
+        elif self.answer is WARNS:
+            yield warning(at.path, fault, remedy)
+        else:
+            quote, error = str(self.answer).format_map(words), words.get("error", self.error)
+            error = replace(error, field=error.field or at.key) if error else None
+            consequence = words.get("consequence", self.consequence)
+            yield BundleProblem(at.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
+
+
+def all_of(*checks: Check) -> Check:
+    """Return the check that says what each of these says."""
+    return lambda place: [problem for check in checks for problem in check(place)]
+
+
+def first_of(*checks: Check, unless: Callable[[Place], object] = lambda _place: False) -> Check:
+    """Return the check that says what the first broken one of these says; nothing where `unless` holds."""
+
+    def say_first(place: Place) -> Iterable[BundleProblem]:
+        answers = ([*check(place)] for check in checks)
+        return [] if unless(place) else next((problems for problems in answers if problems), [])
+
+    return say_first

@@ -78,7 +78,7 @@ class PushedChallenge:
     approved: bool = False
 
 
-def repository(name: str, root: str) -> str:
+def find_repository(name: str, root: str) -> str:
     """Return the OWNER/NAME by which the server recognises a challenge."""
     name = name or os.environ.get("GITHUB_REPOSITORY", "") or _remote_repository(root)
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
@@ -206,7 +206,7 @@ class ChallengePush:
                 )
             except ApiError as error:
                 if error.status in (400, 406) and isinstance(error.body, dict) and _NO_TEAM not in error.message:
-                    raise RejectedError(sentences(error.body)) from None
+                    raise RejectedError(split_sentences(error.body)) from None
                 raise
         success = answer.get("Success") or answer.get("success") if isinstance(answer, dict) else None
         return str(success or answer)
@@ -269,7 +269,7 @@ class RejectedError(Exception):
         self.sentences = sentences
 
 
-def sentences(body: dict[str, Any]) -> list[str]:
+def split_sentences(body: dict[str, Any]) -> list[str]:
     """Return the sentences of an answer, one for each problem."""
     error = body.get("error") or body.get("detail") or body
     if isinstance(error, dict):
@@ -292,7 +292,7 @@ def _decoded(reason: str) -> str:
     return text if isinstance(text, str) else reason
 
 
-def located_sentences(bundle: str, sentences: list[str]) -> BundleProblems:
+def locate_sentences(bundle: str, sentences: list[str]) -> BundleProblems:
     """Yield the server's sentences as problems, each with the line of the YAML that it is about."""
     with Bundle(bundle) as opened:
         for sentence in sentences:

@@ -1,318 +1,176 @@
-"""The rules by which EvalAI rejects a bundle, block by block of the YAML, in the order in which the server tests.
+"""What EvalAI tests, in its order: one row for each rule.
 
-A problem's `rule` is its position in that order.  What the server answers with an error 500 has no quote.
+A row has the rule's number, which is its position in the server's order, the path in the YAML, what breaks it, how that
+is worded, the remedy, and what EvalAI says.  `first_of` says the first broken row of several, as the server does where
+one test stands behind another.  A block's items are looked at one after the other, then as a whole; what only fails
+when the server saves (rule 68), updates, and what only the web form refuses follow below.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
 from PIL import Image
 
-from .field_values import as_written, field_problems, validate
 from .fields import (
     ATTRIBUTE,
     CHALLENGE,
+    FILES,
+    FLAG,
+    INTEGER_LIMIT,
+    JSON,
     LEADERBOARD,
+    LIST,
     MAPPING,
+    MOMENT,
     PHASE,
     PRIZE,
+    SLUG,
+    SLUG_MESSAGE,
     SPLIT,
+    SPONSOR,
     TEXT,
-    TEXTS,
+    TRUE,
     UNKEPT,
     UNKEPT_OF_MAPPING,
     UNKEPT_OF_PHASE,
     Field,
+    FieldError,
+    as_flag,
+    as_integer,
+    as_written,
+    validate,
 )
 from .opened_bundle import Bundle, escapes, is_html
-from .problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, mappings_in, warning
-from .server_state import REFERENCES, SPLIT_SETTINGS
-
-_MISSING = {
-    "description": (10, "Please add the challenge description"),
-    "evaluation_details": (11, "Please add the evaluation details"),
-    "terms_and_conditions": (12, "Please add the terms and conditions."),
-    "submission_guidelines": (13, "Please add the submission guidelines."),
-}
-#: The sentence around the errors of the challenge's serializer.
-SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
-_OTHER_RULES = ("tags", "domain", "prizes", "sponsors", "leaderboard")
-#: The most characters of a file's path on the server, and those of the temporary folder that it begins with.
-_MOST_PATH, _TEMPORARY_FOLDER = 100, 28
-_WORKER_IMAGE = re.compile(r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
-_PICTURES = (".jpg", ".jpeg", ".png")
-_MOST_TAGS = 4
-_AMOUNT = re.compile(r"\d+(\.\d{1,2})?[A-Z]{3}$")
-#: The rules of leaderboards that the server tests before it runs the serializer.
-_BEFORE_SERIALIZER = range(26, 31)
-#: The rules whose sentence holds the phase's name: without one the server crashes.
-_NEEDS_NAME = (36, 37, 38, 39)
-_DUPLICATES = (
-    "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
-    "found in challenge phase splits."
+from .problems import (
+    BREAKS_LATER,
+    CRASH,
+    WARNS,
+    BundleProblem,
+    BundleProblems,
+    Check,
+    Place,
+    Rule,
+    Verdict,
+    all_of,
+    breaks_later,
+    crash,
+    first_of,
+    mappings_in,
+    warning,
 )
+from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
+
+#: The sentence around the errors of the challenge's serializer.
+_SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
+#: The most characters of a file's path on the server, and those of the temporary folder that it begins with.
+_PATH_LENGTH, _TEMPORARY_FOLDER = 100, 28
+_PICTURES = (".jpg", ".jpeg", ".png")
+_TAGS = 4
+
+_BLANK, _NULL, _REQUIRED, _NUL, _EMPTY_FILE, _NO_FILE, _NO_PICTURE = (
+    FieldError("", message, code)
+    for message, code in (
+        ("This field may not be blank.", "blank"),
+        ("This field may not be null.", "null"),
+        ("This field is required.", "required"),
+        ("Null characters are not allowed.", "null_characters_not_allowed"),
+        ("The submitted file is empty.", "empty"),
+        ("The submitted data was not a file. Check the encoding type on the form.", "invalid"),
+        ("Upload a valid image. The file you uploaded was either not an image or a corrupted image.", "invalid_image"),
+    )
+)
+_IMAGES = "an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account (evalai-* repositories)"
+_OWN_IMAGE = FieldError("", f"worker_image_url must be {_IMAGES}.", "invalid")
 
 
-def check_challenge(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of the keys at the top of the YAML."""
-    config = bundle.config
-    yield from _title(config.get("title"))
-    if config.get("image") and not isinstance(config["image"], str):
-        yield crash("image", f"is {config['image']!r:.60}, not a path", "Name a picture of the bundle", 9)
-    for key in TEXTS:
-        yield from _text(bundle, key, config.get(key))
-    yield from _script(bundle, config.get("evaluation_script"))
-    yield from check_dates("", config, "", 20)
-    yield from _picture(bundle, config.get("image"))
-    fields = {key: field for key, field in CHALLENGE.items() if key not in _OTHER_RULES and not field.items}
-    required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report what of them is empty
-    validated = {key: value for key, value in config.items() if value or key not in required}
-    if not hasattr(config.get("title"), "__len__"):
-        validated.pop("title", None)  # reported by `_title`
-    yield from field_problems("", validated, {**fields, **UNKEPT}, SERIALIZER, 24)
-    yield from _worker_image(config.get("worker_image_url"))
+# ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _title(title: object) -> BundleProblems:
-    if not title:
-        yield BundleProblem("title", "is missing", "Give the challenge a title", "Please add the challenge title", 8)
-    elif not hasattr(title, "__len__"):
-        yield crash("title", f"is {as_written(title)}, not a text", "Put it in quotes", 8)
+def _is_empty(at: Place) -> Verdict:
+    return not at.value
 
 
-def _worker_image(image: object) -> BundleProblems:
-    text = "" if image is None else str(image).strip()
-    is_valid = not validate("worker_image_url", image, CHALLENGE["worker_image_url"])
-    if text and is_valid and not _WORKER_IMAGE.match(text):
-        images = "an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account (evalai-* repositories)"
-        error = FieldError("worker_image_url", f"worker_image_url must be {images}.", "invalid")
-        yield BundleProblem(error.field, "is an image of your own", "Remove it", SERIALIZER, 24, error=error)
+def _is_absent(at: Place) -> Verdict:
+    return not at.is_written
 
 
-def check_dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> BundleProblems:
-    """Yield the problems of start and end, which the server compares before it validates them."""
-    start, end = item.get("start_date"), item.get("end_date")
-    if not start or not end:
-        missing = "end_date" if start else "start_date"
-        quote = f"ERROR: Please add the start_date and end_date{of_phase}."
-        yield BundleProblem(f"{prefix}{missing}", "is missing", "Write it as 2026-01-01 00:00:00", quote, rule)
-        return
+def _is_no_text(at: Place) -> Verdict:
+    return not isinstance(at.value, str)
+
+
+def _has_no_length(at: Place) -> Verdict:
+    return not hasattr(at.value, "__len__")
+
+
+def _is_no_list_of_mappings(at: Place) -> Verdict:
+    return not is_list_of_mappings(at.value)
+
+
+def _leads_out(at: Place) -> Verdict:
+    return escapes(at.value)
+
+
+def _is_not_in_bundle(at: Place) -> Verdict:
+    return escapes(at.value) or not at.bundle.has(at.value)
+
+
+def _is_empty_file(at: Place) -> Verdict:
+    return not at.bundle.size(at.value)
+
+
+def _is_repeated(at: Place) -> Verdict:
+    return at.is_written and at.value in [item[at.key] for item in at.earlier if at.key in item]
+
+
+def _lacks(*keys: str) -> Any:
+    """Return a test for keys that a mapping lacks."""
+
+    def find_missing(at: Place) -> Verdict:
+        missing = [key for key in keys if key not in at.item]
+        return {"missing": ", ".join(missing)} if missing else None
+
+    return find_missing
+
+
+def _text_of(at: Place) -> str | None:
     try:
-        late = bool(start > end)
-    except TypeError:
-        fault = f"and end_date are of two kinds ({as_written(start)} and {as_written(end)})"
-        rule = 45 if of_phase else 22
-        yield crash(f"{prefix}start_date", fault, "Write both unquoted, as 2026-01-01 00:00:00", rule)
-        return
-    if late:
-        quote = f"ERROR: Start date cannot be greater than end date{of_phase}."
-        yield BundleProblem(f"{prefix}start_date", "is after end_date", "Correct one", quote, rule if of_phase else 21)
-
-
-def _text(bundle: Bundle, key: str, path: object) -> BundleProblems:
-    if not path:
-        rule, quote = _MISSING[key]
-        yield BundleProblem(key, "is missing", "Name an .html file of templates/", quote, rule)
-    elif not isinstance(path, str):
-        yield crash(key, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 8)
-    elif escapes(path):
-        quote = f"Invalid file path for {key}."
-        yield BundleProblem(key, f"points outside the bundle ({path})", "Name a file in it", quote, 14)
-    elif not bundle.has(path):
-        quote = f"File at path {key} not found. Please specify a valid file path"
-        yield BundleProblem(key, f"names {path}, which is not there", "Add the file, or correct the path", quote, 15)
-    elif not is_html(path):
-        quote = f"File {key} is not a HTML file. Please specify a valid HTML file"
-        yield BundleProblem(key, f"names {path}, which is not an .html file", "Rename it", quote, 16)
-    else:
-        yield from check_text_file(bundle, key, path, SERIALIZER, 24, blank=True)
-
-
-def check_text_file(bundle: Bundle, subject: str, path: str, quote: str, rule: int, *, blank: bool) -> BundleProblems:
-    """Yield the problems of a text's content: it is UTF-8, and only with `blank` may it be empty."""
-    try:
-        text = bundle.read(path).decode("utf-8")
+        return at.bundle.read(at.value).decode("utf-8")
     except UnicodeDecodeError:
-        yield crash(subject, f"{path} is not UTF-8", "Save it as UTF-8")
-        return
-    key = subject.rpartition(".")[2]
-    error = validate(key, text, Field(TEXT, "", blank=blank))
-    if error:
-        fault = f"{path} is empty" if error.code == "blank" else f"{path} holds a NUL character"
-        remedy = "Write the text" if error.code == "blank" else "Remove it"
-        yield BundleProblem(subject, fault, remedy, quote, rule, error=error)
-    elif not text.strip():
-        yield warning(subject, f"{path} is empty", "Write the text, or leave the page empty on purpose")
+        return None
 
 
-def check_path_length(
-    subject: str, path: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = ""
-) -> BundleProblems:
-    """Yield the problem of a path that, behind the server's temporary folder, is too long for the server."""
-    length = folder + len(path)
-    if length > _MOST_PATH:
-        message = f"Ensure this filename has at most {_MOST_PATH} characters (it has {length})."
-        error = FieldError(field or subject.rpartition(".")[2], message, "max_length")
-        remedy = f"Keep it to {_MOST_PATH - folder}"
-        yield BundleProblem(subject, f"names a path of {len(path)} characters", remedy, quote, rule, error=error)
+def _is_not_utf8(at: Place) -> Verdict:
+    return _text_of(at) is None
 
 
-def _picture(bundle: Bundle, path: object) -> BundleProblems:
-    if path is None or (path and not isinstance(path, str)):
-        return  # reported by `check_challenge`
-    path = str(path or "")
-    if not path or escapes(path) or not bundle.has(path) or not path.endswith(_PICTURES):
-        message = "The submitted data was not a file. Check the encoding type on the form."
-        kinds = "a .png, .jpg or .jpeg of the bundle (endings in small letters)"
-        fault, remedy = f"names {path or 'nothing'}, which is not {kinds}", "Add the picture, or correct the path"
-        yield _picture_problem(fault, remedy, message, "invalid")
-    elif not bundle.size(path):
-        yield _picture_problem(f"{path} is empty", "Replace it", "The submitted file is empty.", "empty")
-    elif long := [*check_path_length("image", path, SERIALIZER, 24, folder=0)]:
-        yield from long
-    else:
-        try:
-            Image.open(io.BytesIO(bundle.read(path))).verify()
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-            message = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
-            yield _picture_problem(f"{path} is not a picture", "Replace it", message, "invalid_image")
+def _is_blank_text(at: Place) -> Verdict:
+    return not str(_text_of(at)).strip()
 
 
-def _picture_problem(fault: str, remedy: str, message: str, code: str) -> BundleProblem:
-    return BundleProblem("image", fault, remedy, SERIALIZER, 24, error=FieldError("image", message, code))
+def _holds_nul(at: Place) -> Verdict:
+    return "\0" in str(_text_of(at))
 
 
-def _script(bundle: Bundle, path: object) -> BundleProblems:
-    subject, remedy = "evaluation_script", "Write evaluation_script.zip; the build makes it"
-    if not path:
-        quote = "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"
-        yield BundleProblem(subject, "is missing", remedy, quote, 17)
-    elif not isinstance(path, str):
-        yield crash(subject, f"is {path!r}, not a path", remedy, 8)
-    elif not path.endswith(".zip"):
-        quote = (
-            "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
-            "(recommended), it should be `evaluation_script.zip`."
-        )
-        yield BundleProblem(subject, f"is {path}, not a .zip", remedy, quote, 18)
-    elif escapes(path) or not bundle.has(path):
-        quote = "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"
-        yield BundleProblem(subject, f"names {path}, which is not there", remedy, quote, 19)
-    elif not bundle.size(path):
-        error = FieldError("evaluation_script", "The submitted file is empty.", "empty")
-        yield BundleProblem(subject, f"{path} is empty", remedy, SERIALIZER, 24, error=error)
-    else:
-        yield from check_path_length(subject, path, SERIALIZER, 24)
-        yield from _package(bundle, subject, path)
+def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> Rule:
+    """Return the rule that a path, behind the server's temporary folder, is short enough for the server."""
 
+    def is_long(at: Place) -> Verdict:
+        length = folder + len(str(at.value))
+        message = f"Ensure this filename has at most {_PATH_LENGTH} characters (it has {length})."
+        error = FieldError(field or at.key, message, "max_length")
+        return {"length": len(str(at.value)), "error": error} if length > _PATH_LENGTH else None
 
-def _package(bundle: Bundle, subject: str, path: str) -> BundleProblems:
-    """Yield why every submission would fail with this script: EvalAI accepts any file that ends in .zip."""
-    remedy = "Build it anew, with __init__.py at the top, not in a folder"
-    try:
-        with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
-            names = script.namelist()
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
-        yield breaks_later(subject, f"{path} is not a zip", remedy)
-        return
-    if bundle.is_foreign and bundle.evaluated_elsewhere:
-        return  # EvalAI stores such a script and never loads it
-    if "__init__.py" not in names:
-        yield breaks_later(subject, f"{path} has no __init__.py at its top", remedy)
-
-
-def check_tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of tags, domain and prizes."""
-    yield from _tags(bundle)
-    domains = CHALLENGE["domain"].choices
-    if "domain" in bundle.config and bundle.config["domain"] not in domains:
-        quote = "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"
-        fault = f"is {bundle.config['domain']!s:.60}"
-        yield BundleProblem("domain", fault, f"Use one of {', '.join(domains)}, or remove the line", quote, 65)
-    yield from _prizes(bundle)
-
-
-def _tags(bundle: Bundle) -> BundleProblems:
-    if "tags" not in bundle.config:
-        return
-    tags, remedy = bundle.config["tags"], "Begin each tag with -, or remove the line"
-    if not hasattr(tags, "__len__"):
-        yield crash("tags", f"is {tags!r:.60}, not a list", remedy, 64)
-    elif len(tags) > _MOST_TAGS:
-        quote = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
-        what = "letters, each of which is a tag for EvalAI" if isinstance(tags, str) else "tags"
-        yield BundleProblem("tags", f"has {len(tags)} {what}", remedy if what != "tags" else "Keep four", quote, 64)
-    elif tags and not isinstance(tags, list):
-        parts = ", ".join(map(str, tags))
-        yield warning("tags", f"is not a list: EvalAI takes it for the tags {parts}", remedy)
-
-
-def _prizes(bundle: Bundle) -> BundleProblems:
-    if "prizes" not in bundle.config:
-        return
-    prizes = bundle.config["prizes"]
-    if not prizes and hasattr(prizes, "__iter__"):
-        return
-    if not is_list_of_mappings(prizes):
-        yield crash("prizes", "is not a list of mappings", "Begin each item with - rank:, or remove the line", 66)
-        return
-    ranks: list[Any] = []
-    for subject, prize in entries(bundle, "prizes"):
-        missing = [key for key in ("rank", "amount") if key not in prize]
-        if missing:
-            yield crash(subject, f"lacks {', '.join(missing)}", "Add it", 66)
-        elif isinstance(prize["rank"], (list, dict, set)):
-            yield crash(f"{subject}.rank", f"is {prize['rank']!r:.60}", "Write 1 for the winner", 66)
-        else:
-            yield from _prize(subject, prize, ranks)
-            ranks.append(prize["rank"])
-
-
-def _prize(subject: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblems:
-    rank, amount = prize["rank"], prize["amount"]
-    if rank in ranks:
-        quote = f"ERROR: Duplicate rank {rank} found in YAML data."
-        yield BundleProblem(f"{subject}.rank", f"{rank} is there twice", "Renumber", quote, 66)
-    invalid = not isinstance(rank, int) or rank < 1
-    if invalid:
-        quote = f"ERROR: Invalid rank value {rank}. Rank should be an integer."
-        yield BundleProblem(f"{subject}.rank", f"is {rank!r:.60}", "Write 1 for the winner", quote, 66)
-    if not isinstance(amount, str):
-        yield crash(f"{subject}.amount", f"is {amount!r:.60}, not a text", "Write it as 100.00USD", 66)
-    elif not _AMOUNT.match(amount):
-        quote = (
-            f"ERROR: Invalid amount value {amount}. Amount should be in decimal format with three-letter currency "
-            "code (e.g. 100.00USD, 500EUR, 1000INR)."
-        )
-        yield BundleProblem(f"{subject}.amount", f"is {amount}", "Write it as 100.00USD", quote, 66)
-    elif not invalid:
-        for key, field in PRIZE.items():
-            if key in prize and (error := validate(key, prize[key], field)):
-                fault = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
-                yield warning(f"{subject}.{key}", fault, f"Write {field.about}")
-
-
-def entries(bundle: Bundle, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the items of a block, each with its path in the YAML."""
-    for index, item in enumerate(mappings_in(bundle.config, key)):
-        yield f"{key}[{index}]", item
-
-
-def check_block_shape(bundle: Bundle, key: str, remedy: str, quote: str, rule: int) -> BundleProblems:
-    """Yield the problem of a block that is empty or not a list of mappings."""
-    block = bundle.config.get(key)
-    if not block:
-        yield BundleProblem(key, "is empty" if key in bundle.config else "is missing", remedy, quote, rule)
-    elif not is_list_of_mappings(block):
-        yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", rule)
+    remedy = f"Keep it to {_PATH_LENGTH - folder}"
+    return Rule(rule, key, is_long, "names a path of {length} characters", remedy, quote)
 
 
 def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
@@ -320,60 +178,248 @@ def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def check_key(subject: str, item: dict[str, Any], remedy: str, quote: str, rule: int) -> BundleProblems:
-    """Yield the problem of the key at the end of a path when its item lacks it."""
-    if subject.rpartition(".")[2] not in item:
-        yield BundleProblem(subject, "is missing", remedy, quote, rule)
+def entries(bundle: Bundle, key: str) -> Iterator[Place]:
+    """Yield the items of a block as places."""
+    items = mappings_in(bundle.config, key)
+    for index, item in enumerate(items):
+        yield Place(bundle, f"{key}[{index}]", item, number=item.get("id"), earlier=tuple(items[:index]))
 
 
-def check_required_field(subject: str, key: str, item: dict[str, Any], quote: str, rule: int) -> BundleProblems:
-    """Yield the problem of a missing key that only the serializer demands."""
-    if key not in item:
-        detail = FieldError(key, "This field is required.", "required")
-        yield BundleProblem(f"{subject}.{key}", "is missing", "Add it", quote, rule, error=detail)
+def check_each(block: str, check: Check) -> Check:
+    """Return the check of all items of a block."""
+    return lambda place: [problem for item in entries(place.bundle, block) for problem in check(item)]
 
 
-def known_to_server(problems: list[BundleProblem]) -> bool:
-    """Return whether an item with these problems gets through its serializer, so that others may name its id."""
-    return not any(problem.error or problem.rule in _BEFORE_SERIALIZER for problem in problems if not problem.accepted)
+# ── what serializers say ────────────────────────────────────────────────────────────────────────────────────────────
+
+_REMEDIES_BY_CODE = {
+    "null": "Give it a value, or remove the line",
+    "blank": "Give it a value, or remove the line",
+    "date": "Add the time, as 2026-01-01 00:00:00",
+}
+_REMEDIES_BY_KIND = {
+    FLAG: "Write True or False",
+    LIST: "Begin each item with -",
+    JSON: "Keep to texts, numbers, lists and mappings; put a date in quotes",
+    SLUG: "Remove the line: the server makes it",
+}
 
 
-def check_ids(bundle: Bundle, key: str) -> BundleProblems:
-    """Yield ids that are empty, whose items cannot be updated, and duplicate ones, of which the last item is kept."""
-    seen: Counter[str] = Counter()
-    for subject, item in entries(bundle, key):
-        number = item.get("id")
-        if "id" in item and not number:
-            fault = f"is empty ({number!r:.20}): EvalAI keeps the item without a number, and can never update it"
-            yield breaks_later(f"{subject}.id", fault, "Number it from 1")
-        seen[str(number)] += 1
-        if number is not None and seen[str(number)] > 1:
-            yield breaks_later(
-                f"{subject}.id", f"{number} is there twice", "Give each its own: EvalAI keeps one of them"
-            )
+def _check_fields(place: Place, fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
+    """Yield what a serializer says of an item; missing keys and files are left to other rules."""
+    for key, field in fields.items():
+        at = place.below(key)
+        if not at.is_written or field.kind in FILES or (key == "id" and not at.value):
+            continue  # the serializer does not get an empty id
+        error = validate("config_id" if key == "id" else key, at.value, field)
+        if error:
+            fault, remedy = _word_error(at.value, field, error)
+            message = quote.format(number=place.number, errors="{errors}")
+            yield BundleProblem(at.path, fault, remedy, message, rule, error=error)
+        elif field.kind == FLAG and not isinstance(at.value, bool):
+            value = at.value in TRUE
+            yield warning(at.path, f"is {at.value!r}, which EvalAI takes for {value}", f"Write {value}")
 
 
-def check_leaderboards(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of all leaderboards."""
-    quote = "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!"
-    yield from check_block_shape(bundle, "leaderboard", "Add a leaderboard", quote, 25)
-    for subject, board in entries(bundle, "leaderboard"):
-        yield from check_leaderboard(subject, board)
-    yield from check_ids(bundle, "leaderboard")
+def _word_error(value: object, field: Field, error: FieldError) -> tuple[str, str]:
+    """Return what is wrong and the remedy, in words for the host."""
+    if error.code == "max_length":
+        longest = max(map(len, map(str, value))) if isinstance(value, (list, set, tuple)) else len(str(value))
+        return f"has {longest} characters", f"Shorten it to {field.limit}"
+    if error.code == "min_value":
+        return f"is {value!r}", f"Write {field.least or 0} or more"
+    if error.code == "max_value":
+        return f"is {as_written(value)}", f"Write {field.limit or INTEGER_LIMIT} or less"
+    remedy = _REMEDIES_BY_CODE.get(error.code, _REMEDIES_BY_KIND.get(field.kind, f"Write a {field.kind}"))
+    if field.choices:
+        remedy = f"Use one of {', '.join(map(str, field.choices))}"
+    elif field.kind == MOMENT and error.code == "invalid":
+        remedy = "Write it unquoted, as 2026-01-01 00:00:00"
+    return "is empty" if error.code in ("null", "blank") else f"is {as_written(value)}", remedy
 
 
-def check_leaderboard(subject: str, board: dict[str, Any]) -> BundleProblems:
-    """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
-    number, quote = board.get("id"), "ERROR: There is no leaderboard ID for the leaderboard."
-    before = [*check_key(f"{subject}.id", board, "Number it", quote, 26)]
-    quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
-    before += check_key(f"{subject}.schema", board, "Add labels and default_order_by", quote, 27)
-    if "schema" in board:
-        before += _schema(f"{subject}.schema", number, board["schema"])
-    yield from before
-    if not any(not problem.accepted for problem in before):
-        quote = f"ERROR: The leaderboard with ID: {number} has the following schema errors:\n {{errors}}"
-        yield from field_problems(f"{subject}.", board, LEADERBOARD, quote, 31)
+# ── rules that several blocks have ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
+    """Return the rules that a block is there, and a list of mappings."""
+    return first_of(
+        Rule(rule, key, lambda at: not at.value and at.is_written, "is empty", remedy, quote),
+        Rule(rule, key, _is_empty, "is missing", remedy, quote),
+        Rule(rule, key, _is_no_list_of_mappings, "is not a list of mappings",
+            "Begin each item with - and its first key", CRASH),
+    )  # fmt: skip
+
+
+def _required(key: str, quote: str, rule: int) -> Rule:
+    """Return the rule that a key is there which only the serializer demands."""
+    return Rule(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
+
+
+def _has_repeated_id(at: Place) -> Verdict:
+    return at.value is not None and str(at.value) in [str(item.get("id")) for item in at.earlier]
+
+
+#: An item without a number cannot be updated, and of two with one number the last is kept.
+_IDS = all_of(
+    Rule(0, "id", lambda at: at.is_written and not at.value,
+        "is empty ({value!r:.20}): EvalAI keeps the item without a number, and can never update it", "Number it from 1",
+        BREAKS_LATER),
+    Rule(0, "id", _has_repeated_id, "{value} is there twice", "Give each its own: EvalAI keeps one of them",
+        BREAKS_LATER),
+)  # fmt: skip
+
+
+def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
+    """Return the rules of start and end, which the server compares before it validates them."""
+
+    def compare(at: Place) -> bool | None:
+        try:
+            return bool(at.value > at.item["end_date"])
+        except TypeError:
+            return None
+
+    def have_two_kinds(at: Place) -> Verdict:
+        return {"end": as_written(at.item["end_date"])} if compare(at) is None else None
+
+    quote, remedy = f"ERROR: Please add the start_date and end_date{of_phase}.", "Write it as 2026-01-01 00:00:00"
+    order = f"ERROR: Start date cannot be greater than end date{of_phase}."
+    return first_of(
+        Rule(missing, "start_date", _is_empty, "is missing", remedy, quote),
+        Rule(missing, "end_date", _is_empty, "is missing", remedy, quote),
+        Rule(kinds, "start_date", have_two_kinds, "and end_date are of two kinds ({written} and {end})",
+            "Write both unquoted, as 2026-01-01 00:00:00", CRASH),
+        Rule(late, "start_date", compare, "is after end_date", "Correct one", order),
+    )  # fmt: skip
+
+
+# ── the challenge ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text_rules(key: str, rule: int, quote: str) -> Check:
+    """Return the rules of one of the challenge's texts."""
+    remedy = "Name an .html file of templates/"
+    return first_of(
+        Rule(rule, key, _is_empty, "is missing", remedy, quote),
+        Rule(8, key, _is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
+        Rule(14, key, _leads_out, "points outside the bundle ({value})", "Name a file in it",
+            "Invalid file path for {key}."),
+        Rule(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
+            "File at path {key} not found. Please specify a valid file path"),
+        Rule(16, key, lambda at: not is_html(at.value), "names {value}, which is not an .html file", "Rename it",
+            "File {key} is not a HTML file. Please specify a valid HTML file"),
+        Rule(0, key, _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+        Rule(24, key, _holds_nul, "{value} holds a NUL character", "Remove it", _SERIALIZER, _NUL),
+        Rule(0, key, _is_blank_text, "{value} is empty", "Write the text, or leave the page empty on purpose", WARNS),
+    )  # fmt: skip
+
+
+def _is_no_zip(at: Place) -> Verdict:
+    try:
+        with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))):
+            return False
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
+        return True
+
+
+def _is_no_package(at: Place) -> Verdict:
+    if at.bundle.is_foreign and at.bundle.evaluated_elsewhere:
+        return False  # EvalAI stores such a script and never loads it
+    with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))) as script:
+        return "__init__.py" not in script.namelist()
+
+
+_SCRIPT_REMEDY = "Write evaluation_script.zip; the build makes it"
+#: EvalAI accepts any file that ends in .zip, and then every submission would fail.
+_PACKAGE_REMEDY = "Build it anew, with __init__.py at the top, not in a folder"
+_SCRIPT = first_of(
+    Rule(17, "evaluation_script", _is_empty, "is missing", _SCRIPT_REMEDY,
+        "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"),
+    Rule(8, "evaluation_script", _is_no_text, "is {value!r}, not a path", _SCRIPT_REMEDY, CRASH),
+    Rule(18, "evaluation_script", lambda at: not at.value.endswith(".zip"), "is {value}, not a .zip", _SCRIPT_REMEDY,
+        "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
+        "(recommended), it should be `evaluation_script.zip`."),
+    Rule(19, "evaluation_script", _is_not_in_bundle, "names {value}, which is not there", _SCRIPT_REMEDY,
+        "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"),
+    Rule(24, "evaluation_script", _is_empty_file, "{value} is empty", _SCRIPT_REMEDY, _SERIALIZER,
+        _EMPTY_FILE),
+    all_of(
+        _path_length("evaluation_script", _SERIALIZER, 24),
+        first_of(
+            Rule(0, "evaluation_script", _is_no_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
+            Rule(0, "evaluation_script", _is_no_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
+                BREAKS_LATER),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _is_no_picture_file(at: Place) -> Verdict:
+    path = str(at.value or "")
+    is_picture = path and not escapes(path) and at.bundle.has(path) and path.endswith(_PICTURES)
+    return None if is_picture else {"picture": path or "nothing"}
+
+
+def _is_no_picture(at: Place) -> Verdict:
+    try:
+        Image.open(io.BytesIO(at.bundle.read(at.value))).verify()
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return True
+    return False
+
+
+#: What is neither a path nor empty is reported by rule 9.
+_PICTURE = first_of(
+    Rule(24, "image", _is_no_picture_file,
+        "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
+        "Add the picture, or correct the path", _SERIALIZER, _NO_FILE),
+    Rule(24, "image", _is_empty_file, "{value} is empty", "Replace it", _SERIALIZER,
+        _EMPTY_FILE),
+    _path_length("image", _SERIALIZER, 24, folder=0),
+    Rule(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", _SERIALIZER,
+        _NO_PICTURE),
+    unless=lambda at: at.item.get("image") is None or (at.item["image"] and not isinstance(at.item["image"], str)),
+)  # fmt: skip
+
+
+def _check_challenge_fields(place: Place) -> BundleProblems:
+    elsewhere = ("tags", "domain", "prizes", "sponsors", "leaderboard")
+    fields = {key: field for key, field in CHALLENGE.items() if key not in elsewhere and not field.items}
+    required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report what of them is empty
+    validated = {key: value for key, value in place.item.items() if value or key not in required}
+    if not hasattr(place.item.get("title"), "__len__"):
+        validated.pop("title", None)  # rule 8
+    yield from _check_fields(replace(place, item=validated), {**fields, **UNKEPT}, _SERIALIZER, 24)
+
+
+def _is_own_image(at: Place) -> Verdict:
+    text = "" if at.value is None else str(at.value).strip()
+    is_valid = not validate("worker_image_url", at.value, CHALLENGE["worker_image_url"])
+    images = r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-"
+    return bool(text) and is_valid and not re.match(images, text)
+
+
+_CHALLENGE = all_of(
+    first_of(
+        Rule(8, "title", _is_empty, "is missing", "Give the challenge a title", "Please add the challenge title"),
+        Rule(8, "title", _has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
+    ),
+    Rule(9, "image", lambda at: at.value and _is_no_text(at), "is {value!r:.60}, not a path",
+        "Name a picture of the bundle", CRASH),
+    _text_rules("description", 10, "Please add the challenge description"),
+    _text_rules("evaluation_details", 11, "Please add the evaluation details"),
+    _text_rules("terms_and_conditions", 12, "Please add the terms and conditions."),
+    _text_rules("submission_guidelines", 13, "Please add the submission guidelines."),
+    _SCRIPT,
+    _dates("", missing=20, late=21, kinds=22),
+    _PICTURE,
+    _check_challenge_fields,
+    Rule(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", _SERIALIZER,
+        _OWN_IMAGE),
+)  # fmt: skip
+
+
+# ── leaderboards ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _contains(container: Any, value: object) -> bool | None:
@@ -384,290 +430,262 @@ def _contains(container: Any, value: object) -> bool | None:
         return None
 
 
-def _schema(subject: str, number: object, schema: Any) -> BundleProblems:
-    has_labels, has_order = _contains(schema, "labels"), _contains(schema, "default_order_by")
-    if has_labels is None or (has_order and not isinstance(schema, dict)):
-        yield crash(subject, "is not a mapping", "Write labels and default_order_by into it", 27)
-        return
-    tail = f"in the schema for the leaderboard with ID: {number}"
-    if not has_labels:
-        quote = f"ERROR: There is no 'labels' key {tail}."
-        yield BundleProblem(f"{subject}.labels", "is missing", "List the metrics", quote, 28)
-    if not has_order:
-        quote = f"ERROR: There is no 'default_order_by' key {tail}."
-        yield BundleProblem(f"{subject}.default_order_by", "is missing", "Name one of the labels", quote, 29)
-    elif has_labels:
-        path, order, remedy = f"{subject}.default_order_by", schema["default_order_by"], "Name one of the labels"
-        is_label = _contains(schema["labels"], order)
-        if is_label is None:
-            yield crash(path, f"cannot be looked up in labels ({order!r:.60})", remedy, 30)
-        elif not is_label:
-            quote = f"ERROR: The 'default_order_by' value '{order}' {tail} is not a valid label."
-            yield BundleProblem(path, f"{order} is not a label", remedy, quote, 30)
-    if has_labels and isinstance(schema, dict):
-        yield from _broken_page(subject, schema)
+def _cannot_be_searched(at: Place) -> Verdict:
+    has_order = _contains(at.value, "default_order_by")
+    return has_order is None or (has_order and not isinstance(at.value, dict))
 
 
-def _broken_page(subject: str, schema: dict[str, Any]) -> BundleProblems:
-    """Yield what the server accepts and its pages cannot show."""
-    labels, metadata = schema["labels"], schema.get("metadata")
-    if not isinstance(labels, list) or not labels or any(not isinstance(label, str) for label in labels):
-        remedy = 'Write ["J&F-Mean", "J-Mean"]: the page breaks'
-        yield breaks_later(f"{subject}.labels", "is not a list of names", remedy)
-    elif len({*labels}) < len(labels):
-        yield breaks_later(f"{subject}.labels", "names a metric twice", "Keep one: the columns are found by name")
-    if metadata is not None and not isinstance(metadata, dict):
-        yield breaks_later(f"{subject}.metadata", "is not a mapping", "Write label: {sort_ascending: False}")
+def _has_no_labels(at: Place) -> Verdict:
+    return not _contains(at.owner["schema"], "labels")
 
 
-def check_splits(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of all dataset splits, over which the server goes twice."""
-    quote = "ERROR: There is no key for dataset splits."
-    yield from check_block_shape(bundle, "dataset_splits", "Add a split", quote, 47)
-    seen: list[Any] = []
-    for subject, split in entries(bundle, "dataset_splits"):
-        yield from _split_names(subject, split, seen)
-    for subject, split in entries(bundle, "dataset_splits"):
-        yield from check_split(subject, split)
-    yield from check_ids(bundle, "dataset_splits")
+def _has_no_order(at: Place) -> Verdict:
+    return not _contains(at.owner["schema"], "default_order_by")
 
 
-def _split_names(subject: str, split: dict[str, Any], seen: list[Any]) -> BundleProblems:
-    number, codename = split.get("id"), split.get("codename")
-    if not split.get("name"):
-        quote = f"ERROR: There is no name for dataset split {number}."
-        yield BundleProblem(f"{subject}.name", "is missing", "Add it", quote, 48)
-    quote = f"ERROR: There is no codename for dataset split {number}."
-    yield from check_key(f"{subject}.codename", split, "Add it", quote, 49)
-    if codename in seen and "codename" in split:
-        fault, remedy = f"{codename} is there twice", "Rename one of them"
-        quote = f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
-        quote += "Please ensure codenames are unique."
-        problem = BundleProblem(f"{subject}.codename", fault, remedy, quote, 50)
-        yield problem if "name" in split else crash(problem.subject, fault, remedy, 50)
-    elif "codename" in split:
-        seen.append(codename)
+def _is_no_list_of_names(at: Place) -> Verdict:
+    return not isinstance(at.value, list) or not at.value or any(not isinstance(label, str) for label in at.value)
 
 
-def check_split(subject: str, split: dict[str, Any]) -> BundleProblems:
-    """Yield what the serializer says of one split."""
-    if "id" not in split:
-        yield crash(f"{subject}.id", "is missing", "Number it", 52)
-        return
-    quote = f"ERROR: Dataset split {split['id']} has the following schema errors:\n {{errors}}"
-    for key in ("name", "codename"):
-        yield from check_required_field(subject, key, split, quote, 51)
-    yield from field_problems(f"{subject}.", split, SPLIT, quote, 51)
+_SCHEMA_RULES = first_of(
+    Rule(27, "schema", _cannot_be_searched, "is not a mapping", "Write labels and default_order_by into it", CRASH),
+    all_of(
+        Rule(28, "schema.labels", _has_no_labels, "is missing", "List the metrics",
+            "ERROR: There is no 'labels' key in the schema for the leaderboard with ID: {number}."),
+        first_of(
+            Rule(29, "schema.default_order_by", _has_no_order, "is missing", "Name one of the labels",
+                "ERROR: There is no 'default_order_by' key in the schema for the leaderboard with ID: {number}."),
+            Rule(30, "schema.default_order_by",
+                lambda at: "labels" in at.item and _contains(at.item["labels"], at.value) is None,
+                "cannot be looked up in labels ({value!r:.60})", "Name one of the labels", CRASH),
+            Rule(30, "schema.default_order_by",
+                lambda at: "labels" in at.item and not _contains(at.item["labels"], at.value), "{value} is not a label",
+                "Name one of the labels",
+                "ERROR: The 'default_order_by' value '{value}' in the schema for the leaderboard with ID: {number} "
+                "is not a valid label."),
+        ),
+        first_of(  # what the server accepts, and its pages cannot show
+            Rule(0, "schema.labels", _is_no_list_of_names, "is not a list of names",
+                'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
+            Rule(0, "schema.labels", lambda at: len({*at.value}) < len(at.value), "names a metric twice",
+                "Keep one: the columns are found by name", BREAKS_LATER),
+            unless=lambda at: not isinstance(at.item["schema"], dict) or "labels" not in at.item["schema"],
+        ),
+        Rule(0, "schema.metadata",
+            lambda at: "labels" in at.item and at.value is not None and not isinstance(at.value, dict),
+            "is not a mapping", "Write label: {{sort_ascending: False}}", BREAKS_LATER),
+    ),
+    unless=lambda at: "schema" not in at.item,
+)  # fmt: skip
+_BEFORE_SERIALIZER = all_of(
+    Rule(26, "id", _is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
+    Rule(27, "schema", _is_absent, "is missing", "Add labels and default_order_by",
+        "ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."),
+    _SCHEMA_RULES,
+)  # fmt: skip
 
 
-def check_phases(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of all phases; without any the server skips the other rules."""
-    quote = "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!"
-    yield from check_block_shape(bundle, "challenge_phases", "Add a phase", quote, 34)
-    seen: list[Any] = []
-    for subject, item in entries(bundle, "challenge_phases"):
-        for problem in (*_codename(subject, item, seen), *check_phase(bundle, subject, item)):
-            nameless = problem.rule in _NEEDS_NAME and "name" not in item and not problem.error
-            yield crash(problem.subject, problem.fault, problem.remedy, problem.rule) if nameless else problem
-    yield from check_ids(bundle, "challenge_phases")
+def _check_leaderboard(place: Place) -> BundleProblems:
+    """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
+    problems = [*_BEFORE_SERIALIZER(place)]
+    yield from problems
+    if all(problem.accepted for problem in problems):
+        quote = "ERROR: The leaderboard with ID: {number} has the following schema errors:\n {errors}"
+        yield from _check_fields(place, LEADERBOARD, quote, 31)
 
 
-def _codename(subject: str, item: dict[str, Any], seen: list[Any]) -> BundleProblems:
-    codename = item.get("codename")
-    if "codename" not in item:
-        quote = "ERROR: No codename found for the challenge phase. Please add a codename and try again!"
-        yield BundleProblem(f"{subject}.codename", "is missing", "Add it, as in phases.py", quote, 35)
-    elif codename in seen:
-        quote = f"ERROR: Duplicate codename {codename} for phase {item.get('name')}. Please ensure codenames are unique"
-        yield BundleProblem(f"{subject}.codename", f"{codename} is there twice", "Rename one of them", quote, 36)
-    else:
-        seen.append(codename)
+_LEADERBOARDS = all_of(
+    _block_shape("leaderboard", "Add a leaderboard",
+        "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!", 25),
+    check_each("leaderboard", _check_leaderboard),
+    check_each("leaderboard", _IDS),
+)  # fmt: skip
 
 
-def check_phase(bundle: Bundle, subject: str, item: dict[str, Any]) -> BundleProblems:
-    """Yield the problems of one phase, except those of its codename."""
-    number = item.get("id")
-    quote = f"ERROR: Challenge phase {number} has the following schema errors:\n {{errors}}"
-    yield from _annotation(bundle, subject, item, quote)
-    yield from _description(bundle, subject, item, quote)
-    if item.get("is_submission_public") and item.get("is_restricted_to_select_one_submission"):
-        public_quote = (
-            f"ERROR: is_submission_public can't be 'True' for challenge phase '{item.get('name')}' with "
-            "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and "
-            "try again!"
-        )
-        path = f"{subject}.is_submission_public"
-        yield BundleProblem(path, "contradicts the restriction", "Set it to False", public_quote, 39)
-    yield from check_dates(f"{subject}.", item, f" in challenge phase {number}", 40)
-    yield from _attributes(f"{subject}.submission_meta_attributes", number, item.get("submission_meta_attributes"))
-    if "id" not in item:
-        yield crash(f"{subject}.id", "is missing", "Number it", 45)
-        return
-    yield from check_required_field(subject, "name", item, quote, 44)
-    yield from _serialized(subject, item, quote)
+# ── phases ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PHASE_ERRORS = "ERROR: Challenge phase {number} has the following schema errors:\n {errors}"
+_HTML_REMEDY = "Name an .html file of templates/"
 
 
-def _serialized(subject: str, item: dict[str, Any], quote: str) -> BundleProblems:
-    # Dates that are null are reported by `check_dates`; the serializer accepts them.
-    given = {key: value for key, value in item.items() if value is not None or key not in ("start_date", "end_date")}
-    copied = item.get("max_submissions_per_month") is None
-    if copied:  # as the server does
-        given["max_submissions_per_month"] = item.get("max_submissions")
-    fields = {**PHASE, **UNKEPT_OF_PHASE}
-    for problem in field_problems(f"{subject}.", given, fields, quote, 44):
-        if not copied or not problem.subject.endswith(".max_submissions_per_month"):
+def _is_refused_by_serializer(at: Place) -> Verdict:
+    """An empty description may still be a text for the serializer."""
+    error = validate("description", at.value, Field(TEXT, "")) if at.is_written else _REQUIRED
+    return {"error": error} if error else None
+
+
+_DESCRIPTION = first_of(
+    all_of(
+        Rule(37, "description", _is_empty, "is missing", _HTML_REMEDY,
+            " ERROR: There is no key for description in phase {name}."),
+        Rule(44, "description", lambda at: _is_empty(at) and _is_refused_by_serializer(at), "is missing",
+            "Name an .html file", _PHASE_ERRORS, consequence=True),
+    ),
+    Rule(45, "description", _is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
+    Rule(37, "description", lambda at: _is_not_in_bundle(at) or not is_html(at.value),
+        "names {value}, which is not an .html file of the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
+        _NULL),
+    Rule(0, "description", _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+    Rule(44, "description", _is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
+        _BLANK),
+    Rule(44, "description", _holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
+        _NUL),
+)  # fmt: skip
+#: Without a file the server accepts the phase, and its worker dies later.
+_ANNOTATION = first_of(
+    Rule(45, "test_annotation_file", _is_no_text, "is {value!r:.60}, not a path", "Name a file of annotations/", CRASH),
+    Rule(38, "test_annotation_file", _is_not_in_bundle, "names {value}, which is not there",
+        "Add the file, or correct the path",
+        "ERROR: No test annotation file found in the zip file for challenge phase {name}"),
+    Rule(44, "test_annotation_file", _is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
+        replace(_EMPTY_FILE, field="test_annotation")),
+    _path_length("test_annotation_file", _PHASE_ERRORS, 44, field="test_annotation"),
+    unless=lambda at: not at.item.get("test_annotation_file"),
+)  # fmt: skip
+
+
+def _asks_for_choice(at: Place) -> bool:
+    return at.item["type"] in ("radio", "checkbox")
+
+
+_KINDS = ATTRIBUTE["type"].choices
+_ATTRIBUTE_RULES = first_of(
+    Rule(41, "", _lacks(*(key for key, field in ATTRIBUTE.items() if field.required)), "lacks {missing}", "Add them",
+        "ERROR: Please enter the following fields for the submission meta attribute in challenge phase {number}: "
+        "{missing}"),
+    Rule(42, "type", lambda at: at.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
+        "ERROR: Please ensure that the submission meta attribute types for the attribute '{value}' in challenge "
+        "phase {number} are among the following: boolean, text, radio, or checkbox."),
+    Rule(43, "options", lambda at: _asks_for_choice(at) and not at.value, "is missing", "List what may be chosen",
+        "ERROR: Please include at least one option in the attribute for challenge phase {number}"),
+    Rule(43, "options", lambda at: _asks_for_choice(at) and _has_no_length(at), "is {value!r:.60}, not a list",
+        "List what may be chosen", CRASH),
+)  # fmt: skip
+
+
+def _check_attributes(place: Place) -> BundleProblems:
+    at = place.below("submission_meta_attributes")
+    for index, attribute in enumerate(at.value):
+        yield from _ATTRIBUTE_RULES(replace(at, path=f"{at.path}[{index}]", item=attribute))
+
+
+def _check_phase_fields(place: Place) -> BundleProblems:
+    # Dates that are null are reported by rule 40; the serializer accepts them.
+    dates = ("start_date", "end_date")
+    values = {key: value for key, value in place.item.items() if value is not None or key not in dates}
+    is_copied = place.item.get("max_submissions_per_month") is None
+    if is_copied:  # as the server does
+        values["max_submissions_per_month"] = place.item.get("max_submissions")
+    at = place.below("max_submissions")
+    for problem in _check_fields(replace(place, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
+        if not is_copied or not problem.subject.endswith(".max_submissions_per_month"):
             yield problem
-        elif "max_submissions" not in item:
+        elif not at.is_written:
             fault = "and max_submissions_per_month are missing"
-            yield replace(problem, subject=f"{subject}.max_submissions", fault=fault, remedy="Add one of them")
+            yield replace(problem, subject=at.path, fault=fault, remedy="Add one of them")
         else:
             fault = "is what max_submissions_per_month is taken from"
-            yield replace(problem, subject=f"{subject}.max_submissions", fault=fault, consequence=True)
+            yield replace(problem, subject=at.path, fault=fault, consequence=True)
 
 
-def _description(bundle: Bundle, subject: str, item: dict[str, Any], quote: str) -> BundleProblems:
-    path, subject = item.get("description"), f"{subject}.description"
-    if not path:
-        missing = f" ERROR: There is no key for description in phase {item.get('name')}."
-        yield BundleProblem(subject, "is missing", "Name an .html file of templates/", missing, 37)
-        absent = FieldError("description", "This field is required.", "required")
-        error = validate("description", path, Field(TEXT, "")) if "description" in item else absent
-        if error:
-            yield BundleProblem(subject, "is missing", "Name an .html file", quote, 44, error=error, consequence=True)
-    elif not isinstance(path, str):
-        yield crash(subject, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 45)
-    elif escapes(path) or not bundle.has(path) or not is_html(path):
-        fault = f"names {path}, which is not an .html file of the bundle"
-        null = FieldError("description", "This field may not be null.", "null")
-        yield BundleProblem(subject, fault, "Add the file, or correct the path", quote, 37, error=null)
-    else:
-        yield from check_text_file(bundle, subject, path, quote, 44, blank=False)
+_PHASE_RULES = all_of(
+    _ANNOTATION,
+    _DESCRIPTION,
+    Rule(39, "is_submission_public", lambda at: at.value and at.item.get("is_restricted_to_select_one_submission"),
+        "contradicts the restriction", "Set it to False",
+        "ERROR: is_submission_public can't be 'True' for challenge phase '{name}' with "
+        "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and try again!"),
+    _dates(" in challenge phase {number}", missing=40, late=40, kinds=45),
+    first_of(
+        Rule(41, "submission_meta_attributes", _is_no_list_of_mappings, "is not a list of mappings",
+            "Begin each with - name:", CRASH),
+        _check_attributes,
+        unless=lambda at: not at.item.get("submission_meta_attributes"),
+    ),
+    first_of(
+        Rule(45, "id", _is_absent, "is missing", "Number it", CRASH),
+        all_of(_required("name", _PHASE_ERRORS, 44), _check_phase_fields),
+    ),
+)  # fmt: skip
+_PHASE_AND_CODENAME = all_of(
+    Rule(35, "codename", _is_absent, "is missing", "Add it, as in phases.py",
+        "ERROR: No codename found for the challenge phase. Please add a codename and try again!"),
+    Rule(36, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+        "ERROR: Duplicate codename {value} for phase {name}. Please ensure codenames are unique"),
+    _PHASE_RULES,
+)  # fmt: skip
 
 
-def _annotation(bundle: Bundle, subject: str, item: dict[str, Any], quote: str) -> BundleProblems:
-    path, subject = item.get("test_annotation_file"), f"{subject}.test_annotation_file"
-    if not path:
-        return  # the server accepts it; `pitfalls` reports what goes wrong later
-    if not isinstance(path, str):
-        yield crash(subject, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
-    elif escapes(path) or not bundle.has(path):
-        missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
-        fault = f"names {path}, which is not there"
-        yield BundleProblem(subject, fault, "Add the file, or correct the path", missing, 38)
-    elif not bundle.size(path):
-        error = FieldError("test_annotation", "The submitted file is empty.", "empty")
-        yield BundleProblem(subject, f"{path} is empty", "Make it again", quote, 44, error=error)
-    else:
-        yield from check_path_length(subject, path, quote, 44, field="test_annotation")
+def _check_phase(place: Place) -> BundleProblems:
+    for problem in _PHASE_AND_CODENAME(place):
+        # The sentences of these rules hold the phase's name, without which the server crashes.
+        is_crash = problem.rule in (36, 37, 38, 39) and "name" not in place.item and not problem.error
+        yield crash(problem.subject, problem.fault, problem.remedy, problem.rule) if is_crash else problem
 
 
-def _attributes(subject: str, number: object, attributes: object) -> BundleProblems:
-    if not attributes:
-        return
-    if not is_list_of_mappings(attributes):
-        yield crash(subject, "is not a list of mappings", "Begin each with - name:", 41)
-        return
-    for index, attribute in enumerate(attributes):
-        yield from _attribute(f"{subject}[{index}]", number, attribute)
+_PHASES = all_of(
+    _block_shape("challenge_phases", "Add a phase",
+        "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!", 34),
+    check_each("challenge_phases", _check_phase),
+    check_each("challenge_phases", _IDS),
+)  # fmt: skip
 
 
-def _attribute(subject: str, number: object, attribute: dict[str, Any]) -> BundleProblems:
-    missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in attribute]
-    if missing:
-        quote = (
-            "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
-            f"{number}: {', '.join(missing)}"
-        )
-        yield BundleProblem(subject, f"lacks {', '.join(missing)}", "Add them", quote, 41)
-        return
-    kinds, options = ATTRIBUTE["type"].choices, attribute.get("options")
-    if attribute["type"] not in kinds:
-        quote = (
-            f"ERROR: Please ensure that the submission meta attribute types for the attribute '{attribute['type']}' "
-            f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
-        )
-        yield BundleProblem(f"{subject}.type", f"is {attribute['type']}", f"Use one of {', '.join(kinds)}", quote, 42)
-    elif attribute["type"] not in ("radio", "checkbox"):
-        return
-    elif not options:
-        quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
-        yield BundleProblem(f"{subject}.options", "is missing", "List what may be chosen", quote, 43)
-    elif not hasattr(options, "__len__"):
-        yield crash(f"{subject}.options", f"is {options!r:.60}, not a list", "List what may be chosen", 43)
+# ── dataset splits ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\n {errors}"
+_SPLIT_RULES = first_of(
+    Rule(52, "id", _is_absent, "is missing", "Number it", CRASH),
+    all_of(
+        _required("name", _SPLIT_ERRORS, 51),
+        _required("codename", _SPLIT_ERRORS, 51),
+        lambda place: _check_fields(place, SPLIT, _SPLIT_ERRORS, 51),
+    ),
+)  # fmt: skip
+_SPLIT_NAMES = all_of(
+    Rule(48, "name", _is_empty, "is missing", "Add it", "ERROR: There is no name for dataset split {number}."),
+    Rule(49, "codename", _is_absent, "is missing", "Add it", "ERROR: There is no codename for dataset split {number}."),
+    first_of(
+        Rule(50, "codename", lambda at: "name" not in at.item and _is_repeated(at), "{value} is there twice",
+            "Rename one of them", CRASH),
+        Rule(50, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+            "ERROR: Duplicate codename {value} for dataset split {name}. Please ensure codenames are unique."),
+    ),
+)  # fmt: skip
+#: The server goes over them twice.
+_SPLITS = all_of(
+    _block_shape("dataset_splits", "Add a split", "ERROR: There is no key for dataset splits.", 47),
+    check_each("dataset_splits", _SPLIT_NAMES),
+    check_each("dataset_splits", _SPLIT_RULES),
+    check_each("dataset_splits", _IDS),
+)  # fmt: skip
 
 
-def check_mappings(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of `challenge_phase_splits`."""
-    key = "challenge_phase_splits"
-    block = bundle.config.get(key)
-    if not block and not isinstance(block, (str, list, dict)):
-        yield crash(key, "is missing", "Map each phase to its splits", 55)
-        return
-    quote = "ERROR: There is no key for challenge phase splits."
-    yield from check_block_shape(bundle, key, "Map each phase to its splits", quote, 55)
-    yield from _duplicates(bundle)
-    known, number = {key: ids_known_to_server(bundle, key) for key in REFERENCES}, 1
-    for subject, row in entries(bundle, key):
-        yield from _row(bundle, subject, number, row, known)
-        # The server counts only rows that have every key.
-        number += {*REFERENCES, *SPLIT_SETTINGS} <= row.keys()
-    yield from _shown_twice(bundle)
+# ── which phase shows which split on which leaderboard ──────────────────────────────────────────────────────────────
+
+ROWS = "challenge_phase_splits"
+_NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_RULES, "dataset_split_id": _SPLIT_RULES}
 
 
-def items_known_to_server(bundle: Bundle, key: str) -> list[tuple[str, dict[str, Any]]]:
+def _find_accepted(bundle: Bundle, key: str) -> list[Place]:
     """Return the items that a key of the rows may name: those that get through the rules of their own block."""
-    rules: dict[str, Callable[[str, dict[str, Any]], BundleProblems]] = {
-        "leaderboard_id": check_leaderboard,
-        "challenge_phase_id": lambda subject, item: check_phase(bundle, subject, item),
-        "dataset_split_id": check_split,
-    }
-    items = entries(bundle, REFERENCES[key][0])
-    return [(subject, item) for subject, item in items if known_to_server(list(rules[key](subject, item)))]
+    accepted = []
+    for place in entries(bundle, REFERENCES[key][0]):
+        refused = [problem for problem in _NUMBERED[key](place) if not problem.accepted]
+        if not any(problem.error or problem.rule in range(26, 31) for problem in refused):
+            accepted.append(place)
+    return accepted
 
 
-def ids_known_to_server(bundle: Bundle, key: str) -> list[Any]:
-    """Return the ids that a key of the rows may name."""
-    return [item.get("id") for _, item in items_known_to_server(bundle, key)]
+def _accepted_ids(bundle: Bundle, key: str) -> list[Any]:
+    return [place.item.get("id") for place in _find_accepted(bundle, key)]
 
 
-def _row(bundle: Bundle, subject: str, number: int, row: dict[str, Any], known: dict[str, list[Any]]) -> BundleProblems:
-    missing = [key for key in REFERENCES if key not in row]
-    if missing:
-        yield crash(subject, f"lacks {', '.join(missing)}", "Add it", 55)
-    missing = [key for key in SPLIT_SETTINGS if key not in row]
-    if missing:
-        quote = (
-            "ERROR: The following keys are missing in the challenge phase splits of YAML file "
-            f"(phase_split: {number}): {', '.join(missing)}"
-        )
-        yield BundleProblem(subject, f"lacks {', '.join(missing)}", "Add them: none has a default here", quote, 57)
-        return
-    for key in REFERENCES:
-        if key in row:
-            yield from _reference(bundle, subject, number, row, key, known[key])
-    fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
-    quote = f"ERROR: Challenge phase split {number} has the following schema errors:\n {{errors}}"
-    yield from field_problems(f"{subject}.", row, fields, quote, 59)
+def _written_ids(bundle: Bundle, block: str) -> list[Any]:
+    return [item.get("id") for item in mappings_in(bundle.config, block)]
 
 
-def _reference(
-    bundle: Bundle, subject: str, number: int, row: dict[str, Any], key: str, known: list[Any]
-) -> BundleProblems:
-    (block, word), subject, value = REFERENCES[key], f"{subject}.{key}", row[key]
-    written = [item.get("id") for item in mappings_in(bundle.config, block)]
-    remedy = "Write an id of that block"
-    if python_integer(value) is None:
-        yield crash(subject, f"is {value!r:.60}, not a number", remedy, 58)
-    elif value not in known:
-        # An id and the same id in quotes are two for the server, and so for Python.
-        quote = f"ERROR: Invalid {word} id {value} found in challenge phase split {number}."
-        quoted = any(str(value) == str(written_id) for written_id in written)
-        fault = f"{value!r} is not an id of {block}" if value not in written else f"points at what is wrong in {block}"
-        remedy = "Remove the quotes" if quoted else remedy
-        yield BundleProblem(subject, fault, remedy, quote, 58, consequence=value in written)
-
-
-def python_integer(value: Any) -> int | None:
+def _to_integer(value: Any) -> int | None:
     """Return the number that `int` makes of a value, as the server tries; None where that raises an error."""
     try:
         return int(value)
@@ -675,21 +693,77 @@ def python_integer(value: Any) -> int | None:
         return None
 
 
-def _duplicates(bundle: Bundle) -> BundleProblems:
-    rows = [row for row in mappings_in(bundle.config, "challenge_phase_splits") if REFERENCES.keys() <= row.keys()]
-    values = [[row[key] for key in REFERENCES] for row in rows]
-    triples = [tuple(repr(one) if isinstance(one, (list, dict, set)) else one for one in triple) for triple in values]
-    repeated = [triple for k, triple in enumerate(triples) if triple in triples[:k]]
-    if not repeated:
+def _reference(key: str, accepted: Sequence[Any]) -> Check:
+    """Return the rules of a key that names an id of another block."""
+    block, word = REFERENCES[key]
+
+    def is_unknown(at: Place) -> Verdict:
+        ids = _written_ids(at.bundle, block)
+        if at.value in accepted:
+            return False
+        # An id and the same id in quotes are two for the server, and so for Python.
+        is_quoted = any(str(at.value) == str(number) for number in ids)
+        is_right = at.value in ids
+        fault = f"points at what is wrong in {block}" if is_right else f"{at.value!r} is not an id of {block}"
+        remedy = "Remove the quotes" if is_quoted else "Write an id of that block"
+        return {"fault": fault, "remedy": remedy, "consequence": is_right}
+
+    quote = f"ERROR: Invalid {word} id {{value}} found in challenge phase split {{number}}."
+    return first_of(
+        Rule(58, key, lambda at: _to_integer(at.value) is None, "is {value!r:.60}, not a number",
+            "Write an id of that block", CRASH),
+        Rule(58, key, is_unknown, "{fault}", "{remedy}", quote),
+        unless=lambda at: key not in at.item,
+    )  # fmt: skip
+
+
+def _check_mappings(place: Place) -> BundleProblems:
+    bundle, number = place.bundle, 1
+    block = bundle.config.get(ROWS)
+    if not block and not isinstance(block, (str, list, dict)):
+        yield crash(ROWS, "is missing", "Map each phase to its splits", 55)
         return
-    quote = "\n".join([_DUPLICATES, *(_DUPLICATES.format(*triple) for triple in repeated)])
+    quote = "ERROR: There is no key for challenge phase splits."
+    yield from _block_shape(ROWS, "Map each phase to its splits", quote, 55)(place)
+    yield from _check_duplicates(bundle)
+    fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
+    quote = "ERROR: Challenge phase split {number} has the following schema errors:\n {errors}"
+    rules = all_of(
+        Rule(55, "", _lacks(*REFERENCES), "lacks {missing}", "Add it", CRASH),
+        first_of(
+            Rule(57, "", _lacks(*SPLIT_SETTINGS), "lacks {missing}", "Add them: none has a default here",
+                "ERROR: The following keys are missing in the challenge phase splits of YAML file (phase_split: "
+                "{number}): {missing}"),
+            all_of(
+                *(_reference(key, _accepted_ids(bundle, key)) for key in REFERENCES),
+                lambda row: _check_fields(row, fields, quote, 59),
+            ),
+        ),
+    )  # fmt: skip
+    for row in entries(bundle, ROWS):
+        yield from rules(replace(row, number=number))
+        # The server counts only rows that have every key.
+        number += {*REFERENCES, *SPLIT_SETTINGS} <= row.item.keys()
+    yield from _check_shown_once(bundle)
+
+
+def _check_duplicates(bundle: Bundle) -> BundleProblems:
+    words = (
+        "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
+        "found in challenge phase splits."
+    )
+    rows = [row for row in mappings_in(bundle.config, ROWS) if REFERENCES.keys() <= row.keys()]
+    values = [[row[key] for key in REFERENCES] for row in rows]
+    triples = [tuple(repr(v) if isinstance(v, (list, dict, set)) else v for v in triple) for triple in values]
+    repeated = [triple for index, triple in enumerate(triples) if triple in triples[:index]]
+    quote = "\n".join([words, *(words.format(*triple) for triple in repeated)])
     for triple in dict.fromkeys(repeated):
         fault = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
-        yield BundleProblem("challenge_phase_splits", fault, "Remove one of them", quote, 56)
+        yield BundleProblem(ROWS, fault, "Remove one of them", quote, 56)
 
 
-def _shown_twice(bundle: Bundle) -> BundleProblems:
-    rows = mappings_in(bundle.config, "challenge_phase_splits")
+def _check_shown_once(bundle: Bundle) -> BundleProblems:
+    rows = mappings_in(bundle.config, ROWS)
     triples = Counter(tuple(str(row.get(key)) for key in REFERENCES) for row in rows)
     pairs = Counter((str(row.get("challenge_phase_id")), str(row.get("dataset_split_id"))) for row in rows)
     if any(count > 1 for count in triples.values()):
@@ -697,4 +771,531 @@ def _shown_twice(bundle: Bundle) -> BundleProblems:
     for number, split in [pair for pair, count in pairs.items() if count > 1]:
         fault = f"shows split {split} of phase {number} twice"
         remedy = "Keep one: EvalAI's worker fails on two, with every submission"
-        yield breaks_later("challenge_phase_splits", fault, remedy)
+        yield breaks_later(ROWS, fault, remedy)
+
+
+# ── tags, domain and prizes ─────────────────────────────────────────────────────────────────────────────────────────
+
+_TAG_REMEDY, _MANY_TAGS = (
+    "Begin each tag with -, or remove the line",
+    "ERROR: Tags are limited to 4. Please remove extra tags then try again!",
+)
+_DOMAINS = CHALLENGE["domain"].choices
+
+
+def _has_many(at: Place) -> Verdict:
+    return {"length": len(at.value)} if len(at.value) > _TAGS else None
+
+
+def _is_taken_for_list(at: Place) -> Verdict:
+    is_list = not at.value or isinstance(at.value, list)
+    return None if is_list else {"tags": ", ".join(map(str, at.value))}
+
+
+def _has_repeated_rank(at: Place) -> Verdict:
+    earlier = [prize for prize in at.earlier if not [*_PRIZE_KEYS(replace(at, item=prize))]]
+    return at.value in [prize["rank"] for prize in earlier]
+
+
+def _is_no_rank(at: Place) -> Verdict:
+    return not isinstance(at.value, int) or at.value < 1
+
+
+def _check_prize_fields(place: Place) -> BundleProblems:
+    for key, field in PRIZE.items() if not _is_no_rank(place.below("rank")) else ():
+        error = validate(key, place.item[key], field) if key in place.item else None
+        if error:
+            fault = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
+            yield warning(f"{place.path}.{key}", fault, f"Write {field.about}")
+
+
+_PRIZE_KEYS = first_of(
+    Rule(66, "", _lacks("rank", "amount"), "lacks {missing}", "Add it", CRASH),
+    Rule(66, "rank", lambda at: isinstance(at.value, (list, dict, set)), "is {value!r:.60}", "Write 1 for the winner",
+        CRASH),
+)  # fmt: skip
+_PRIZE_RULES = first_of(
+    _PRIZE_KEYS,
+    all_of(
+        Rule(66, "rank", _has_repeated_rank, "{value} is there twice", "Renumber",
+            "ERROR: Duplicate rank {value} found in YAML data."),
+        Rule(66, "rank", _is_no_rank, "is {value!r:.60}", "Write 1 for the winner",
+            "ERROR: Invalid rank value {value}. Rank should be an integer."),
+        first_of(
+            Rule(66, "amount", _is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
+            Rule(66, "amount", lambda at: not re.match(r"\d+(\.\d{1,2})?[A-Z]{3}$", at.value), "is {value}",
+                "Write it as 100.00USD",
+                "ERROR: Invalid amount value {value}. Amount should be in decimal format with three-letter currency "
+                "code (e.g. 100.00USD, 500EUR, 1000INR)."),
+            _check_prize_fields,
+        ),
+    ),
+)  # fmt: skip
+_TAGS_DOMAIN_AND_PRIZES = all_of(
+    first_of(
+        Rule(64, "tags", _has_no_length, "is {value!r:.60}, not a list", _TAG_REMEDY, CRASH),
+        Rule(64, "tags", lambda at: isinstance(at.value, str) and _has_many(at),
+            "has {length} letters, each of which is a tag for EvalAI", _TAG_REMEDY, _MANY_TAGS),
+        Rule(64, "tags", _has_many, "has {length} tags", "Keep four", _MANY_TAGS),
+        Rule(0, "tags", _is_taken_for_list, "is not a list: EvalAI takes it for the tags {tags}", _TAG_REMEDY, WARNS),
+        unless=lambda at: "tags" not in at.item,
+    ),
+    Rule(65, "domain", lambda at: at.is_written and at.value not in _DOMAINS, "is {value!s:.60}",
+        f"Use one of {', '.join(_DOMAINS)}, or remove the line",
+        "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"),
+    first_of(
+        Rule(66, "prizes", _is_no_list_of_mappings, "is not a list of mappings",
+            "Begin each item with - rank:, or remove the line", CRASH),
+        check_each("prizes", _PRIZE_RULES),
+        unless=lambda at: "prizes" not in at.item or (not at.item["prizes"] and hasattr(at.item["prizes"], "__iter__")),
+    ),
+)  # fmt: skip
+
+
+# ── what fails when the server saves, mostly without a reason ───────────────────────────────────────────────────────
+
+#: The rule number of these problems, after all rules of the validation.
+CREATION = 68
+_UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
+_NO_REASON = _UNSAVED.format(None)
+_CODENAME_IN_USE = FieldError("non_field_errors", "The fields codename, challenge must make a unique set.", "unique")
+_NO_SLUG = FieldError("slug", *SLUG_MESSAGE)
+_SLUG_IN_USE = FieldError("slug", "challenge phase with this slug already exists.", "unique")
+#: The most characters of a slug, and of the codename's part of it.
+_SLUG_LENGTH, _CODENAME_LENGTH = 198, 180
+#: The keys of a phase split that name an id, in the order in which the server looks them up.
+_LOOKED_UP = (
+    ("challenge_phase_id", "challenge_phases", "Challenge phase with phase id {} doesn't exist."),
+    ("leaderboard_id", "leaderboard", "Leaderboard with id {} doesn't exist."),
+    ("dataset_split_id", "dataset_splits", "Dataset split with id {} doesn't exist."),
+)
+
+
+def _unsaved(subject: str, fault: str, remedy: str) -> BundleProblem:
+    return BundleProblem(subject, fault, remedy, _NO_REASON, CREATION)
+
+
+def _check_saving(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield the problems in the order in which the server saves."""
+    top = Place(bundle, "", bundle.config)
+    plain = {key: field for key, field in CHALLENGE.items() if field.items is None and key != "tags"}
+    yield from _check_characters(top, {**plain, **UNKEPT})
+    yield from _check_saved_tags(top)
+    yield from _check_sponsors(top)
+    yield from check_each("prizes", _check_saved_prize)(top)
+    for block in ("leaderboard", "challenge_phases", "dataset_splits"):
+        for place in entries(bundle, block):
+            yield from _check_characters(place, CHALLENGE[block].items or {})
+            if state is not None:
+                yield from _IDS_OF_UPDATE[block](place)
+        if block == "challenge_phases":
+            yield from _check_slugs(bundle, state)
+    yield from _check_references(bundle)
+
+
+def _check_characters(place: Place, fields: dict[str, Field]) -> BundleProblems:
+    """Yield the texts of an item that PostgreSQL does not store."""
+    for key, field in fields.items():
+        if key in place.item and field.kind not in FILES:
+            at = place.below(key)
+            for kind in dict.fromkeys(_find_characters(at.value)):
+                yield _unsaved(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
+
+
+def _find_characters(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if "\0" in value:
+            yield "a NUL character"
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            yield "half of a character (a lone surrogate)"
+    elif isinstance(value, (list, tuple, set)):
+        for item in value:
+            yield from _find_characters(item)
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from _find_characters(pair)
+
+
+def _check_saved_tags(place: Place) -> BundleProblems:
+    tags = place.item.get("tags", [])
+    if isinstance(tags, (list, tuple)) and any(isinstance(tag, (list, dict, set)) for tag in tags):
+        yield _unsaved("tags", "holds a list or a mapping", "Write each tag as a text")
+    elif isinstance(tags, (list, tuple, set, dict, str)):
+        yield from _check_characters(replace(place, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
+
+
+def _check_sponsors(place: Place) -> BundleProblems:
+    sponsors = place.item.get("sponsors", [])
+    if sponsors in ([], {}, "") or (isinstance(sponsors, (set, bytes)) and not sponsors):
+        return
+    if not is_list_of_mappings(sponsors):
+        remedy = "Write each as - name: …, with website: https://…; or remove the line"
+        yield _unsaved("sponsors", "is not a list of mappings", remedy)
+        return
+    names = []
+    for at in entries(place.bundle, "sponsors"):
+        if "name" not in at.item:
+            yield _unsaved(f"{at.path}.name", "is missing", "Add it")
+        elif at.item["name"] in names:
+            continue  # the server saves the first one of this name again
+        elif "website" not in at.item:
+            quote = "Sponsor name or url not found in YAML data."
+            yield BundleProblem(f"{at.path}.website", "is missing", "Add it", quote, CREATION)
+        else:
+            names.append(at.item["name"])
+            yield from _check_sponsor(at)
+
+
+def _check_sponsor(place: Place) -> BundleProblems:
+    for key, field in SPONSOR.items():
+        error = validate(key, place.item[key], field)
+        if error:
+            # The server keeps its serializer's message to itself here.
+            yield _unsaved(f"{place.path}.{key}", f"is {place.item[key]!r:.60}", error.message.rstrip("."))
+        else:
+            yield from _check_characters(place, {key: field})
+
+
+def _check_saved_prize(place: Place) -> BundleProblems:
+    if "description" not in place.item and {"rank", "amount"} <= {*place.item}:
+        yield _unsaved(f"{place.path}.description", "is missing", "Add it: creation fails without")
+    if not any(validate(key, place.item.get(key), field) for key, field in PRIZE.items()):
+        yield from _check_characters(place, PRIZE)  # the server drops the others before it saves
+
+
+#: An update searches phases in the database and other items in a dictionary.
+_UNSEARCHABLE = "is {value!r:.60}, by which an update cannot find anything"
+_UNHASHABLE_ID = Rule(CREATION, "id", lambda at: isinstance(at.value, (list, dict, set)), _UNSEARCHABLE,
+    "Number it from 1", _NO_REASON)  # fmt: skip
+_IDS_OF_UPDATE: dict[str, Check] = {
+    "leaderboard": _UNHASHABLE_ID,
+    "challenge_phases": Rule(CREATION, "id", lambda at: at.value is not None and _to_integer(at.value) is None,
+        _UNSEARCHABLE, "Number it from 1", _NO_REASON),
+    "dataset_splits": _UNHASHABLE_ID,
+}  # fmt: skip
+
+
+def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield the phases whose address cannot be made: of the title's first word, the codename and the challenge's id.
+
+    The server saves one phase after the other, and makes an address only of a new one.
+    """
+    word = first_word(bundle.config.get("title"))
+    memory = state or ServerState()
+    stored = dict(memory.phases)
+    slugs = {*([f"{slug}-0" for slug in memory.slugs] or [phase_slug(word, codename) for codename in stored.values()])}
+    added: list[str] = []
+    title_is_valid = _is_slug(word)
+    update = " update" if state else ""
+    for place in entries(bundle, "challenge_phases"):
+        at = place.below("codename")
+        codename, config_id = at.value, as_integer(place.number)
+        if codename in (None, "") or isinstance(codename, bool):
+            continue
+        if config_id in stored:
+            occupied = [name for number, name in stored.items() if number != config_id]
+            stored[config_id] = str(codename).strip()
+            if stored[config_id] in (*occupied, *added):
+                quote = _UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
+                fault = f"is {stored[config_id]!r}, which another phase on EvalAI has when this one is saved"
+                remedy = "Choose another; to swap two, push a third codename in between"
+                yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
+            continue
+        if not isinstance(codename, str):
+            yield _unsaved(at.path, f"is {codename!r}, not a text", "Put it in quotes")
+            continue
+        quote = _UNSAVED.format(f"challenge phase{update} {place.number} :{{errors}}")
+        if not title_is_valid:
+            fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
+            remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
+            yield BundleProblem("title", fault, remedy, quote, CREATION, error=_NO_SLUG)
+            word, title_is_valid = "x", True  # reported once
+        slug = phase_slug(word, codename)
+        if not _is_slug(slug):
+            fault, remedy = f"is {codename!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
+            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_NO_SLUG)
+        elif slug in slugs or codename.strip() in (*stored.values(), *added):
+            error = _SLUG_IN_USE if slug in slugs else _CODENAME_IN_USE
+            fault = f"is {codename!r}, which in an address is the same as another phase's"
+            remedy = "Let codenames differ in more than case, spaces and punctuation"
+            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=error)
+        slugs.add(slug)
+        if state is not None and config_id is not None:
+            stored[config_id] = codename.strip()  # a second phase with this id updates it
+        else:
+            added.append(codename.strip())
+
+
+def _is_slug(text: str) -> bool:
+    return bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text))
+
+
+def first_word(title: object) -> str:
+    """Return what the slugs of a challenge's phases begin with."""
+    return str(title).strip().split(" ")[0].lower()
+
+
+def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
+    """Return a phase's slug as the server makes it; the challenge's id does not matter where slugs are compared."""
+    text = re.sub(r"\W+", "-", codename.replace(" ", "-").lower())[:_CODENAME_LENGTH]
+    return f"{word}-{text}-{challenge}"[:_SLUG_LENGTH]
+
+
+def _check_references(bundle: Bundle) -> BundleProblems:
+    """Yield ids that are equal as numbers, by which the server validates, and not as texts, by which it saves."""
+    for row in entries(bundle, ROWS):
+        for key, block, quote in _LOOKED_UP:
+            at, ids = row.below(key), _written_ids(bundle, block)
+            if at.value in ids and str(row.item[key]) not in map(str, ids):
+                fault = f"is {at.value!r}, and the id in {block} is written otherwise"
+                remedy, message = "Write it the same at both places", quote.format(at.value)
+                yield BundleProblem(at.path, fault, remedy, message, CREATION)
+                break
+
+
+# ── updates ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#: The rules by which the server tests a block in another order than item by item: those of items that are gone come
+#: last, names of splits come first, and stored rows come before the ids of a row.
+_LOST, _NAMES_OF_SPLITS, _STORED_ROWS = (32, 46, 53, 62), (48, 49, 50), (60, 61, 63)
+_ROW = "(leaderboard_id: {}, challenge_phase_id: {}, dataset_split_id: {})"
+_APPROVED = "cannot be changed after the challenge is approved by an admin. Revert"
+_NOT_ALLOWED = "after challenge creation is not allowed."
+_SUPPORT = "to match the approved configuration or contact support."
+
+
+def _differs(subject: str, what: str, quote: str, rule: int) -> BundleProblem:
+    return BundleProblem(subject, f"{what} differs from what was approved", "Put back what was approved", quote, rule)
+
+
+def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield a change of the kind of queue, which is set once; a validation does not test it."""
+    fifo = as_flag(bundle.config.get("use_fifo_sqs", state.fifo))
+    if state.fifo is None or fifo is None or fifo == state.fifo:
+        return
+    words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
+    error = FieldError("use_fifo_sqs", words, "invalid")
+    quote, fault = _UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
+    yield BundleProblem("use_fifo_sqs", fault, "Put it back", quote, CREATION, error=error)
+
+
+def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the leaderboards that are gone, and changes of schemas of an approved challenge."""
+    boards = _find_accepted(bundle, "leaderboard_id")
+    if state.leaderboards:
+        yield from _check_update_ids(bundle, state, boards, 33)
+    for at in boards if state.approved else []:
+        number = as_integer(at.number)
+        if number not in state.leaderboards:
+            continue
+        schema = _canonical(at.item["schema"])
+        if schema is None:
+            fault = "has texts and other values as keys of one mapping"
+            yield crash(f"{at.path}.schema", fault, "Put the keys in quotes", 33)
+        elif schema != _canonical(state.leaderboards[number]):
+            quote = f"ERROR: Leaderboard {at.number} {_APPROVED} the leaderboard block {_SUPPORT}"
+            yield _differs(f"{at.path}.schema", f"of id {number}", quote, 33)
+    names = {number: f"id {number}" for number in state.leaderboards}
+    deletion = f"Deletion of an existing leaderboard {_NOT_ALLOWED}"
+    quote = f"ERROR: The leaderboard with ID: {{}} not found in config. {deletion}"
+    yield from _check_missing_items(bundle, "leaderboard_id", names, quote, 32)
+
+
+def _check_splits_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the splits that are gone, and changes of names of an approved challenge."""
+    splits = _find_accepted(bundle, "dataset_split_id")
+    if state.splits:
+        yield from _check_update_ids(bundle, state, splits, 54)
+    for at in splits if state.approved else []:
+        number, names = as_integer(at.number), [at.item.get("name"), at.item.get("codename")]
+        if number in state.splits and names != state.splits[number]:
+            quote = f"ERROR: Dataset split {at.number} {_APPROVED} the dataset split block {_SUPPORT}"
+            yield _differs(at.path, f"id {number}", quote, 54)
+    stored = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
+    quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
+    yield from _check_missing_items(bundle, "dataset_split_id", stored, quote, 53)
+
+
+def _check_phases_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the phases that are gone."""
+    if bundle.config.get("challenge_phases"):
+        names = {number: f"id {number} ({codename})" for number, codename in state.phases.items()}
+        quote = f"ERROR: Challenge phase {{}} not found in config. Deletion of existing challenge phase {_NOT_ALLOWED}"
+        yield from _check_missing_items(bundle, "challenge_phase_id", names, quote, 46)
+
+
+def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Place], rule: int) -> BundleProblems:
+    """Yield the ids that the server's update cannot read, though its serializers can.
+
+    The update itself reads them of an approved challenge, or with rows of new phases.
+    """
+    rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
+    reads = state.approved or any(_to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
+    for place in items if reads else []:
+        at = place.below("id")
+        if at.is_written and _to_integer(at.value) is None:
+            yield crash(at.path, f"is {at.value!r:.60}, not a whole number", "Number it from 1", rule)
+
+
+def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, rule: int) -> BundleProblems:
+    block, accepted = REFERENCES[key][0], _accepted_ids(bundle, key)
+    written = _written_ids(bundle, block)
+    for number in sorted(number for number in names if number not in accepted):
+        is_quoted = str(number) in written
+        words = ": in quotes it is another" if is_quoted else ""
+        fault = f"lacks {names[number]}, which is on EvalAI already{words}"
+        remedy = "Remove the quotes" if is_quoted else "Put it back: what was pushed can be changed, not deleted"
+        yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
+
+
+def _canonical(schema: object) -> str | None:
+    """Return a schema as the server compares it; None where its keys cannot be sorted."""
+    try:
+        return json.dumps(schema, sort_keys=True, default=str)
+    except TypeError:
+        return None
+
+
+def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield new rows of stored phases, rows that are gone, and changes of rows of an approved challenge."""
+    stored = {tuple(row[:3]): row[3:] for row in state.rows}
+    if not stored or not bundle.config.get(ROWS):
+        return  # a new challenge, or rule 55
+    written: list[tuple[int | None, ...]] = []
+    for at in entries(bundle, ROWS):
+        if any(key not in at.item for key in (*REFERENCES, *SPLIT_SETTINGS)):
+            continue
+        ids = [at.item[key] for key in REFERENCES]
+        triple = tuple(map(_to_integer, ids))
+        if triple in stored:
+            written.append(triple)
+            yield from _check_settings(at, ids, stored[triple] if state.approved else [None])
+        elif triple[1] in state.phases:
+            quote = (
+                f"ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase "
+                f"{_ROW.format(*ids)}. New mappings are only allowed for newly added challenge phases."
+            )
+            fault = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
+            yield BundleProblem(at.path, fault, "Add a new phase for it, or remove the row", quote, 60)
+        else:
+            yield from _check_declared(at, state, triple)
+    for triple in sorted(stored.keys() - {*written}):
+        quote = (
+            f"ERROR: Challenge phase split {_ROW.format(*triple)} not found in config. Deletion of existing challenge "
+            f"phase split {_NOT_ALLOWED}"
+        )
+        fault = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
+        remedy = "Put it back: what was pushed can be changed, not deleted"
+        yield BundleProblem(ROWS, fault, remedy, quote, 62)
+
+
+def _check_settings(place: Place, ids: list[Any], stored: list[Any]) -> BundleProblems:
+    """Yield what differs from the approved row; the server compares `int` and `bool` of the values."""
+    if None in stored:
+        return
+    values = [place.item[key] for key in SPLIT_SETTINGS]
+    try:
+        settings = [int(values[0]), int(values[1]), bool(values[2])]
+    except (TypeError, ValueError, OverflowError):
+        invalid = [key for key in SPLIT_SETTINGS[:2] if validate(key, place.item[key], MAPPING[key])]
+        at = place.below((invalid or [SPLIT_SETTINGS[0]])[0])
+        yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
+        return
+    if settings != stored:
+        quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
+        yield _differs(place.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
+
+
+def _check_declared(place: Place, state: ServerState, triple: tuple[int | None, ...]) -> BundleProblems:
+    """Yield the ids in a row of a new phase that neither the config nor the challenge has."""
+    for index, key, stored, what, rule in (
+        (0, "leaderboard_id", state.leaderboards, "Leaderboard", "may only use leaderboards"),
+        (2, "dataset_split_id", state.splits, "Dataset split", "must use dataset splits"),
+    ):
+        if triple[index] in stored or triple[index] in map(_to_integer, _accepted_ids(place.bundle, key)):
+            continue
+        quote = (
+            f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
+            f"New challenge phases {rule} declared in the configuration."
+        )
+        fault = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
+        yield BundleProblem(place.path, fault, "Correct the id", quote, 61)
+
+
+#: The rules of each block, in the server's order, and those of its updates.
+_BLOCKS: tuple[tuple[Check, Any], ...] = (
+    (_CHALLENGE, _check_challenge_update),
+    (_LEADERBOARDS, _check_leaderboards_update),
+    (_PHASES, _check_phases_update),
+    (_SPLITS, _check_splits_update),
+    (_check_mappings, _check_mappings_update),
+    (_TAGS_DOMAIN_AND_PRIZES, None),
+)
+
+
+def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
+    """Yield what EvalAI tests, in its order, and what breaks when it saves; with `state`, in an update."""
+    for check, check_update in _BLOCKS:
+        problems = [*check(Place(bundle, "", bundle.config))]
+        if state is not None and check_update is not None:
+            problems = sorted([*problems, *check_update(bundle, state)], key=_order_of_update)
+        yield from problems
+    yield from _check_saving(bundle, state)
+
+
+def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
+    """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
+    item = re.match(r"\w+\[(\d+)\]", problem.subject)
+    if not item:
+        return (2 if problem.accepted or problem.rule in _LOST else 0, 0, False)
+    return (0 if problem.rule in _NAMES_OF_SPLITS else 1, int(item[1]), problem.rule not in _STORED_ROWS)
+
+
+# ── the web form ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_QUESTIONS = ("method_name", "method_description", "project_url", "publication_url")
+_ASKED = "default_submission_meta_attributes"
+_QUESTION = first_of(
+    Rule(0, "", _lacks("name", "is_visible"), "lacks {missing}", "Add it",
+        "Please enter the following to the default submission meta attribute in phase {number}: {missing}."),
+    Rule(0, "name", lambda at: at.value not in _QUESTIONS, "is {value}", f"Use {', '.join(_QUESTIONS)}",
+        "Default meta attribute: {value} in phase: {number} does not exist!"),
+)  # fmt: skip
+
+
+def _check_questions(place: Place) -> BundleProblems:
+    at = place.below(_ASKED)
+    for index, question in enumerate(at.value):
+        yield from _QUESTION(replace(at, path=f"{at.path}[{index}]", item=question))
+
+
+def _breaks_slug(at: Place) -> Verdict:
+    # A push makes a hyphen of everything else; the form of spaces alone.
+    slug = f"{first_word(at.bundle.config.get('title'))}-{at.value}".replace(" ", "-").lower()
+    return isinstance(at.value, str) and not _is_slug(slug)
+
+
+_FORM_OF_PHASE = all_of(
+    Rule(0, "test_annotation_file", _is_empty, "is missing, and the form wants an annotation file for every phase",
+        "Push the bundle",
+        "There is no key for test annotation file for challenge phase {name} in yaml file. Please add it and  then "
+        "try again!"),
+    first_of(
+        Rule(0, _ASKED, _is_no_list_of_mappings, "is not a list of mappings", "Begin each item with - name:", ""),
+        _check_questions,
+        unless=lambda at: not at.item.get(_ASKED),
+    ),
+    Rule(0, "codename", _breaks_slug, "is {value!r}, of which the form makes an address",
+        "Use a-z, 0-9, - and _ alone, or push the bundle", ""),
+)  # fmt: skip
+
+
+def check_form_rules(bundle: Bundle) -> BundleProblems:
+    """Yield the problems that the web form alone refuses."""
+    names = [name for name in bundle.listed_names if name.endswith((".yaml", ".yml"))]
+    names = [name for name in names if not name.startswith("__MACOSX")]
+    if len(names) > 1:
+        quote = f"There are {len(names)} YAML files instead of one in zip folder!"
+        subject = ", ".join(name for name in names if name != bundle.config_name)
+        yield BundleProblem(subject, "is a second YAML file", "Leave it out, or push the bundle", quote)
+    yield from check_each("challenge_phases", _FORM_OF_PHASE)(Place(bundle, "", bundle.config))

@@ -39,14 +39,14 @@ _WORKER = {
 }
 
 
-def pins() -> dict[str, str]:
+def read_pins() -> dict[str, str]:
     """Return the pinned version of each package."""
     text = Path(PINS).read_text(encoding="utf-8")
     lines = [line.split("==") for line in text.splitlines() if "==" in line]
     return {canonicalize_name(name.strip()): version for name, version in lines}
 
 
-def script(bundle: Bundle) -> BundleProblems:
+def check_script(bundle: Bundle) -> BundleProblems:
     """Yield the problems of the modules and requirements in the script's zip."""
     path = str(bundle.config.get("evaluation_script"))
     if not bundle.script and not bundle.has(path):
@@ -116,7 +116,7 @@ def _missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> 
 
 
 def _requirements(subject: str, text: bytes) -> BundleProblems:
-    pinned = pins()
+    pinned = read_pins()
     joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
     for number, line in enumerate(joined.split("\n"), 1):
         here, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()

@@ -17,7 +17,7 @@ from typing import Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import replace
 
-from .field_values import as_flag, as_integer
+from .fields import as_flag, as_integer
 from .problems import mappings_in
 
 #: The folder of these files, beside the bundle and out of git.

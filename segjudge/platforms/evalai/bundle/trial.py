@@ -20,7 +20,7 @@ from segjudge.platforms.evalai.hosted_worker.requirements import INDEX_UNREACHED
 from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 
 from .agreement import splits_of
-from .build import samples
+from .build import list_samples
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, mappings_in, warning
 
@@ -73,23 +73,23 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
 
 def _scored(worker: HostedWorker, root: str) -> BundleProblems:
     phases = mappings_in(worker.config, "challenge_phases")
-    listed = [(phase, sample) for phase in phases for sample in samples(root, str(phase["codename"]))]
+    listed = [(phase, sample) for phase in phases for sample in list_samples(root, str(phase["codename"]))]
     outcomes: dict[str, list[SubmissionOutcome]] = {}
     for number, (phase, sample) in enumerate(listed, 1):
         outcome = worker.evaluate(phase, sample, number)
         outcomes.setdefault(str(phase["codename"]), []).append(outcome)
         subject = os.path.relpath(sample, root)
         if outcome.status == "finished":
-            yield from unshown_scores(worker.config, phase, subject, outcome)
+            yield from find_unshown_scores(worker.config, phase, subject, outcome)
         else:
             last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
             yield breaks_later(subject, f"does not score: {last_line}", "Correct the sample, or the truth")
 
     for codename, of_phase in outcomes.items():
-        yield from undefined_labels(codename, of_phase)
+        yield from find_undefined_labels(codename, of_phase)
 
 
-def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> BundleProblems:
+def find_undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> BundleProblems:
     """Yield the labels for which no sample of a phase has a value, since its truth has nothing to average."""
     finished = [outcome for outcome in outcomes if outcome.status == "finished"]
     for split in finished[0].result if finished else ():
@@ -101,7 +101,7 @@ def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> Bundle
             yield warning(codename, fault, "Leave these labels out, in phases.py and the YAML")
 
 
-def unshown_scores(
+def find_unshown_scores(
     config: dict[str, Any], phase: dict[str, Any], subject: str, outcome: SubmissionOutcome
 ) -> BundleProblems:
     """Yield what keeps the scores of a finished submission from its leaderboards."""
