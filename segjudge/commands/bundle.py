@@ -51,7 +51,7 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
-        if opened.evaluated_elsewhere:
+        if opened.is_evaluated_elsewhere:
             print("EvalAI's worker does not score this challenge: see docs/guests.md for what does.")
             return DONE
     with hosted_worker(bundle, python, say) as worker:

@@ -44,12 +44,12 @@ from .rows import (
 )
 
 Result = TypeVar("Result")
-Parsed = TypeVar("Parsed")
+_Parsed = TypeVar("_Parsed")
 #: Called while something is waited for; raises to end the wait.
 Watch = Callable[[], None]
 
 #: Seconds to connect, and between two bytes of an answer.
-TIMEOUT = (10.0, 60.0)
+_TIMEOUT = (10.0, 60.0)
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 #: The most characters of a refusal that are shown.
 _MESSAGE_LENGTH = 2_000
@@ -80,7 +80,7 @@ _NETWORK = (
 )
 
 
-class CallOptions(TypedDict, total=False):
+class _CallOptions(TypedDict, total=False):
     """Options of a call, as `requests` takes them."""
 
     params: dict[str, int] | None
@@ -145,12 +145,12 @@ class Client:
         values: Mapping[str, int | str] | None = None,
         *,
         urgent: bool = True,
-        **options: Unpack[CallOptions],
+        **options: Unpack[_CallOptions],
     ) -> Any:
         """Return the answer's JSON, a list or an object; raise `ApiError` for everything else."""
         self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
-        timeout = options.setdefault("timeout", TIMEOUT)
+        timeout = options.setdefault("timeout", _TIMEOUT)
         watch = with_deadline(sum(timeout) + _ANSWER_SECONDS, lambda: self._watch(urgent))
         try:
             answer = exchange(lambda session: self._request(session, method, url, options), watch)
@@ -165,7 +165,7 @@ class Client:
             return body
         raise ApiError(answer.status, self._clean_text(_message(answer, body, self.SERVER)), body, _wait(answer))
 
-    def _request(self, session: requests.Session, method: str, url: str, options: CallOptions) -> _Answer:
+    def _request(self, session: requests.Session, method: str, url: str, options: _CallOptions) -> _Answer:
         def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
             if self._token:  # a header without one is refused even where none is needed, as for a login
                 request.headers["Authorization"] = f"{self.SCHEME} {self._token}"
@@ -272,11 +272,11 @@ def is_plain_token(token: str) -> bool:
     return token.isascii() and token.isprintable() and " " not in token
 
 
-def growing_pauses(first: float = 2.0, longest: float = 60.0) -> Iterator[float]:
+def growing_pauses(shortest: float = 2.0, longest: float = 60.0) -> Iterator[float]:
     """Yield the seconds to wait after each failure, without end."""
     while True:
-        yield first
-        first = min(longest, 2 * first)
+        yield shortest
+        shortest = min(longest, 2 * shortest)
 
 
 def waits(tries: int) -> Iterator[float]:
@@ -379,10 +379,10 @@ class Jobs:
         """Return the challenge of the queue."""
         return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
 
-    def _list(self, route: str, parse_row: Callable[[object], Parsed | None]) -> list[Parsed]:
+    def _list(self, route: str, parse_row: Callable[[object], _Parsed | None]) -> list[_Parsed]:
         """Return the rows that can be parsed; a list of which none can is not an answer."""
 
-        def parse(answer: object) -> list[Parsed] | None:
+        def parse(answer: object) -> list[_Parsed] | None:
             if not isinstance(answer, list):
                 return None
             rows = [row for row in map(parse_row, answer) if row is not None]
@@ -395,12 +395,12 @@ class Jobs:
         method: str,
         route: str,
         values: Mapping[str, int | str],
-        parse: Callable[[object], Parsed | None],
-        **options: Unpack[CallOptions],
-    ) -> Parsed:
+        parse: Callable[[object], _Parsed | None],
+        **options: Unpack[_CallOptions],
+    ) -> _Parsed:
         """Call until there is an answer that can be parsed, a few times."""
 
-        def call() -> Parsed:
+        def call() -> _Parsed:
             parsed = parse(self._client.call(method, route, values, **options))
             if parsed is None:
                 raise ApiError(0, f"the server answers {method} {routes.path(route, **values)} with something else")

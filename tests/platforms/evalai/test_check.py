@@ -28,7 +28,6 @@ from segjudge.platforms.evalai.bundle.server_state import (
     load_state,
     save_state,
     state_after_push,
-    state_path,
 )
 from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
 from tests.builders import ROOT, zipped
@@ -712,7 +711,9 @@ def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> N
         "EvalAI",
     ]
     names = {
-        state_path(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")
+        save_state(root, server, name, ServerState())
+        for server in (EVALAI, "https://eval.ai:8443")
+        for name in ("a/b-c", "a-b/c")
     }
     assert len(names) == 4, "nothing that looks alike in a file's name is mixed up"
 
@@ -746,8 +747,8 @@ def test_a_module_is_parsed_once_for_each_content(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     parsed = []
-    real = script_rules.parsed
-    monkeypatch.setattr(script_rules, "parsed", lambda text: parsed.append(text) or real(text))
+    real = script_rules._parse
+    monkeypatch.setattr(script_rules, "_parse", lambda text: parsed.append(text) or real(text))
     assert changed(bundle, tmp_path) == []
     with zipfile.ZipFile(bundle) as archive, zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as own:
         modules = {name: own.read(name) for name in own.namelist()}

@@ -20,7 +20,6 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import find_repository, locate_sentences, split_sentences, without_sponsors
-from segjudge.platforms.evalai.bundle.server_state import PUSHES
 from segjudge.platforms.evalai.settings import read_settings
 from tests.builders import ROOT
 from tests.hostile_network import Network
@@ -112,7 +111,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     assert lines[1].startswith("challenge  ")
     assert lines[2].startswith("queue      segjudge-demo-challenge-")
     assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
-    assert len([*(fork / PUSHES).iterdir()]) == 1
+    assert len([*(fork / ".segjudge/pushes").iterdir()]) == 1
 
     second = segjudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
@@ -133,7 +132,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/quiet")
-    kept = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
+    kept = "".join(file.read_text() for file in (fork / ".segjudge/pushes").iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, kept))
     assert token not in repr(read_settings({"EVALAI_TOKEN": token}))

@@ -59,11 +59,11 @@ def check_rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems
     """Yield a warning for each phase whose new scores would stand among old ones that were made in another way."""
     before = state.scoring if state is not None else {}
     try:
-        now = describe_scoring(bundle) if before else {}
+        current = describe_scoring(bundle) if before else {}
     except HostError:  # said already
         return
-    for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
-        fault = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
+    for codename in [codename for codename in current if before.get(codename, current[codename]) != current[codename]]:
+        fault = f"is scored otherwise than at the last push ({current[codename]}; before: {before[codename]})"
         remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
         yield warning(f"phases.py, {codename}", fault, remedy)
 

@@ -71,11 +71,11 @@ def build(
     changes: list[LineChange] = []
     config: dict[str, Any] = {}
     with suppress(HostError) if lenient else nullcontext():
-        config = _parsed(text)
+        config = _parse(text)
     if variant and config:
         changed, changes = with_variant(text.decode("utf-8"), variant, image)
         text = changed.encode("utf-8")
-        config = _parsed(text)
+        config = _parse(text)
         check_variant(config, variant)
     names = {os.path.normpath(name): name for name in (*list_named_files(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
@@ -105,10 +105,10 @@ def takes_kernel(source: BundleSource) -> bool:
 
 def read_config(root: str) -> dict[str, Any]:
     """Return the YAML; raises `HostError` when it is not a mapping."""
-    return _parsed(_read_file(root, find_bundle(root).config_name))
+    return _parse(_read_file(root, find_bundle(root).config_name))
 
 
-def _parsed(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, Any]:
     import yaml
 
     from .yaml_lines import read_yaml, yaml_problem
@@ -139,8 +139,8 @@ def list_samples(root: str, codename: str) -> list[str]:
 def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
     """Return the script's zip that the YAML names, where a host keeps one in the place of the folder."""
     name = config.get("evaluation_script")
-    made = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))
-    return [name] if isinstance(name, str) and name and not made and source.is_foreign else []
+    is_built = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))
+    return [name] if isinstance(name, str) and name and not is_built and source.is_foreign else []
 
 
 def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
@@ -172,8 +172,8 @@ def _files_below(folder: str) -> Iterator[str]:
     """Yield the files of a folder but hidden and compiled ones, by their paths in it."""
     for path, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
-        kept = [name for name in names if not name.startswith(".") and not name.endswith(".pyc")]
-        yield from (os.path.relpath(os.path.join(path, name), folder) for name in kept)
+        kept_names = [name for name in names if not name.startswith(".") and not name.endswith(".pyc")]
+        yield from (os.path.relpath(os.path.join(path, name), folder) for name in kept_names)
 
 
 def _why_missing(root: str, name: str) -> str:

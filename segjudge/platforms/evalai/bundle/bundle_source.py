@@ -82,10 +82,12 @@ class BundleSource:
         for phase in phases:
             if phase.codename == codename:
                 return phase
-        known = [phase.codename for phase in phases]
-        near = nearest(codename, known)
+        codenames = [phase.codename for phase in phases]
+        near = nearest(codename, codenames)
         hint = f" Did you mean {near}?" if near else ""
-        raise UsageError(f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(known)}.{hint}")
+        raise UsageError(
+            f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(codenames)}.{hint}"
+        )
 
 
 def find_bundle(path: str = "") -> BundleSource:

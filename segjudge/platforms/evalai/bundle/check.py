@@ -21,7 +21,7 @@ from .problems import (
     WARNS,
     BundleProblem,
     BundleProblems,
-    Place,
+    Entry,
     Rule,
     Verdict,
     all_of,
@@ -98,12 +98,12 @@ def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
 
 def _check_pitfalls(bundle: Bundle) -> BundleProblems:
     """Yield the problems of an accepted bundle."""
-    top = Place(bundle, "", bundle.config)
+    top = Entry(bundle, "", bundle.config)
     for path in bundle.lines.duplicate_keys:
         yield warning(path, "is there twice, and the last one counts", "Remove one")
     yield from _check_ignored_keys(bundle)
     yield from _VARIANT(top)
-    if bundle.evaluated_elsewhere:
+    if bundle.is_evaluated_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
                 yield warning(name, "is in a bundle whose truth should stay with you", "Leave it out")
@@ -142,15 +142,15 @@ def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Fie
             yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
 
 
-def _needs_image(at: Place) -> bool:
+def _needs_image(at: Entry) -> bool:
     return at.bundle.has_flag("is_docker_based") and not at.bundle.has_flag("is_static_dataset_code_upload")
 
 
-def _is_static_alone(at: Place) -> Verdict:
+def _is_static_alone(at: Entry) -> Verdict:
     return at.bundle.has_flag(at.key) and not at.bundle.has_flag("is_docker_based")
 
 
-def _is_old_python(at: Place) -> Verdict:
+def _is_old_python(at: Entry) -> Verdict:
     return at.is_written and str(at.value) in ("3.7", "3.8") and not at.bundle.is_foreign
 
 
@@ -161,10 +161,10 @@ _VARIANT = all_of(
     Rule(0, "worker_python_version", _is_old_python, "is older than the scorers' 3.9", "Write 3.9, or remove the line",
         BREAKS_LATER),
     check_each("challenge_phases", all_of(
-        Rule(0, "test_annotation_file", lambda at: at.bundle.evaluated_elsewhere and at.value,
+        Rule(0, "test_annotation_file", lambda at: at.bundle.is_evaluated_elsewhere and at.value,
             "would give {value} to EvalAI, which does not need it here", "Remove it: segjudge build --variant does",
             WARNS),
-        Rule(0, "test_annotation_file", lambda at: not at.bundle.evaluated_elsewhere and not at.value,
+        Rule(0, "test_annotation_file", lambda at: not at.bundle.is_evaluated_elsewhere and not at.value,
             "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/", BREAKS_LATER),
         first_of(
             # EvalAI starts no pod with `remote_evaluation`, and the host's worker may need none.
@@ -181,19 +181,19 @@ _VARIANT = all_of(
 )  # fmt: skip
 
 
-def _date(place: Place, key: str) -> datetime.datetime | None:
-    return as_datetime(place.item.get(key))
+def _date(entry: Entry, key: str) -> datetime.datetime | None:
+    return as_datetime(entry.item.get(key))
 
 
-def _check_dates(top: Place) -> BundleProblems:
+def _check_dates(top: Entry) -> BundleProblems:
     start, end, phases = _date(top, "start_date"), _date(top, "end_date"), [*entries(top.bundle, "challenge_phases")]
     if end and end < datetime.datetime.now(datetime.UTC):
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
     if start and end and end.year - start.year > _YEARS:
         fault = f"is {end.year - start.year} years after the start"
         yield warning("end_date", fault, "Write an earlier year, unless it is meant")
-    for place in (top, *phases):
-        dates = [place.below(key) for key in ("start_date", "end_date")]
+    for entry in (top, *phases):
+        dates = [entry.below(key) for key in ("start_date", "end_date")]
         for at in [at for at in dates if isinstance(at.value, str)]:
             yield warning(at.path, "is in quotes", "Write it unquoted: one in quotes and one without fails")
         pair = [at.path for at in dates if isinstance(at.value, datetime.datetime)]
@@ -201,13 +201,13 @@ def _check_dates(top: Place) -> BundleProblems:
         if len(pair) == 2 and len(zoned) == 1:
             fault = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
             yield warning(zoned[0], fault, "Write both alike, best in UTC without a zone")
-    for place in phases:
-        opening, closing = _date(place, "start_date"), _date(place, "end_date")
+    for entry in phases:
+        opening, closing = _date(entry, "start_date"), _date(entry, "end_date")
         if start and opening and opening < start:
-            subject, fault = f"{place.path}.start_date", "is before the challenge starts"
+            subject, fault = f"{entry.path}.start_date", "is before the challenge starts"
             yield warning(subject, fault, "Nobody can submit until then")
         if end and closing and closing > end:
-            subject, fault = f"{place.path}.end_date", "is after the challenge ends"
+            subject, fault = f"{entry.path}.end_date", "is after the challenge ends"
             yield warning(subject, fault, "Nobody can submit after that")
 
 
@@ -217,20 +217,20 @@ def _check_directions(bundle: Bundle) -> BundleProblems:
         hashable_value(row, "leaderboard_id"): row.get("is_leaderboard_order_descending")
         for row in mappings_in(bundle.config, ROWS)
     }
-    for place in entries(bundle, "leaderboard"):
-        schema = place.item.get("schema")
+    for board in entries(bundle, "leaderboard"):
+        schema = board.item.get("schema")
         metadata = schema.get("metadata") if isinstance(schema, dict) else None
         if not isinstance(schema, dict) or not isinstance(metadata, dict):
             continue
-        labels, expected = schema.get("labels"), descending.get(hashable_value(place.item))
-        for label, entry in metadata.items():
-            path = f"{place.path}.schema.metadata.{label}"
+        labels, expected = schema.get("labels"), descending.get(hashable_value(board.item))
+        for label, column in metadata.items():
+            path = f"{board.path}.schema.metadata.{label}"
             if isinstance(labels, list) and label not in labels:
                 yield warning(path, f"{label} is not a label", "Remove it, or correct its name")
-            elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
+            elif not isinstance(column, dict) or not isinstance(column.get("sort_ascending"), bool):
                 remedy = "Add sort_ascending: False, or EvalAI sorts upwards"
                 yield breaks_later(path, "has no sort_ascending", remedy)
-            elif label == schema.get("default_order_by") and entry["sort_ascending"] == expected:
+            elif label == schema.get("default_order_by") and column["sort_ascending"] == expected:
                 fault = "and is_leaderboard_order_descending of the phase split contradict each other"
                 yield warning(f"{path}.sort_ascending", fault, "Make them agree: EvalAI follows this one")
 

@@ -45,7 +45,7 @@ class Bundle:
         self.path = path
         self._zip = _open_zip(path, UPLOAD_BYTES if for_evalai else sys.maxsize)
         try:
-            self._members = _unpacked_files(self._zip, path)
+            self._members = _list_unpacked_files(self._zip, path)
             self.names = frozenset(self._members)
             #: The names as the zip lists them, folders included.
             self.listed_names = self._zip.namelist()
@@ -53,7 +53,7 @@ class Bundle:
             _check_members(self._zip, path)
             self.config_name = self._config_name()
             self.text = self.read(self.config_name)
-            self.config, self.lines = self._parsed_config()
+            self.config, self.lines = self._parse_config()
         except BundleRefusedError:
             self._zip.close()
             raise
@@ -94,7 +94,7 @@ class Bundle:
         return not is_ours(self.script)
 
     @property
-    def evaluated_elsewhere(self) -> bool:
+    def is_evaluated_elsewhere(self) -> bool:
         """Whether no worker of EvalAI's reads the annotation files."""
         return self.has_flag("remote_evaluation") or (
             self.has_flag("is_docker_based") and not self.has_flag("is_static_dataset_code_upload")
@@ -118,7 +118,7 @@ class Bundle:
             problem = BundleProblem(self.path, fault, "Put it at the top", quote, 3)
         raise BundleRefusedError(problem)
 
-    def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
+    def _parse_config(self) -> tuple[dict[str, Any], YamlLines]:
         import yaml
 
         from .yaml_lines import read_yaml, yaml_problem
@@ -142,9 +142,9 @@ def escapes(path: str) -> bool:
     return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
 
 
-def _open_zip(path: str, most: int) -> zipfile.ZipFile:
-    if os.path.getsize(path) > most:
-        fault = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {most >> 20} MiB"
+def _open_zip(path: str, limit: int) -> zipfile.ZipFile:
+    if os.path.getsize(path) > limit:
+        fault = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {limit >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
         raise BundleRefusedError(BundleProblem(path, fault, remedy))
     if not os.path.getsize(path):
@@ -159,7 +159,7 @@ def _open_zip(path: str, most: int) -> zipfile.ZipFile:
         raise BundleRefusedError(_not_a_zip(path, f"is not a zip ({error})")) from None
 
 
-def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
+def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
     """Return the files by the paths at which the server finds them once it has unpacked the zip."""
     if len(archive.namelist()) > _MEMBERS:
         fault = f"holds more than {_MEMBERS:,} files"
@@ -169,8 +169,8 @@ def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.Zi
     files: dict[str, zipfile.ZipInfo] = {}
     folders: dict[str, str] = {}
     for member in archive.infolist():
-        parts = [part for part in member.filename.split("/") if part not in ("", os.curdir, os.pardir)]
-        if (not parts and not member.is_dir()) or any(len(os.fsencode(part)) > _NAME_BYTES for part in parts):
+        parts = [name for name in member.filename.split("/") if name not in ("", os.curdir, os.pardir)]
+        if (not parts and not member.is_dir()) or any(len(os.fsencode(name)) > _NAME_BYTES for name in parts):
             fault = f"holds {member.filename!r:.60}, which names no file"
             raise BundleRefusedError(crash(path, fault, "Rename it", 2))
         depth = len(parts) if member.is_dir() else len(parts) - 1

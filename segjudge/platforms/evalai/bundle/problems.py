@@ -116,7 +116,7 @@ CRASH, BREAKS_LATER, WARNS = Silence
 
 
 @dataclass(frozen=True)
-class Place:
+class Entry:
     """What rules look at: a mapping of the YAML, or one of its values."""
 
     bundle: Bundle
@@ -142,8 +142,8 @@ class Place:
         """Whether the key is there."""
         return self.key in self.item
 
-    def below(self, path: str) -> Place:
-        """Return the place of a value of the item: of a key, or of a key in one of its mappings."""
+    def below(self, path: str) -> Entry:
+        """Return the entry of a value of the item: of a key, or of a key in one of its mappings."""
         if not path:
             return self
         *steps, key = path.split(".")
@@ -154,7 +154,7 @@ class Place:
         return replace(self, path=f"{self.path}.{path}".lstrip("."), item=item, key=key, owner=self.item)
 
 
-Check = Callable[[Place], Iterable[BundleProblem]]
+Check = Callable[[Entry], Iterable[BundleProblem]]
 #: What a rule found: nothing, or that it is broken, with further words for its sentences.
 Verdict = bool | dict[str, Any] | None
 
@@ -163,12 +163,12 @@ Verdict = bool | dict[str, Any] | None
 class Rule:
     """A row: the number in the server's order, the path, what breaks it, how that is worded, and what EvalAI says.
 
-    The sentences are templates for `str.format` with the place's value, key, path and number, and the verdict's words.
+    The sentences are templates for `str.format` with the entry's value, key, path and number, and the verdict's words.
     """
 
     number: int
     path: str
-    test: Callable[[Place], Verdict]
+    test: Callable[[Entry], Verdict]
     fault: str
     remedy: str
     answer: str | Silence
@@ -176,13 +176,13 @@ class Rule:
     error: FieldError | None = None
     consequence: bool = False
 
-    def __call__(self, place: Place) -> Iterator[BundleProblem]:
-        at = place.below(self.path)
+    def __call__(self, entry: Entry) -> Iterator[BundleProblem]:
+        at = entry.below(self.path)
         verdict = self.test(at)
         if not verdict:
             return
         words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
-        words |= {"name": place.item.get("name"), "errors": "{errors}"}
+        words |= {"name": entry.item.get("name"), "errors": "{errors}"}
         words |= verdict if isinstance(verdict, dict) else {}
         fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
         if self.answer is CRASH:
@@ -200,14 +200,14 @@ class Rule:
 
 def all_of(*checks: Check) -> Check:
     """Return the check that says what each of these says."""
-    return lambda place: [problem for check in checks for problem in check(place)]
+    return lambda entry: [problem for check in checks for problem in check(entry)]
 
 
-def first_of(*checks: Check, unless: Callable[[Place], object] = lambda _place: False) -> Check:
+def first_of(*checks: Check, unless: Callable[[Entry], object] = lambda _entry: False) -> Check:
     """Return the check that says what the first broken one of these says; nothing where `unless` holds."""
 
-    def say_first(place: Place) -> Iterable[BundleProblem]:
-        answers = ([*check(place)] for check in checks)
-        return [] if unless(place) else next((problems for problems in answers if problems), [])
+    def say_first(entry: Entry) -> Iterable[BundleProblem]:
+        answers = ([*check(entry)] for check in checks)
+        return [] if unless(entry) else next((problems for problems in answers if problems), [])
 
     return say_first

@@ -276,14 +276,14 @@ def split_sentences(body: dict[str, Any]) -> list[str]:
         error = "; ".join(f"{key}: {value}" for key, value in error.items())
     text = str(error)
     reason = str(body.get("error_message") or "")
-    if reason and _decoded(reason) not in text:
+    if reason and _decode(reason) not in text:
         text += f"\n{reason}"
     # A serializer's errors are on a line of their own, and belong to the sentence before.
     lines = [line for line in re.split(r"\n(?! ?\{)", text) if line.strip()]
     return lines or ["EvalAI refused it and gave no reason"]
 
 
-def _decoded(reason: str) -> str:
+def _decode(reason: str) -> str:
     """Return the text of a reason that the server repeats as JSON."""
     try:
         text = json.loads(reason)

@@ -57,7 +57,7 @@ from .problems import (
     BundleProblem,
     BundleProblems,
     Check,
-    Place,
+    Entry,
     Rule,
     Verdict,
     all_of,
@@ -95,75 +95,75 @@ _OWN_IMAGE = FieldError("", f"worker_image_url must be {_IMAGES}.", "invalid")
 # ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_empty(at: Place) -> Verdict:
+def _is_empty(at: Entry) -> Verdict:
     return not at.value
 
 
-def _is_absent(at: Place) -> Verdict:
+def _is_absent(at: Entry) -> Verdict:
     return not at.is_written
 
 
-def _is_no_text(at: Place) -> Verdict:
+def _is_no_text(at: Entry) -> Verdict:
     return not isinstance(at.value, str)
 
 
-def _has_no_length(at: Place) -> Verdict:
+def _has_no_length(at: Entry) -> Verdict:
     return not hasattr(at.value, "__len__")
 
 
-def _is_no_list_of_mappings(at: Place) -> Verdict:
-    return not is_list_of_mappings(at.value)
+def _is_no_list_of_mappings(at: Entry) -> Verdict:
+    return not _is_list_of_mappings(at.value)
 
 
-def _leads_out(at: Place) -> Verdict:
+def _leads_out(at: Entry) -> Verdict:
     return escapes(at.value)
 
 
-def _is_not_in_bundle(at: Place) -> Verdict:
+def _is_not_in_bundle(at: Entry) -> Verdict:
     return escapes(at.value) or not at.bundle.has(at.value)
 
 
-def _is_empty_file(at: Place) -> Verdict:
+def _is_empty_file(at: Entry) -> Verdict:
     return not at.bundle.size(at.value)
 
 
-def _is_repeated(at: Place) -> Verdict:
+def _is_repeated(at: Entry) -> Verdict:
     return at.is_written and at.value in [item[at.key] for item in at.earlier if at.key in item]
 
 
 def _lacks(*keys: str) -> Any:
     """Return a test for keys that a mapping lacks."""
 
-    def find_missing(at: Place) -> Verdict:
+    def find_missing(at: Entry) -> Verdict:
         missing = [key for key in keys if key not in at.item]
         return {"missing": ", ".join(missing)} if missing else None
 
     return find_missing
 
 
-def _text_of(at: Place) -> str | None:
+def _text_of(at: Entry) -> str | None:
     try:
         return at.bundle.read(at.value).decode("utf-8")
     except UnicodeDecodeError:
         return None
 
 
-def _is_not_utf8(at: Place) -> Verdict:
+def _is_not_utf8(at: Entry) -> Verdict:
     return _text_of(at) is None
 
 
-def _is_blank_text(at: Place) -> Verdict:
+def _is_blank_text(at: Entry) -> Verdict:
     return not str(_text_of(at)).strip()
 
 
-def _holds_nul(at: Place) -> Verdict:
+def _holds_nul(at: Entry) -> Verdict:
     return "\0" in str(_text_of(at))
 
 
 def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> Rule:
     """Return the rule that a path, behind the server's temporary folder, is short enough for the server."""
 
-    def is_long(at: Place) -> Verdict:
+    def is_long(at: Entry) -> Verdict:
         length = folder + len(str(at.value))
         message = f"Ensure this filename has at most {_PATH_LENGTH} characters (it has {length})."
         error = FieldError(field or at.key, message, "max_length")
@@ -173,21 +173,21 @@ def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FO
     return Rule(rule, key, is_long, "names a path of {length} characters", remedy, quote)
 
 
-def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
+def _is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Return whether a value of the YAML is a list of mappings."""
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def entries(bundle: Bundle, key: str) -> Iterator[Place]:
+def entries(bundle: Bundle, key: str) -> Iterator[Entry]:
     """Yield the items of a block as places."""
     items = mappings_in(bundle.config, key)
     for index, item in enumerate(items):
-        yield Place(bundle, f"{key}[{index}]", item, number=item.get("id"), earlier=tuple(items[:index]))
+        yield Entry(bundle, f"{key}[{index}]", item, number=item.get("id"), earlier=tuple(items[:index]))
 
 
 def check_each(block: str, check: Check) -> Check:
     """Return the check of all items of a block."""
-    return lambda place: [problem for item in entries(place.bundle, block) for problem in check(item)]
+    return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
 
 
 # ── what serializers say ────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,16 +205,16 @@ _REMEDIES_BY_KIND = {
 }
 
 
-def _check_fields(place: Place, fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
+def _check_fields(entry: Entry, fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
     """Yield what a serializer says of an item; missing keys and files are left to other rules."""
     for key, field in fields.items():
-        at = place.below(key)
+        at = entry.below(key)
         if not at.is_written or field.kind in FILES or (key == "id" and not at.value):
             continue  # the serializer does not get an empty id
         error = validate("config_id" if key == "id" else key, at.value, field)
         if error:
             fault, remedy = _word_error(at.value, field, error)
-            message = quote.format(number=place.number, errors="{errors}")
+            message = quote.format(number=entry.number, errors="{errors}")
             yield BundleProblem(at.path, fault, remedy, message, rule, error=error)
         elif field.kind == FLAG and not isinstance(at.value, bool):
             value = at.value in TRUE
@@ -251,12 +251,12 @@ def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
     )  # fmt: skip
 
 
-def _required(key: str, quote: str, rule: int) -> Rule:
+def _field_needed(key: str, quote: str, rule: int) -> Rule:
     """Return the rule that a key is there which only the serializer demands."""
     return Rule(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
 
 
-def _has_repeated_id(at: Place) -> Verdict:
+def _has_repeated_id(at: Entry) -> Verdict:
     return at.value is not None and str(at.value) in [str(item.get("id")) for item in at.earlier]
 
 
@@ -273,13 +273,13 @@ _IDS = all_of(
 def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
     """Return the rules of start and end, which the server compares before it validates them."""
 
-    def compare(at: Place) -> bool | None:
+    def compare(at: Entry) -> bool | None:
         try:
             return bool(at.value > at.item["end_date"])
         except TypeError:
             return None
 
-    def have_two_kinds(at: Place) -> Verdict:
+    def have_two_kinds(at: Entry) -> Verdict:
         return {"end": as_written(at.item["end_date"])} if compare(at) is None else None
 
     quote, remedy = f"ERROR: Please add the start_date and end_date{of_phase}.", "Write it as 2026-01-01 00:00:00"
@@ -314,7 +314,7 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
     )  # fmt: skip
 
 
-def _is_no_zip(at: Place) -> Verdict:
+def _is_no_zip(at: Entry) -> Verdict:
     try:
         with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))):
             return False
@@ -322,8 +322,8 @@ def _is_no_zip(at: Place) -> Verdict:
         return True
 
 
-def _is_no_package(at: Place) -> Verdict:
-    if at.bundle.is_foreign and at.bundle.evaluated_elsewhere:
+def _is_no_package(at: Entry) -> Verdict:
+    if at.bundle.is_foreign and at.bundle.is_evaluated_elsewhere:
         return False  # EvalAI stores such a script and never loads it
     with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))) as script:
         return "__init__.py" not in script.namelist()
@@ -354,13 +354,13 @@ _SCRIPT = first_of(
 )  # fmt: skip
 
 
-def _is_no_picture_file(at: Place) -> Verdict:
+def _is_no_picture_file(at: Entry) -> Verdict:
     path = str(at.value or "")
     is_picture = path and not escapes(path) and at.bundle.has(path) and path.endswith(_PICTURES)
     return None if is_picture else {"picture": path or "nothing"}
 
 
-def _is_no_picture(at: Place) -> Verdict:
+def _is_no_picture(at: Entry) -> Verdict:
     try:
         Image.open(io.BytesIO(at.bundle.read(at.value))).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
@@ -382,17 +382,17 @@ _PICTURE = first_of(
 )  # fmt: skip
 
 
-def _check_challenge_fields(place: Place) -> BundleProblems:
+def _check_challenge_fields(entry: Entry) -> BundleProblems:
     elsewhere = ("tags", "domain", "prizes", "sponsors", "leaderboard")
     fields = {key: field for key, field in CHALLENGE.items() if key not in elsewhere and not field.items}
     required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report what of them is empty
-    validated = {key: value for key, value in place.item.items() if value or key not in required}
-    if not hasattr(place.item.get("title"), "__len__"):
+    validated = {key: value for key, value in entry.item.items() if value or key not in required}
+    if not hasattr(entry.item.get("title"), "__len__"):
         validated.pop("title", None)  # rule 8
-    yield from _check_fields(replace(place, item=validated), {**fields, **UNKEPT}, _SERIALIZER, 24)
+    yield from _check_fields(replace(entry, item=validated), {**fields, **UNKEPT}, _SERIALIZER, 24)
 
 
-def _is_own_image(at: Place) -> Verdict:
+def _is_own_image(at: Entry) -> Verdict:
     text = "" if at.value is None else str(at.value).strip()
     is_valid = not validate("worker_image_url", at.value, CHALLENGE["worker_image_url"])
     images = r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-"
@@ -430,20 +430,20 @@ def _contains(container: Any, value: object) -> bool | None:
         return None
 
 
-def _cannot_be_searched(at: Place) -> Verdict:
+def _cannot_be_searched(at: Entry) -> Verdict:
     has_order = _contains(at.value, "default_order_by")
     return has_order is None or (has_order and not isinstance(at.value, dict))
 
 
-def _has_no_labels(at: Place) -> Verdict:
+def _has_no_labels(at: Entry) -> Verdict:
     return not _contains(at.owner["schema"], "labels")
 
 
-def _has_no_order(at: Place) -> Verdict:
+def _has_no_order(at: Entry) -> Verdict:
     return not _contains(at.owner["schema"], "default_order_by")
 
 
-def _is_no_list_of_names(at: Place) -> Verdict:
+def _is_no_list_of_names(at: Entry) -> Verdict:
     return not isinstance(at.value, list) or not at.value or any(not isinstance(label, str) for label in at.value)
 
 
@@ -485,13 +485,13 @@ _BEFORE_SERIALIZER = all_of(
 )  # fmt: skip
 
 
-def _check_leaderboard(place: Place) -> BundleProblems:
+def _check_leaderboard(entry: Entry) -> BundleProblems:
     """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
-    problems = [*_BEFORE_SERIALIZER(place)]
+    problems = [*_BEFORE_SERIALIZER(entry)]
     yield from problems
     if all(problem.accepted for problem in problems):
         quote = "ERROR: The leaderboard with ID: {number} has the following schema errors:\n {errors}"
-        yield from _check_fields(place, LEADERBOARD, quote, 31)
+        yield from _check_fields(entry, LEADERBOARD, quote, 31)
 
 
 _LEADERBOARDS = all_of(
@@ -508,7 +508,7 @@ _PHASE_ERRORS = "ERROR: Challenge phase {number} has the following schema errors
 _HTML_REMEDY = "Name an .html file of templates/"
 
 
-def _is_refused_by_serializer(at: Place) -> Verdict:
+def _is_refused_by_serializer(at: Entry) -> Verdict:
     """An empty description may still be a text for the serializer."""
     error = validate("description", at.value, Field(TEXT, "")) if at.is_written else _REQUIRED
     return {"error": error} if error else None
@@ -544,7 +544,7 @@ _ANNOTATION = first_of(
 )  # fmt: skip
 
 
-def _asks_for_choice(at: Place) -> bool:
+def _asks_for_choice(at: Entry) -> bool:
     return at.item["type"] in ("radio", "checkbox")
 
 
@@ -563,21 +563,21 @@ _ATTRIBUTE_RULES = first_of(
 )  # fmt: skip
 
 
-def _check_attributes(place: Place) -> BundleProblems:
-    at = place.below("submission_meta_attributes")
+def _check_attributes(entry: Entry) -> BundleProblems:
+    at = entry.below("submission_meta_attributes")
     for index, attribute in enumerate(at.value):
         yield from _ATTRIBUTE_RULES(replace(at, path=f"{at.path}[{index}]", item=attribute))
 
 
-def _check_phase_fields(place: Place) -> BundleProblems:
+def _check_phase_fields(entry: Entry) -> BundleProblems:
     # Dates that are null are reported by rule 40; the serializer accepts them.
     dates = ("start_date", "end_date")
-    values = {key: value for key, value in place.item.items() if value is not None or key not in dates}
-    is_copied = place.item.get("max_submissions_per_month") is None
+    values = {key: value for key, value in entry.item.items() if value is not None or key not in dates}
+    is_copied = entry.item.get("max_submissions_per_month") is None
     if is_copied:  # as the server does
-        values["max_submissions_per_month"] = place.item.get("max_submissions")
-    at = place.below("max_submissions")
-    for problem in _check_fields(replace(place, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
+        values["max_submissions_per_month"] = entry.item.get("max_submissions")
+    at = entry.below("max_submissions")
+    for problem in _check_fields(replace(entry, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
         if not is_copied or not problem.subject.endswith(".max_submissions_per_month"):
             yield problem
         elif not at.is_written:
@@ -604,7 +604,7 @@ _PHASE_RULES = all_of(
     ),
     first_of(
         Rule(45, "id", _is_absent, "is missing", "Number it", CRASH),
-        all_of(_required("name", _PHASE_ERRORS, 44), _check_phase_fields),
+        all_of(_field_needed("name", _PHASE_ERRORS, 44), _check_phase_fields),
     ),
 )  # fmt: skip
 _PHASE_AND_CODENAME = all_of(
@@ -616,10 +616,10 @@ _PHASE_AND_CODENAME = all_of(
 )  # fmt: skip
 
 
-def _check_phase(place: Place) -> BundleProblems:
-    for problem in _PHASE_AND_CODENAME(place):
+def _check_phase(entry: Entry) -> BundleProblems:
+    for problem in _PHASE_AND_CODENAME(entry):
         # The sentences of these rules hold the phase's name, without which the server crashes.
-        is_crash = problem.rule in (36, 37, 38, 39) and "name" not in place.item and not problem.error
+        is_crash = problem.rule in (36, 37, 38, 39) and "name" not in entry.item and not problem.error
         yield crash(problem.subject, problem.fault, problem.remedy, problem.rule) if is_crash else problem
 
 
@@ -637,9 +637,9 @@ _SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\
 _SPLIT_RULES = first_of(
     Rule(52, "id", _is_absent, "is missing", "Number it", CRASH),
     all_of(
-        _required("name", _SPLIT_ERRORS, 51),
-        _required("codename", _SPLIT_ERRORS, 51),
-        lambda place: _check_fields(place, SPLIT, _SPLIT_ERRORS, 51),
+        _field_needed("name", _SPLIT_ERRORS, 51),
+        _field_needed("codename", _SPLIT_ERRORS, 51),
+        lambda entry: _check_fields(entry, SPLIT, _SPLIT_ERRORS, 51),
     ),
 )  # fmt: skip
 _SPLIT_NAMES = all_of(
@@ -667,21 +667,21 @@ ROWS = "challenge_phase_splits"
 _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_RULES, "dataset_split_id": _SPLIT_RULES}
 
 
-def _find_accepted(bundle: Bundle, key: str) -> list[Place]:
+def _find_accepted(bundle: Bundle, key: str) -> list[Entry]:
     """Return the items that a key of the rows may name: those that get through the rules of their own block."""
     accepted = []
-    for place in entries(bundle, REFERENCES[key][0]):
-        refused = [problem for problem in _NUMBERED[key](place) if not problem.accepted]
+    for entry in entries(bundle, REFERENCES[key][0]):
+        refused = [problem for problem in _NUMBERED[key](entry) if not problem.accepted]
         if not any(problem.error or problem.rule in range(26, 31) for problem in refused):
-            accepted.append(place)
+            accepted.append(entry)
     return accepted
 
 
-def _accepted_ids(bundle: Bundle, key: str) -> list[Any]:
-    return [place.item.get("id") for place in _find_accepted(bundle, key)]
+def _find_accepted_ids(bundle: Bundle, key: str) -> list[Any]:
+    return [entry.item.get("id") for entry in _find_accepted(bundle, key)]
 
 
-def _written_ids(bundle: Bundle, block: str) -> list[Any]:
+def _ids_of(bundle: Bundle, block: str) -> list[Any]:
     return [item.get("id") for item in mappings_in(bundle.config, block)]
 
 
@@ -697,8 +697,8 @@ def _reference(key: str, accepted: Sequence[Any]) -> Check:
     """Return the rules of a key that names an id of another block."""
     block, word = REFERENCES[key]
 
-    def is_unknown(at: Place) -> Verdict:
-        ids = _written_ids(at.bundle, block)
+    def is_unknown(at: Entry) -> Verdict:
+        ids = _ids_of(at.bundle, block)
         if at.value in accepted:
             return False
         # An id and the same id in quotes are two for the server, and so for Python.
@@ -717,14 +717,14 @@ def _reference(key: str, accepted: Sequence[Any]) -> Check:
     )  # fmt: skip
 
 
-def _check_mappings(place: Place) -> BundleProblems:
-    bundle, number = place.bundle, 1
+def _check_mappings(entry: Entry) -> BundleProblems:
+    bundle, number = entry.bundle, 1
     block = bundle.config.get(ROWS)
     if not block and not isinstance(block, (str, list, dict)):
         yield crash(ROWS, "is missing", "Map each phase to its splits", 55)
         return
     quote = "ERROR: There is no key for challenge phase splits."
-    yield from _block_shape(ROWS, "Map each phase to its splits", quote, 55)(place)
+    yield from _block_shape(ROWS, "Map each phase to its splits", quote, 55)(entry)
     yield from _check_duplicates(bundle)
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
     quote = "ERROR: Challenge phase split {number} has the following schema errors:\n {errors}"
@@ -735,7 +735,7 @@ def _check_mappings(place: Place) -> BundleProblems:
                 "ERROR: The following keys are missing in the challenge phase splits of YAML file (phase_split: "
                 "{number}): {missing}"),
             all_of(
-                *(_reference(key, _accepted_ids(bundle, key)) for key in REFERENCES),
+                *(_reference(key, _find_accepted_ids(bundle, key)) for key in REFERENCES),
                 lambda row: _check_fields(row, fields, quote, 59),
             ),
         ),
@@ -783,30 +783,30 @@ _TAG_REMEDY, _MANY_TAGS = (
 _DOMAINS = CHALLENGE["domain"].choices
 
 
-def _has_many(at: Place) -> Verdict:
+def _has_many(at: Entry) -> Verdict:
     return {"length": len(at.value)} if len(at.value) > _TAGS else None
 
 
-def _is_taken_for_list(at: Place) -> Verdict:
+def _is_taken_for_list(at: Entry) -> Verdict:
     is_list = not at.value or isinstance(at.value, list)
     return None if is_list else {"tags": ", ".join(map(str, at.value))}
 
 
-def _has_repeated_rank(at: Place) -> Verdict:
+def _has_repeated_rank(at: Entry) -> Verdict:
     earlier = [prize for prize in at.earlier if not [*_PRIZE_KEYS(replace(at, item=prize))]]
     return at.value in [prize["rank"] for prize in earlier]
 
 
-def _is_no_rank(at: Place) -> Verdict:
+def _is_no_rank(at: Entry) -> Verdict:
     return not isinstance(at.value, int) or at.value < 1
 
 
-def _check_prize_fields(place: Place) -> BundleProblems:
-    for key, field in PRIZE.items() if not _is_no_rank(place.below("rank")) else ():
-        error = validate(key, place.item[key], field) if key in place.item else None
+def _check_prize_fields(entry: Entry) -> BundleProblems:
+    for key, field in PRIZE.items() if not _is_no_rank(entry.below("rank")) else ():
+        error = validate(key, entry.item[key], field) if key in entry.item else None
         if error:
             fault = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
-            yield warning(f"{place.path}.{key}", fault, f"Write {field.about}")
+            yield warning(f"{entry.path}.{key}", fault, f"Write {field.about}")
 
 
 _PRIZE_KEYS = first_of(
@@ -871,35 +871,35 @@ _LOOKED_UP = (
 )
 
 
-def _unsaved(subject: str, fault: str, remedy: str) -> BundleProblem:
+def _refuse_saving(subject: str, fault: str, remedy: str) -> BundleProblem:
     return BundleProblem(subject, fault, remedy, _NO_REASON, CREATION)
 
 
 def _check_saving(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     """Yield the problems in the order in which the server saves."""
-    top = Place(bundle, "", bundle.config)
+    top = Entry(bundle, "", bundle.config)
     plain = {key: field for key, field in CHALLENGE.items() if field.items is None and key != "tags"}
     yield from _check_characters(top, {**plain, **UNKEPT})
     yield from _check_saved_tags(top)
     yield from _check_sponsors(top)
     yield from check_each("prizes", _check_saved_prize)(top)
     for block in ("leaderboard", "challenge_phases", "dataset_splits"):
-        for place in entries(bundle, block):
-            yield from _check_characters(place, CHALLENGE[block].items or {})
+        for entry in entries(bundle, block):
+            yield from _check_characters(entry, CHALLENGE[block].items or {})
             if state is not None:
-                yield from _IDS_OF_UPDATE[block](place)
+                yield from _IDS_OF_UPDATE[block](entry)
         if block == "challenge_phases":
             yield from _check_slugs(bundle, state)
     yield from _check_references(bundle)
 
 
-def _check_characters(place: Place, fields: dict[str, Field]) -> BundleProblems:
+def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
     """Yield the texts of an item that PostgreSQL does not store."""
     for key, field in fields.items():
-        if key in place.item and field.kind not in FILES:
-            at = place.below(key)
+        if key in entry.item and field.kind not in FILES:
+            at = entry.below(key)
             for kind in dict.fromkeys(_find_characters(at.value)):
-                yield _unsaved(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
+                yield _refuse_saving(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
 
 
 def _find_characters(value: object) -> Iterator[str]:
@@ -916,26 +916,26 @@ def _find_characters(value: object) -> Iterator[str]:
             yield from _find_characters(pair)
 
 
-def _check_saved_tags(place: Place) -> BundleProblems:
-    tags = place.item.get("tags", [])
+def _check_saved_tags(entry: Entry) -> BundleProblems:
+    tags = entry.item.get("tags", [])
     if isinstance(tags, (list, tuple)) and any(isinstance(tag, (list, dict, set)) for tag in tags):
-        yield _unsaved("tags", "holds a list or a mapping", "Write each tag as a text")
+        yield _refuse_saving("tags", "holds a list or a mapping", "Write each tag as a text")
     elif isinstance(tags, (list, tuple, set, dict, str)):
-        yield from _check_characters(replace(place, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
+        yield from _check_characters(replace(entry, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
 
 
-def _check_sponsors(place: Place) -> BundleProblems:
-    sponsors = place.item.get("sponsors", [])
+def _check_sponsors(entry: Entry) -> BundleProblems:
+    sponsors = entry.item.get("sponsors", [])
     if sponsors in ([], {}, "") or (isinstance(sponsors, (set, bytes)) and not sponsors):
         return
-    if not is_list_of_mappings(sponsors):
+    if not _is_list_of_mappings(sponsors):
         remedy = "Write each as - name: …, with website: https://…; or remove the line"
-        yield _unsaved("sponsors", "is not a list of mappings", remedy)
+        yield _refuse_saving("sponsors", "is not a list of mappings", remedy)
         return
     names = []
-    for at in entries(place.bundle, "sponsors"):
+    for at in entries(entry.bundle, "sponsors"):
         if "name" not in at.item:
-            yield _unsaved(f"{at.path}.name", "is missing", "Add it")
+            yield _refuse_saving(f"{at.path}.name", "is missing", "Add it")
         elif at.item["name"] in names:
             continue  # the server saves the first one of this name again
         elif "website" not in at.item:
@@ -946,21 +946,21 @@ def _check_sponsors(place: Place) -> BundleProblems:
             yield from _check_sponsor(at)
 
 
-def _check_sponsor(place: Place) -> BundleProblems:
+def _check_sponsor(entry: Entry) -> BundleProblems:
     for key, field in SPONSOR.items():
-        error = validate(key, place.item[key], field)
+        error = validate(key, entry.item[key], field)
         if error:
             # The server keeps its serializer's message to itself here.
-            yield _unsaved(f"{place.path}.{key}", f"is {place.item[key]!r:.60}", error.message.rstrip("."))
+            yield _refuse_saving(f"{entry.path}.{key}", f"is {entry.item[key]!r:.60}", error.message.rstrip("."))
         else:
-            yield from _check_characters(place, {key: field})
+            yield from _check_characters(entry, {key: field})
 
 
-def _check_saved_prize(place: Place) -> BundleProblems:
-    if "description" not in place.item and {"rank", "amount"} <= {*place.item}:
-        yield _unsaved(f"{place.path}.description", "is missing", "Add it: creation fails without")
-    if not any(validate(key, place.item.get(key), field) for key, field in PRIZE.items()):
-        yield from _check_characters(place, PRIZE)  # the server drops the others before it saves
+def _check_saved_prize(entry: Entry) -> BundleProblems:
+    if "description" not in entry.item and {"rank", "amount"} <= {*entry.item}:
+        yield _refuse_saving(f"{entry.path}.description", "is missing", "Add it: creation fails without")
+    if not any(validate(key, entry.item.get(key), field) for key, field in PRIZE.items()):
+        yield from _check_characters(entry, PRIZE)  # the server drops the others before it saves
 
 
 #: An update searches phases in the database and other items in a dictionary.
@@ -987,9 +987,9 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     added: list[str] = []
     title_is_valid = _is_slug(word)
     update = " update" if state else ""
-    for place in entries(bundle, "challenge_phases"):
-        at = place.below("codename")
-        codename, config_id = at.value, as_integer(place.number)
+    for entry in entries(bundle, "challenge_phases"):
+        at = entry.below("codename")
+        codename, config_id = at.value, as_integer(entry.number)
         if codename in (None, "") or isinstance(codename, bool):
             continue
         if config_id in stored:
@@ -1002,9 +1002,9 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
                 yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
             continue
         if not isinstance(codename, str):
-            yield _unsaved(at.path, f"is {codename!r}, not a text", "Put it in quotes")
+            yield _refuse_saving(at.path, f"is {codename!r}, not a text", "Put it in quotes")
             continue
-        quote = _UNSAVED.format(f"challenge phase{update} {place.number} :{{errors}}")
+        quote = _UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
         if not title_is_valid:
             fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
             remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
@@ -1045,7 +1045,7 @@ def _check_references(bundle: Bundle) -> BundleProblems:
     """Yield ids that are equal as numbers, by which the server validates, and not as texts, by which it saves."""
     for row in entries(bundle, ROWS):
         for key, block, quote in _LOOKED_UP:
-            at, ids = row.below(key), _written_ids(bundle, block)
+            at, ids = row.below(key), _ids_of(bundle, block)
             if at.value in ids and str(row.item[key]) not in map(str, ids):
                 fault = f"is {at.value!r}, and the id in {block} is written otherwise"
                 remedy, message = "Write it the same at both places", quote.format(at.value)
@@ -1124,22 +1124,22 @@ def _check_phases_update(bundle: Bundle, state: ServerState) -> BundleProblems:
         yield from _check_missing_items(bundle, "challenge_phase_id", names, quote, 46)
 
 
-def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Place], rule: int) -> BundleProblems:
+def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Entry], rule: int) -> BundleProblems:
     """Yield the ids that the server's update cannot read, though its serializers can.
 
     The update itself reads them of an approved challenge, or with rows of new phases.
     """
     rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
     reads = state.approved or any(_to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
-    for place in items if reads else []:
-        at = place.below("id")
+    for entry in items if reads else []:
+        at = entry.below("id")
         if at.is_written and _to_integer(at.value) is None:
             yield crash(at.path, f"is {at.value!r:.60}, not a whole number", "Number it from 1", rule)
 
 
 def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, rule: int) -> BundleProblems:
-    block, accepted = REFERENCES[key][0], _accepted_ids(bundle, key)
-    written = _written_ids(bundle, block)
+    block, accepted = REFERENCES[key][0], _find_accepted_ids(bundle, key)
+    written = _ids_of(bundle, block)
     for number in sorted(number for number in names if number not in accepted):
         is_quoted = str(number) in written
         words = ": in quotes it is another" if is_quoted else ""
@@ -1189,37 +1189,37 @@ def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems
         yield BundleProblem(ROWS, fault, remedy, quote, 62)
 
 
-def _check_settings(place: Place, ids: list[Any], stored: list[Any]) -> BundleProblems:
+def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundleProblems:
     """Yield what differs from the approved row; the server compares `int` and `bool` of the values."""
     if None in stored:
         return
-    values = [place.item[key] for key in SPLIT_SETTINGS]
+    values = [entry.item[key] for key in SPLIT_SETTINGS]
     try:
         settings = [int(values[0]), int(values[1]), bool(values[2])]
     except (TypeError, ValueError, OverflowError):
-        invalid = [key for key in SPLIT_SETTINGS[:2] if validate(key, place.item[key], MAPPING[key])]
-        at = place.below((invalid or [SPLIT_SETTINGS[0]])[0])
+        invalid = [key for key in SPLIT_SETTINGS[:2] if validate(key, entry.item[key], MAPPING[key])]
+        at = entry.below((invalid or [SPLIT_SETTINGS[0]])[0])
         yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
         return
     if settings != stored:
         quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
-        yield _differs(place.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
+        yield _differs(entry.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
 
 
-def _check_declared(place: Place, state: ServerState, triple: tuple[int | None, ...]) -> BundleProblems:
+def _check_declared(entry: Entry, state: ServerState, triple: tuple[int | None, ...]) -> BundleProblems:
     """Yield the ids in a row of a new phase that neither the config nor the challenge has."""
     for index, key, stored, what, rule in (
         (0, "leaderboard_id", state.leaderboards, "Leaderboard", "may only use leaderboards"),
         (2, "dataset_split_id", state.splits, "Dataset split", "must use dataset splits"),
     ):
-        if triple[index] in stored or triple[index] in map(_to_integer, _accepted_ids(place.bundle, key)):
+        if triple[index] in stored or triple[index] in map(_to_integer, _find_accepted_ids(entry.bundle, key)):
             continue
         quote = (
             f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
             f"New challenge phases {rule} declared in the configuration."
         )
         fault = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
-        yield BundleProblem(place.path, fault, "Correct the id", quote, 61)
+        yield BundleProblem(entry.path, fault, "Correct the id", quote, 61)
 
 
 #: The rules of each block, in the server's order, and those of its updates.
@@ -1236,7 +1236,7 @@ _BLOCKS: tuple[tuple[Check, Any], ...] = (
 def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
     """Yield what EvalAI tests, in its order, and what breaks when it saves; with `state`, in an update."""
     for check, check_update in _BLOCKS:
-        problems = [*check(Place(bundle, "", bundle.config))]
+        problems = [*check(Entry(bundle, "", bundle.config))]
         if state is not None and check_update is not None:
             problems = sorted([*problems, *check_update(bundle, state)], key=_order_of_update)
         yield from problems
@@ -1263,13 +1263,13 @@ _QUESTION = first_of(
 )  # fmt: skip
 
 
-def _check_questions(place: Place) -> BundleProblems:
-    at = place.below(_ASKED)
+def _check_questions(entry: Entry) -> BundleProblems:
+    at = entry.below(_ASKED)
     for index, question in enumerate(at.value):
         yield from _QUESTION(replace(at, path=f"{at.path}[{index}]", item=question))
 
 
-def _breaks_slug(at: Place) -> Verdict:
+def _breaks_slug(at: Entry) -> Verdict:
     # A push makes a hyphen of everything else; the form of spaces alone.
     slug = f"{first_word(at.bundle.config.get('title'))}-{at.value}".replace(" ", "-").lower()
     return isinstance(at.value, str) and not _is_slug(slug)
@@ -1298,4 +1298,4 @@ def check_form_rules(bundle: Bundle) -> BundleProblems:
         quote = f"There are {len(names)} YAML files instead of one in zip folder!"
         subject = ", ".join(name for name in names if name != bundle.config_name)
         yield BundleProblem(subject, "is a second YAML file", "Leave it out, or push the bundle", quote)
-    yield from check_each("challenge_phases", _FORM_OF_PHASE)(Place(bundle, "", bundle.config))
+    yield from check_each("challenge_phases", _FORM_OF_PHASE)(Entry(bundle, "", bundle.config))

@@ -24,7 +24,7 @@ from segjudge.system.files import replace as replace_file
 from .opened_bundle import Bundle
 from .problems import WARNING, BundleProblems, breaks_later, warning
 
-INIT = "__init__.py"
+_INIT = "__init__.py"
 #: What beside a module's text decides what is remembered of it, and of how many others it is.
 _REMEMBERED, _MOST_REMEMBERED = f"1 {sys.version}\n".encode(), 2000
 #: The worker, in the words of environment markers.
@@ -51,21 +51,21 @@ def check_script(bundle: Bundle) -> BundleProblems:
     path = str(bundle.config.get("evaluation_script"))
     if not bundle.script and not bundle.has(path):
         return
-    if bundle.is_foreign and bundle.evaluated_elsewhere:
+    if bundle.is_foreign and bundle.is_evaluated_elsewhere:
         return  # EvalAI stores such a script and never loads it
     folder, texts = path.removesuffix(".zip"), bundle.script
     for name in [name for name in texts if name == REQUIREMENTS]:
-        yield from _requirements(f"{folder}/{name}", texts[name])
-    init = texts.get(INIT)  # a script without one is reported by the rules of the challenge
+        yield from _check_requirements(f"{folder}/{name}", texts[name])
+    init = texts.get(_INIT)  # a script without one is reported by the rules of the challenge
     if init is not None and b"evaluate" not in init and b"import *" not in init:
         fault = "has no evaluate, so every submission fails"
-        yield breaks_later(f"{folder}/{INIT}", fault, "Write: from .main import evaluate")
-    yield from _modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
+        yield breaks_later(f"{folder}/{_INIT}", fault, "Write: from .main import evaluate")
+    yield from _check_modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
 
 
-def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
+def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
     """Yield why modules cannot be imported; a warning for those that the worker does not load."""
-    modules, problems = _parsed_modules(texts), []
+    modules, problems = _parse_modules(texts), []
     for name, module in modules.items():
         if module.error:
             subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
@@ -74,65 +74,65 @@ def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProb
     # Modules find each other by their bare names through a search path of their own, or when pip installs them.
     finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, module in modules.items():
-        found_here = _imports(folder, name, module.imports, texts, finds_its_own=finds_its_own)
-        problems += [(name, problem) for problem in found_here]
-    loaded = set(texts) if finds_its_own or not bundle.is_foreign else reached_files(modules)
+        faults = _check_imports(folder, name, module.imports, texts, finds_its_own=finds_its_own)
+        problems += [(name, problem) for problem in faults]
+    loaded = set(texts) if finds_its_own or not bundle.is_foreign else _find_reached_files(modules)
     for name, problem in problems:
         yield problem if name in loaded else replace(problem, severity=WARNING)
 
 
-def _imports(
-    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
+def _check_imports(
+    folder: str, importer: str, imports: tuple[_ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
 ) -> BundleProblems:
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
     for imported in imports:
         subject = f"{folder}/{importer}:{imported.line}"
-        first = imported.name.split(".", 1)[0]
-        own = first in (*modules, folder) and first not in sys.stdlib_module_names
+        top = imported.name.split(".", 1)[0]
+        own = top in (*modules, folder) and top not in sys.stdlib_module_names
         if own and not imported.level and imported.is_certain and not finds_its_own:
             fault = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
-            for missing in _missing(imported, importer, texts):
+            for missing in _find_missing(imported, importer, texts):
                 remedy = "Add it to the folder, of which everything is uploaded"
                 yield breaks_later(subject, f"imports {missing}, which is not in the zip", remedy)
 
 
-def _missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
+def _find_missing(imported: _ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
     """Return the modules that a relative import names and the zip lacks."""
-    dots, files, path = "." * imported.level, set(texts), module_path(imported, importer)
-    if path is None or (imported.name and not is_module(path, files)):
+    dots, files, path = "." * imported.level, set(texts), _module_path(imported, importer)
+    if path is None or (imported.name and not _is_module(path, files)):
         return [f"{dots}{imported.name}"]
     if imported.name:
         return []
-    defined = texts.get("/".join([*path, INIT]), b"")
+    defined = texts.get("/".join([*path, _INIT]), b"")
     return [
         f"{dots}{member}"
         for member in imported.members
-        if not is_module([*path, member], files)
+        if not _is_module([*path, member], files)
         and not re.search(rb"\b%s\b|import \*" % re.escape(member.encode()), defined)
     ]
 
 
-def _requirements(subject: str, text: bytes) -> BundleProblems:
+def _check_requirements(subject: str, text: bytes) -> BundleProblems:
     pinned = read_pins()
     joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
     for number, line in enumerate(joined.split("\n"), 1):
-        here, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
+        at, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
         if not requirement:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", requirement) or "git+" in requirement:
             fault = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
-            yield breaks_later(here, fault, "Name a released package that has a wheel")
+            yield breaks_later(at, fault, "Name a released package that has a wheel")
         elif requirement.startswith("-"):
             fault = f"has the option {requirement.split()[0]}"
-            yield warning(here, fault, "Make sure that it holds on EvalAI's worker too")
+            yield warning(at, fault, "Make sure that it holds on EvalAI's worker too")
         else:
-            yield from _requirement(here, requirement, pinned)
+            yield from _check_requirement(at, requirement, pinned)
 
 
-def _requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProblems:
+def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProblems:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
@@ -147,7 +147,7 @@ def _requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProbl
 
 
 @dataclass(frozen=True)
-class ImportedName:
+class _ImportedName:
     """A module that is imported, as it is written."""
 
     line: int
@@ -161,65 +161,65 @@ class ImportedName:
 
 
 @dataclass(frozen=True)
-class ParsedModule:
+class _ParsedModule:
     """What a module imports, or why it is not Python, and in which line."""
 
-    imports: tuple[ImportedName, ...] = ()
+    imports: tuple[_ImportedName, ...] = ()
     error: str = ""
     line: int | None = None
 
 
-def parsed(text: bytes) -> ParsedModule:
+def _parse(text: bytes) -> _ParsedModule:
     """Return what a module imports, as the worker's Python reads it."""
     try:
-        return ParsedModule(tuple(imports_of(ast.parse(text, feature_version=(3, 9)))))
+        return _ParsedModule(tuple(_find_imports(ast.parse(text, feature_version=(3, 9)))))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return ParsedModule((), str(error) or type(error).__name__, getattr(error, "lineno", None))
+        return _ParsedModule((), str(error) or type(error).__name__, getattr(error, "lineno", None))
 
 
-def _parsed_modules(texts: dict[str, bytes]) -> dict[str, ParsedModule]:
+def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
     """Return what each module imports, which is remembered by content: `check` runs after every change of one."""
     digests = {name: hashlib.sha256(_REMEMBERED + text).hexdigest() for name, text in texts.items()}
-    known, file = dict[str, Any](), None
+    remembered, file = dict[str, Any](), None
     with suppress(OSError, RuntimeError, ValueError, TypeError):
         file = cache_folder() / "modules.json"
-        known = dict(json.loads(file.read_bytes()))
-    modules = dict[str, ParsedModule]()
+        remembered = dict(json.loads(file.read_bytes()))
+    modules = dict[str, _ParsedModule]()
     for name, digest in digests.items():
         try:
-            rows, error, line = known[digest]
-            imports = tuple(ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
-            modules[name] = ParsedModule(imports, error, line)
+            rows, error, line = remembered[digest]
+            imports = tuple(_ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
+            modules[name] = _ParsedModule(imports, error, line)
         except (KeyError, TypeError, ValueError, IndexError):
-            modules[name] = parsed(texts[name])
-    if file and not known.keys() >= set(digests.values()):
+            modules[name] = _parse(texts[name])
+    if file and not remembered.keys() >= set(digests.values()):
         added = {
-            digest: [[astuple(one) for one in modules[name].imports], modules[name].error, modules[name].line]
+            digest: [[astuple(name) for name in modules[name].imports], modules[name].error, modules[name].line]
             for name, digest in digests.items()
         }
-        others = [digest for digest in known if digest not in added][-_MOST_REMEMBERED:]
+        older = [digest for digest in remembered if digest not in added][-_MOST_REMEMBERED:]
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, json.dumps({**{digest: known[digest] for digest in others}, **added}))
+            replace_file(file, json.dumps({**{digest: remembered[digest] for digest in older}, **added}))
     return modules
 
 
-def imports_of(tree: ast.Module) -> Iterator[ImportedName]:
+def _find_imports(tree: ast.Module) -> Iterator[_ImportedName]:
     """Yield what a module imports."""
     pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, certain = pending.pop(0)
         if isinstance(node, ast.Import):
-            yield from (ImportedName(node.lineno, alias.name, is_certain=certain) for alias in node.names)
+            yield from (_ImportedName(node.lineno, alias.name, is_certain=certain) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             members = tuple(alias.name for alias in node.names)
-            yield ImportedName(node.lineno, node.module or "", node.level, members, certain)
+            yield _ImportedName(node.lineno, node.module or "", node.level, members, certain)
         else:
             certain = certain and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.If))
             pending += [(child, certain) for child in ast.iter_child_nodes(node)]
 
 
-def module_path(imported: ImportedName, importer: str) -> list[str] | None:
+def _module_path(imported: _ImportedName, importer: str) -> list[str] | None:
     """Return the path of an imported module in the script, without its ending; None where it leads out of it.
 
     Absolute imports are sought from the script's top.
@@ -231,23 +231,23 @@ def module_path(imported: ImportedName, importer: str) -> list[str] | None:
     return [*above, *(imported.name.split(".") if imported.name else [])]
 
 
-def is_module(path: list[str], files: set[str]) -> bool:
+def _is_module(path: list[str], files: set[str]) -> bool:
     """Return whether there is a module or a package at a path."""
     name = "/".join(path)
     return f"{name}.py" in files or any(file.startswith(f"{name}/") for file in files)
 
 
-def reached_files(modules: dict[str, ParsedModule]) -> set[str]:
+def _find_reached_files(modules: dict[str, _ParsedModule]) -> set[str]:
     """Return the files that the worker may load, beginning with `__init__.py`."""
-    reached, pending = set[str](), [INIT]
+    reached, pending = set[str](), [_INIT]
     while pending:
         name = pending.pop()
         if name in reached or name not in modules:
             continue
         reached.add(name)
         for imported in modules[name].imports:  # an import loads packages, the module, and what is imported from it
-            path = module_path(imported, name) or []
+            path = _module_path(imported, name) or []
             loaded = [path[: length + 1] for length in range(len(path))]
             loaded += [[*path, member] for member in imported.members]
-            pending += ["/".join(one) + ending for one in loaded for ending in (".py", f"/{INIT}")]
+            pending += ["/".join(path) + ending for path in loaded for ending in (".py", f"/{_INIT}")]
     return reached

@@ -21,7 +21,7 @@ from .fields import as_flag, as_integer
 from .problems import mappings_in
 
 #: The folder of these files, beside the bundle and out of git.
-PUSHES = os.path.join(".segjudge", "pushes")
+_PUSHES = os.path.join(".segjudge", "pushes")
 #: The blocks that a phase split points at, by key, with the word of the server's sentences about it.
 REFERENCES = {
     "leaderboard_id": ("leaderboard", "leaderboard"),
@@ -69,9 +69,9 @@ def state_after_push(
         source,
         approved,
         {number: board.get("schema") for number, board in _by_id(config, "leaderboard") if number in boards},
-        {number: _stripped(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
+        {number: _strip(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
         {
-            number: [_stripped(split.get("name")), _stripped(split.get("codename"))]
+            number: [_strip(split.get("name")), _strip(split.get("codename"))]
             for number, split in _by_id(config, "dataset_splits")
             if number in splits
         },
@@ -86,30 +86,30 @@ def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]
     return [(number, item) for number, item in numbered if number is not None]
 
 
-def _stripped(value: object) -> str:
+def _strip(value: object) -> str:
     """Return a text as the server keeps it: without the spaces around it."""
     return "" if value is None else str(value).strip()
 
 
 def save_state(root: str, server: str, repository: str, state: ServerState) -> str:
     """Keep what a push left on a server; return the file."""
-    path = state_path(root, server, repository)
+    path = _state_path(root, server, repository)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     document = {"server": server, "repository": repository, **asdict(state)}
     replace(Path(path), json.dumps(document, indent=1, default=str))
     return path
 
 
-def state_path(root: str, server: str, repository: str) -> str:
+def _state_path(root: str, server: str, repository: str) -> str:
     """Return the file of a challenge; the names of servers are the same in capitals."""
     name = f"{server.lower().rstrip('/')} {repository}"
     readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
-    return os.path.join(root, PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
+    return os.path.join(root, _PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
 
 
 def load_state(root: str, server: str, repository: str) -> ServerState | None:
     """Return what the last push of a repository from here left on a server; None without one."""
-    path = state_path(root, server, repository)
+    path = _state_path(root, server, repository)
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)

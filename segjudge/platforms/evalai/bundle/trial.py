@@ -58,12 +58,12 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
 def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:
     """Load the script, and score every sample submission in its phase; yield what fails."""
     with Bundle(bundle) as opened:
-        if opened.evaluated_elsewhere:
+        if opened.is_evaluated_elsewhere:
             raise UntriedError("the samples, since EvalAI's worker does not score this variant")
     try:
         with hosted_worker(bundle, python) as worker:
             worker.load()
-            yield from _scored(worker, root)
+            yield from _score_samples(worker, root)
     except HostError as error:
         if INDEX_UNREACHED in str(error):
             raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
@@ -71,7 +71,7 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
         yield breaks_later(SCRIPT, fault, "Correct evaluation_script")
 
 
-def _scored(worker: HostedWorker, root: str) -> BundleProblems:
+def _score_samples(worker: HostedWorker, root: str) -> BundleProblems:
     phases = mappings_in(worker.config, "challenge_phases")
     listed = [(phase, sample) for phase in phases for sample in list_samples(root, str(phase["codename"]))]
     outcomes: dict[str, list[SubmissionOutcome]] = {}
@@ -94,7 +94,7 @@ def find_undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> B
     finished = [outcome for outcome in outcomes if outcome.status == "finished"]
     for split in finished[0].result if finished else ():
         of_each = [outcome.undefined.get(split, []) for outcome in finished]
-        if labels := [label for label in of_each[0] if all(label in others for others in of_each)]:
+        if labels := [label for label in of_each[0] if all(label in labels for labels in of_each)]:
             fault = (
                 f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
             )

@@ -113,7 +113,7 @@ def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
         raise yaml.YAMLError(f"it is not UTF-8 ({error.reason})") from None
     try:
         root = loader.get_single_node()
-        if root is not None and _unfolded_size(root, {}) > _NODES:
+        if root is not None and _count_values(root, {}) > _NODES:
             raise yaml.YAMLError(f"its aliases unfold to more than {_NODES:,} values")
         # Before the content is constructed: merging keys changes the nodes.
         lines = YamlLines(name, root)
@@ -124,13 +124,13 @@ def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
         loader.dispose()
 
 
-def _unfolded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
+def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
     """Return how many values a node unfolds to, aliases included; `sizes` caches them by the nodes' ids."""
     if id(node) not in sizes:
         sizes[id(node)] = 1  # for an alias that holds itself
         children = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
         nodes = [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
-        sizes[id(node)] = 1 + sum(_unfolded_size(each, sizes) for each in nodes)
+        sizes[id(node)] = 1 + sum(_count_values(each, sizes) for each in nodes)
     return sizes[id(node)]
 
 
