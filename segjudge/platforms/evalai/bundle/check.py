@@ -16,23 +16,30 @@ from .agreement import check_agreement, check_rescoring
 from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, SCHEMA, Field, as_datetime
 from .opened_bundle import Bundle, BundleRefusedError
 from .problems import (
-    BREAKS_LATER,
     ERROR,
-    WARNS,
     BundleProblem,
     BundleProblems,
-    Entry,
-    Rule,
-    Verdict,
-    all_of,
     breaks_later,
-    first_of,
     hashable_value,
     mappings_in,
     warning,
     with_field_errors,
 )
-from .rules import CREATION, ROWS, check_each, check_form_rules, check_server_rules, entries
+from .rules import (
+    BREAKS_LATER,
+    CREATION,
+    ROWS,
+    WARNS,
+    Entry,
+    RuleRow,
+    Verdict,
+    all_of,
+    check_each,
+    check_form_rules,
+    check_server_rules,
+    entries,
+    first_of,
+)
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
 
@@ -114,9 +121,9 @@ def _check_pitfalls(bundle: Bundle) -> BundleProblems:
 
 
 _AT_LAST = all_of(
-    Rule(0, "sponsors", lambda at: at.value, "make every push after the first fail on EvalAI",
+    RuleRow(0, "sponsors", lambda at: at.value, "make every push after the first fail on EvalAI",
         "Leave them out of pushes after the first; segjudge push does so", WARNS),
-    check_each("challenge_phases", Rule(0, "max_submissions_per_day", lambda at: at.value in (0, "0"), "is 0",
+    check_each("challenge_phases", RuleRow(0, "max_submissions_per_day", lambda at: at.value in (0, "0"), "is 0",
         "The phase is closed; write 1 or more to open it", WARNS)),
 )  # fmt: skip
 
@@ -156,23 +163,23 @@ def _is_old_python(at: Entry) -> Verdict:
 
 #: What the way of running a challenge needs and lacks, or has and does not need.
 _VARIANT = all_of(
-    Rule(0, "is_static_dataset_code_upload", _is_static_alone, "is True without is_docker_based: True",
+    RuleRow(0, "is_static_dataset_code_upload", _is_static_alone, "is True without is_docker_based: True",
         "Set both: segjudge build --variant does", BREAKS_LATER),
-    Rule(0, "worker_python_version", _is_old_python, "is older than the scorers' 3.9", "Write 3.9, or remove the line",
-        BREAKS_LATER),
+    RuleRow(0, "worker_python_version", _is_old_python, "is older than the scorers' 3.9",
+        "Write 3.9, or remove the line", BREAKS_LATER),
     check_each("challenge_phases", all_of(
-        Rule(0, "test_annotation_file", lambda at: at.bundle.is_evaluated_elsewhere and at.value,
+        RuleRow(0, "test_annotation_file", lambda at: at.bundle.is_evaluated_elsewhere and at.value,
             "would give {value} to EvalAI, which does not need it here", "Remove it: segjudge build --variant does",
             WARNS),
-        Rule(0, "test_annotation_file", lambda at: not at.bundle.is_evaluated_elsewhere and not at.value,
+        RuleRow(0, "test_annotation_file", lambda at: not at.bundle.is_evaluated_elsewhere and not at.value,
             "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/", BREAKS_LATER),
         first_of(
             # EvalAI starts no pod with `remote_evaluation`, and the host's worker may need none.
-            Rule(0, "environment_image", lambda at: not at.value and at.bundle.has_flag("remote_evaluation"),
+            RuleRow(0, "environment_image", lambda at: not at.value and at.bundle.has_flag("remote_evaluation"),
                 "is missing", "Name the image of your environment, unless your worker does without", WARNS),
-            Rule(0, "environment_image", lambda at: not at.value, "is missing, so that no pod can start",
+            RuleRow(0, "environment_image", lambda at: not at.value, "is missing, so that no pod can start",
                 "Name the image of your environment", BREAKS_LATER),
-            Rule(0, "environment_image", lambda at: at.value == DEFAULT_IMAGE,
+            RuleRow(0, "environment_image", lambda at: at.value == DEFAULT_IMAGE,
                 f"is {DEFAULT_IMAGE}, which no registry has", "Push yours: segjudge build --environment-image NAME",
                 WARNS),
             unless=lambda at: not _needs_image(at),

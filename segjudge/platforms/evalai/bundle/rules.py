@@ -8,14 +8,15 @@ when the server saves (rule 68), updates, and what only the web form refuses fol
 
 from __future__ import annotations
 
+import enum
 import io
 import json
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from PIL import Image
@@ -50,24 +51,125 @@ from .fields import (
     validate,
 )
 from .opened_bundle import Bundle, escapes, is_html
-from .problems import (
-    BREAKS_LATER,
-    CRASH,
-    WARNS,
-    BundleProblem,
-    BundleProblems,
-    Check,
-    Entry,
-    Rule,
-    Verdict,
-    all_of,
-    breaks_later,
-    crash,
-    first_of,
-    mappings_in,
-    warning,
-)
+from .problems import BundleProblem, BundleProblems, breaks_later, crash, mappings_in, warning
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
+
+# ── what a row is ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Silence(enum.Enum):
+    """What EvalAI does where it has no words for a problem."""
+
+    #: It answers with an error 500 and no reason.
+    CRASH = enum.auto()
+    #: It accepts the bundle, and the challenge breaks later.
+    BREAKS_LATER = enum.auto()
+    #: It accepts the bundle, which is probably not what was intended.
+    WARNS = enum.auto()
+
+
+CRASH, BREAKS_LATER, WARNS = Silence
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What rules look at: a mapping of the YAML, or one of its values."""
+
+    bundle: Bundle
+    #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
+    path: str
+    #: The mapping, and the key of the value in it.
+    item: dict[str, Any]
+    key: str = ""
+    #: What the server's sentences call the item by.
+    number: object = None
+    #: The items before it in its block.
+    earlier: tuple[dict[str, Any], ...] = ()
+    #: The mapping at which a path of several keys begins.
+    owner: Any = None
+
+    @property
+    def value(self) -> Any:
+        """The value; None where the key is not written."""
+        return self.item.get(self.key)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the key is there."""
+        return self.key in self.item
+
+    def below(self, path: str) -> Entry:
+        """Return the entry of a value of the item: of a key, or of a key in one of its mappings."""
+        if not path:
+            return self
+        *steps, key = path.split(".")
+        item: Any = self.item
+        for step in steps:
+            item = item.get(step) if isinstance(item, dict) else None
+        item = item if isinstance(item, dict) else {}
+        return replace(self, path=f"{self.path}.{path}".lstrip("."), item=item, key=key, owner=self.item)
+
+
+Check = Callable[[Entry], Iterable[BundleProblem]]
+#: What a rule found: nothing, or that it is broken, with further words for its sentences.
+Verdict = bool | dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """A row: the number in the server's order, the path, what breaks it, how that is worded, and what EvalAI says.
+
+    The sentences are templates for `str.format` with the entry's value, key, path and number, and the verdict's words.
+    """
+
+    number: int
+    path: str
+    test: Callable[[Entry], Verdict]
+    fault: str
+    remedy: str
+    answer: str | Silence
+    #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
+    error: FieldError | None = None
+    consequence: bool = False
+
+    def __call__(self, entry: Entry) -> Iterator[BundleProblem]:
+        at = entry.below(self.path)
+        verdict = self.test(at)
+        if not verdict:
+            return
+        words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
+        words |= {"name": entry.item.get("name"), "errors": "{errors}"}
+        words |= verdict if isinstance(verdict, dict) else {}
+        fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
+        if self.answer is CRASH:
+            yield crash(at.path, fault, remedy, self.number)
+        elif self.answer is BREAKS_LATER:
+            yield breaks_later(at.path, fault, remedy)
+        elif self.answer is WARNS:
+            yield warning(at.path, fault, remedy)
+        else:
+            quote, error = str(self.answer).format_map(words), words.get("error", self.error)
+            error = replace(error, field=error.field or at.key) if error else None
+            consequence = words.get("consequence", self.consequence)
+            yield BundleProblem(at.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
+
+
+def all_of(*checks: Check) -> Check:
+    """Return the check that says what each of these says."""
+    return lambda entry: [problem for check in checks for problem in check(entry)]
+
+
+def first_of(*checks: Check, unless: Callable[[Entry], object] = lambda _entry: False) -> Check:
+    """Return the check that says what the first broken one of these says; nothing where `unless` holds."""
+
+    def say_first(entry: Entry) -> Iterable[BundleProblem]:
+        answers = ([*check(entry)] for check in checks)
+        return [] if unless(entry) else next((problems for problems in answers if problems), [])
+
+    return say_first
+
+
+# ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
 
 #: The sentence around the errors of the challenge's serializer.
 _SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
@@ -90,9 +192,6 @@ _BLANK, _NULL, _REQUIRED, _NUL, _EMPTY_FILE, _NO_FILE, _NO_PICTURE = (
 )
 _IMAGES = "an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account (evalai-* repositories)"
 _OWN_IMAGE = FieldError("", f"worker_image_url must be {_IMAGES}.", "invalid")
-
-
-# ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _is_empty(at: Entry) -> Verdict:
@@ -160,7 +259,7 @@ def _holds_nul(at: Entry) -> Verdict:
     return "\0" in str(_text_of(at))
 
 
-def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> Rule:
+def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> RuleRow:
     """Return the rule that a path, behind the server's temporary folder, is short enough for the server."""
 
     def is_long(at: Entry) -> Verdict:
@@ -170,7 +269,7 @@ def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FO
         return {"length": len(str(at.value)), "error": error} if length > _PATH_LENGTH else None
 
     remedy = f"Keep it to {_PATH_LENGTH - folder}"
-    return Rule(rule, key, is_long, "names a path of {length} characters", remedy, quote)
+    return RuleRow(rule, key, is_long, "names a path of {length} characters", remedy, quote)
 
 
 def _is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
@@ -244,16 +343,16 @@ def _word_error(value: object, field: Field, error: FieldError) -> tuple[str, st
 def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
     """Return the rules that a block is there, and a list of mappings."""
     return first_of(
-        Rule(rule, key, lambda at: not at.value and at.is_written, "is empty", remedy, quote),
-        Rule(rule, key, _is_empty, "is missing", remedy, quote),
-        Rule(rule, key, _is_no_list_of_mappings, "is not a list of mappings",
+        RuleRow(rule, key, lambda at: not at.value and at.is_written, "is empty", remedy, quote),
+        RuleRow(rule, key, _is_empty, "is missing", remedy, quote),
+        RuleRow(rule, key, _is_no_list_of_mappings, "is not a list of mappings",
             "Begin each item with - and its first key", CRASH),
     )  # fmt: skip
 
 
-def _field_needed(key: str, quote: str, rule: int) -> Rule:
+def _field_needed(key: str, quote: str, rule: int) -> RuleRow:
     """Return the rule that a key is there which only the serializer demands."""
-    return Rule(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
+    return RuleRow(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
 
 
 def _has_repeated_id(at: Entry) -> Verdict:
@@ -262,10 +361,10 @@ def _has_repeated_id(at: Entry) -> Verdict:
 
 #: An item without a number cannot be updated, and of two with one number the last is kept.
 _IDS = all_of(
-    Rule(0, "id", lambda at: at.is_written and not at.value,
+    RuleRow(0, "id", lambda at: at.is_written and not at.value,
         "is empty ({value!r:.20}): EvalAI keeps the item without a number, and can never update it", "Number it from 1",
         BREAKS_LATER),
-    Rule(0, "id", _has_repeated_id, "{value} is there twice", "Give each its own: EvalAI keeps one of them",
+    RuleRow(0, "id", _has_repeated_id, "{value} is there twice", "Give each its own: EvalAI keeps one of them",
         BREAKS_LATER),
 )  # fmt: skip
 
@@ -285,11 +384,11 @@ def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
     quote, remedy = f"ERROR: Please add the start_date and end_date{of_phase}.", "Write it as 2026-01-01 00:00:00"
     order = f"ERROR: Start date cannot be greater than end date{of_phase}."
     return first_of(
-        Rule(missing, "start_date", _is_empty, "is missing", remedy, quote),
-        Rule(missing, "end_date", _is_empty, "is missing", remedy, quote),
-        Rule(kinds, "start_date", have_two_kinds, "and end_date are of two kinds ({written} and {end})",
+        RuleRow(missing, "start_date", _is_empty, "is missing", remedy, quote),
+        RuleRow(missing, "end_date", _is_empty, "is missing", remedy, quote),
+        RuleRow(kinds, "start_date", have_two_kinds, "and end_date are of two kinds ({written} and {end})",
             "Write both unquoted, as 2026-01-01 00:00:00", CRASH),
-        Rule(late, "start_date", compare, "is after end_date", "Correct one", order),
+        RuleRow(late, "start_date", compare, "is after end_date", "Correct one", order),
     )  # fmt: skip
 
 
@@ -300,17 +399,18 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
     """Return the rules of one of the challenge's texts."""
     remedy = "Name an .html file of templates/"
     return first_of(
-        Rule(rule, key, _is_empty, "is missing", remedy, quote),
-        Rule(8, key, _is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
-        Rule(14, key, _leads_out, "points outside the bundle ({value})", "Name a file in it",
+        RuleRow(rule, key, _is_empty, "is missing", remedy, quote),
+        RuleRow(8, key, _is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
+        RuleRow(14, key, _leads_out, "points outside the bundle ({value})", "Name a file in it",
             "Invalid file path for {key}."),
-        Rule(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
+        RuleRow(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
             "File at path {key} not found. Please specify a valid file path"),
-        Rule(16, key, lambda at: not is_html(at.value), "names {value}, which is not an .html file", "Rename it",
+        RuleRow(16, key, lambda at: not is_html(at.value), "names {value}, which is not an .html file", "Rename it",
             "File {key} is not a HTML file. Please specify a valid HTML file"),
-        Rule(0, key, _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
-        Rule(24, key, _holds_nul, "{value} holds a NUL character", "Remove it", _SERIALIZER, _NUL),
-        Rule(0, key, _is_blank_text, "{value} is empty", "Write the text, or leave the page empty on purpose", WARNS),
+        RuleRow(0, key, _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+        RuleRow(24, key, _holds_nul, "{value} holds a NUL character", "Remove it", _SERIALIZER, _NUL),
+        RuleRow(0, key, _is_blank_text, "{value} is empty", "Write the text, or leave the page empty on purpose",
+            WARNS),
     )  # fmt: skip
 
 
@@ -333,21 +433,21 @@ _SCRIPT_REMEDY = "Write evaluation_script.zip; the build makes it"
 #: EvalAI accepts any file that ends in .zip, and then every submission would fail.
 _PACKAGE_REMEDY = "Build it anew, with __init__.py at the top, not in a folder"
 _SCRIPT = first_of(
-    Rule(17, "evaluation_script", _is_empty, "is missing", _SCRIPT_REMEDY,
+    RuleRow(17, "evaluation_script", _is_empty, "is missing", _SCRIPT_REMEDY,
         "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"),
-    Rule(8, "evaluation_script", _is_no_text, "is {value!r}, not a path", _SCRIPT_REMEDY, CRASH),
-    Rule(18, "evaluation_script", lambda at: not at.value.endswith(".zip"), "is {value}, not a .zip", _SCRIPT_REMEDY,
+    RuleRow(8, "evaluation_script", _is_no_text, "is {value!r}, not a path", _SCRIPT_REMEDY, CRASH),
+    RuleRow(18, "evaluation_script", lambda at: not at.value.endswith(".zip"), "is {value}, not a .zip", _SCRIPT_REMEDY,
         "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
         "(recommended), it should be `evaluation_script.zip`."),
-    Rule(19, "evaluation_script", _is_not_in_bundle, "names {value}, which is not there", _SCRIPT_REMEDY,
+    RuleRow(19, "evaluation_script", _is_not_in_bundle, "names {value}, which is not there", _SCRIPT_REMEDY,
         "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"),
-    Rule(24, "evaluation_script", _is_empty_file, "{value} is empty", _SCRIPT_REMEDY, _SERIALIZER,
+    RuleRow(24, "evaluation_script", _is_empty_file, "{value} is empty", _SCRIPT_REMEDY, _SERIALIZER,
         _EMPTY_FILE),
     all_of(
         _path_length("evaluation_script", _SERIALIZER, 24),
         first_of(
-            Rule(0, "evaluation_script", _is_no_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
-            Rule(0, "evaluation_script", _is_no_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
+            RuleRow(0, "evaluation_script", _is_no_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
+            RuleRow(0, "evaluation_script", _is_no_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
                 BREAKS_LATER),
         ),
     ),
@@ -370,13 +470,13 @@ def _is_no_picture(at: Entry) -> Verdict:
 
 #: What is neither a path nor empty is reported by rule 9.
 _PICTURE = first_of(
-    Rule(24, "image", _is_no_picture_file,
+    RuleRow(24, "image", _is_no_picture_file,
         "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
         "Add the picture, or correct the path", _SERIALIZER, _NO_FILE),
-    Rule(24, "image", _is_empty_file, "{value} is empty", "Replace it", _SERIALIZER,
+    RuleRow(24, "image", _is_empty_file, "{value} is empty", "Replace it", _SERIALIZER,
         _EMPTY_FILE),
     _path_length("image", _SERIALIZER, 24, folder=0),
-    Rule(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", _SERIALIZER,
+    RuleRow(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", _SERIALIZER,
         _NO_PICTURE),
     unless=lambda at: at.item.get("image") is None or (at.item["image"] and not isinstance(at.item["image"], str)),
 )  # fmt: skip
@@ -401,10 +501,10 @@ def _is_own_image(at: Entry) -> Verdict:
 
 _CHALLENGE = all_of(
     first_of(
-        Rule(8, "title", _is_empty, "is missing", "Give the challenge a title", "Please add the challenge title"),
-        Rule(8, "title", _has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
+        RuleRow(8, "title", _is_empty, "is missing", "Give the challenge a title", "Please add the challenge title"),
+        RuleRow(8, "title", _has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
     ),
-    Rule(9, "image", lambda at: at.value and _is_no_text(at), "is {value!r:.60}, not a path",
+    RuleRow(9, "image", lambda at: at.value and _is_no_text(at), "is {value!r:.60}, not a path",
         "Name a picture of the bundle", CRASH),
     _text_rules("description", 10, "Please add the challenge description"),
     _text_rules("evaluation_details", 11, "Please add the evaluation details"),
@@ -414,7 +514,7 @@ _CHALLENGE = all_of(
     _dates("", missing=20, late=21, kinds=22),
     _PICTURE,
     _check_challenge_fields,
-    Rule(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", _SERIALIZER,
+    RuleRow(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", _SERIALIZER,
         _OWN_IMAGE),
 )  # fmt: skip
 
@@ -448,38 +548,38 @@ def _is_no_list_of_names(at: Entry) -> Verdict:
 
 
 _SCHEMA_RULES = first_of(
-    Rule(27, "schema", _cannot_be_searched, "is not a mapping", "Write labels and default_order_by into it", CRASH),
+    RuleRow(27, "schema", _cannot_be_searched, "is not a mapping", "Write labels and default_order_by into it", CRASH),
     all_of(
-        Rule(28, "schema.labels", _has_no_labels, "is missing", "List the metrics",
+        RuleRow(28, "schema.labels", _has_no_labels, "is missing", "List the metrics",
             "ERROR: There is no 'labels' key in the schema for the leaderboard with ID: {number}."),
         first_of(
-            Rule(29, "schema.default_order_by", _has_no_order, "is missing", "Name one of the labels",
+            RuleRow(29, "schema.default_order_by", _has_no_order, "is missing", "Name one of the labels",
                 "ERROR: There is no 'default_order_by' key in the schema for the leaderboard with ID: {number}."),
-            Rule(30, "schema.default_order_by",
+            RuleRow(30, "schema.default_order_by",
                 lambda at: "labels" in at.item and _contains(at.item["labels"], at.value) is None,
                 "cannot be looked up in labels ({value!r:.60})", "Name one of the labels", CRASH),
-            Rule(30, "schema.default_order_by",
+            RuleRow(30, "schema.default_order_by",
                 lambda at: "labels" in at.item and not _contains(at.item["labels"], at.value), "{value} is not a label",
                 "Name one of the labels",
                 "ERROR: The 'default_order_by' value '{value}' in the schema for the leaderboard with ID: {number} "
                 "is not a valid label."),
         ),
         first_of(  # what the server accepts, and its pages cannot show
-            Rule(0, "schema.labels", _is_no_list_of_names, "is not a list of names",
+            RuleRow(0, "schema.labels", _is_no_list_of_names, "is not a list of names",
                 'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
-            Rule(0, "schema.labels", lambda at: len({*at.value}) < len(at.value), "names a metric twice",
+            RuleRow(0, "schema.labels", lambda at: len({*at.value}) < len(at.value), "names a metric twice",
                 "Keep one: the columns are found by name", BREAKS_LATER),
             unless=lambda at: not isinstance(at.item["schema"], dict) or "labels" not in at.item["schema"],
         ),
-        Rule(0, "schema.metadata",
+        RuleRow(0, "schema.metadata",
             lambda at: "labels" in at.item and at.value is not None and not isinstance(at.value, dict),
             "is not a mapping", "Write label: {{sort_ascending: False}}", BREAKS_LATER),
     ),
     unless=lambda at: "schema" not in at.item,
 )  # fmt: skip
 _BEFORE_SERIALIZER = all_of(
-    Rule(26, "id", _is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
-    Rule(27, "schema", _is_absent, "is missing", "Add labels and default_order_by",
+    RuleRow(26, "id", _is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
+    RuleRow(27, "schema", _is_absent, "is missing", "Add labels and default_order_by",
         "ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."),
     _SCHEMA_RULES,
 )  # fmt: skip
@@ -516,28 +616,29 @@ def _is_refused_by_serializer(at: Entry) -> Verdict:
 
 _DESCRIPTION = first_of(
     all_of(
-        Rule(37, "description", _is_empty, "is missing", _HTML_REMEDY,
+        RuleRow(37, "description", _is_empty, "is missing", _HTML_REMEDY,
             " ERROR: There is no key for description in phase {name}."),
-        Rule(44, "description", lambda at: _is_empty(at) and _is_refused_by_serializer(at), "is missing",
+        RuleRow(44, "description", lambda at: _is_empty(at) and _is_refused_by_serializer(at), "is missing",
             "Name an .html file", _PHASE_ERRORS, consequence=True),
     ),
-    Rule(45, "description", _is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
-    Rule(37, "description", lambda at: _is_not_in_bundle(at) or not is_html(at.value),
+    RuleRow(45, "description", _is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
+    RuleRow(37, "description", lambda at: _is_not_in_bundle(at) or not is_html(at.value),
         "names {value}, which is not an .html file of the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
         _NULL),
-    Rule(0, "description", _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
-    Rule(44, "description", _is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
+    RuleRow(0, "description", _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+    RuleRow(44, "description", _is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
         _BLANK),
-    Rule(44, "description", _holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
+    RuleRow(44, "description", _holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
         _NUL),
 )  # fmt: skip
 #: Without a file the server accepts the phase, and its worker dies later.
 _ANNOTATION = first_of(
-    Rule(45, "test_annotation_file", _is_no_text, "is {value!r:.60}, not a path", "Name a file of annotations/", CRASH),
-    Rule(38, "test_annotation_file", _is_not_in_bundle, "names {value}, which is not there",
+    RuleRow(45, "test_annotation_file", _is_no_text, "is {value!r:.60}, not a path", "Name a file of annotations/",
+        CRASH),
+    RuleRow(38, "test_annotation_file", _is_not_in_bundle, "names {value}, which is not there",
         "Add the file, or correct the path",
         "ERROR: No test annotation file found in the zip file for challenge phase {name}"),
-    Rule(44, "test_annotation_file", _is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
+    RuleRow(44, "test_annotation_file", _is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
         replace(_EMPTY_FILE, field="test_annotation")),
     _path_length("test_annotation_file", _PHASE_ERRORS, 44, field="test_annotation"),
     unless=lambda at: not at.item.get("test_annotation_file"),
@@ -550,15 +651,15 @@ def _asks_for_choice(at: Entry) -> bool:
 
 _KINDS = ATTRIBUTE["type"].choices
 _ATTRIBUTE_RULES = first_of(
-    Rule(41, "", _lacks(*(key for key, field in ATTRIBUTE.items() if field.required)), "lacks {missing}", "Add them",
+    RuleRow(41, "", _lacks(*(key for key, field in ATTRIBUTE.items() if field.required)), "lacks {missing}", "Add them",
         "ERROR: Please enter the following fields for the submission meta attribute in challenge phase {number}: "
         "{missing}"),
-    Rule(42, "type", lambda at: at.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
+    RuleRow(42, "type", lambda at: at.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
         "ERROR: Please ensure that the submission meta attribute types for the attribute '{value}' in challenge "
         "phase {number} are among the following: boolean, text, radio, or checkbox."),
-    Rule(43, "options", lambda at: _asks_for_choice(at) and not at.value, "is missing", "List what may be chosen",
+    RuleRow(43, "options", lambda at: _asks_for_choice(at) and not at.value, "is missing", "List what may be chosen",
         "ERROR: Please include at least one option in the attribute for challenge phase {number}"),
-    Rule(43, "options", lambda at: _asks_for_choice(at) and _has_no_length(at), "is {value!r:.60}, not a list",
+    RuleRow(43, "options", lambda at: _asks_for_choice(at) and _has_no_length(at), "is {value!r:.60}, not a list",
         "List what may be chosen", CRASH),
 )  # fmt: skip
 
@@ -591,26 +692,26 @@ def _check_phase_fields(entry: Entry) -> BundleProblems:
 _PHASE_RULES = all_of(
     _ANNOTATION,
     _DESCRIPTION,
-    Rule(39, "is_submission_public", lambda at: at.value and at.item.get("is_restricted_to_select_one_submission"),
+    RuleRow(39, "is_submission_public", lambda at: at.value and at.item.get("is_restricted_to_select_one_submission"),
         "contradicts the restriction", "Set it to False",
         "ERROR: is_submission_public can't be 'True' for challenge phase '{name}' with "
         "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and try again!"),
     _dates(" in challenge phase {number}", missing=40, late=40, kinds=45),
     first_of(
-        Rule(41, "submission_meta_attributes", _is_no_list_of_mappings, "is not a list of mappings",
+        RuleRow(41, "submission_meta_attributes", _is_no_list_of_mappings, "is not a list of mappings",
             "Begin each with - name:", CRASH),
         _check_attributes,
         unless=lambda at: not at.item.get("submission_meta_attributes"),
     ),
     first_of(
-        Rule(45, "id", _is_absent, "is missing", "Number it", CRASH),
+        RuleRow(45, "id", _is_absent, "is missing", "Number it", CRASH),
         all_of(_field_needed("name", _PHASE_ERRORS, 44), _check_phase_fields),
     ),
 )  # fmt: skip
 _PHASE_AND_CODENAME = all_of(
-    Rule(35, "codename", _is_absent, "is missing", "Add it, as in phases.py",
+    RuleRow(35, "codename", _is_absent, "is missing", "Add it, as in phases.py",
         "ERROR: No codename found for the challenge phase. Please add a codename and try again!"),
-    Rule(36, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+    RuleRow(36, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
         "ERROR: Duplicate codename {value} for phase {name}. Please ensure codenames are unique"),
     _PHASE_RULES,
 )  # fmt: skip
@@ -635,7 +736,7 @@ _PHASES = all_of(
 
 _SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\n {errors}"
 _SPLIT_RULES = first_of(
-    Rule(52, "id", _is_absent, "is missing", "Number it", CRASH),
+    RuleRow(52, "id", _is_absent, "is missing", "Number it", CRASH),
     all_of(
         _field_needed("name", _SPLIT_ERRORS, 51),
         _field_needed("codename", _SPLIT_ERRORS, 51),
@@ -643,12 +744,13 @@ _SPLIT_RULES = first_of(
     ),
 )  # fmt: skip
 _SPLIT_NAMES = all_of(
-    Rule(48, "name", _is_empty, "is missing", "Add it", "ERROR: There is no name for dataset split {number}."),
-    Rule(49, "codename", _is_absent, "is missing", "Add it", "ERROR: There is no codename for dataset split {number}."),
+    RuleRow(48, "name", _is_empty, "is missing", "Add it", "ERROR: There is no name for dataset split {number}."),
+    RuleRow(49, "codename", _is_absent, "is missing", "Add it",
+        "ERROR: There is no codename for dataset split {number}."),
     first_of(
-        Rule(50, "codename", lambda at: "name" not in at.item and _is_repeated(at), "{value} is there twice",
+        RuleRow(50, "codename", lambda at: "name" not in at.item and _is_repeated(at), "{value} is there twice",
             "Rename one of them", CRASH),
-        Rule(50, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+        RuleRow(50, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
             "ERROR: Duplicate codename {value} for dataset split {name}. Please ensure codenames are unique."),
     ),
 )  # fmt: skip
@@ -710,9 +812,9 @@ def _reference(key: str, accepted: Sequence[Any]) -> Check:
 
     quote = f"ERROR: Invalid {word} id {{value}} found in challenge phase split {{number}}."
     return first_of(
-        Rule(58, key, lambda at: _to_integer(at.value) is None, "is {value!r:.60}, not a number",
+        RuleRow(58, key, lambda at: _to_integer(at.value) is None, "is {value!r:.60}, not a number",
             "Write an id of that block", CRASH),
-        Rule(58, key, is_unknown, "{fault}", "{remedy}", quote),
+        RuleRow(58, key, is_unknown, "{fault}", "{remedy}", quote),
         unless=lambda at: key not in at.item,
     )  # fmt: skip
 
@@ -729,9 +831,9 @@ def _check_mappings(entry: Entry) -> BundleProblems:
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
     quote = "ERROR: Challenge phase split {number} has the following schema errors:\n {errors}"
     rules = all_of(
-        Rule(55, "", _lacks(*REFERENCES), "lacks {missing}", "Add it", CRASH),
+        RuleRow(55, "", _lacks(*REFERENCES), "lacks {missing}", "Add it", CRASH),
         first_of(
-            Rule(57, "", _lacks(*SPLIT_SETTINGS), "lacks {missing}", "Add them: none has a default here",
+            RuleRow(57, "", _lacks(*SPLIT_SETTINGS), "lacks {missing}", "Add them: none has a default here",
                 "ERROR: The following keys are missing in the challenge phase splits of YAML file (phase_split: "
                 "{number}): {missing}"),
             all_of(
@@ -810,20 +912,20 @@ def _check_prize_fields(entry: Entry) -> BundleProblems:
 
 
 _PRIZE_KEYS = first_of(
-    Rule(66, "", _lacks("rank", "amount"), "lacks {missing}", "Add it", CRASH),
-    Rule(66, "rank", lambda at: isinstance(at.value, (list, dict, set)), "is {value!r:.60}", "Write 1 for the winner",
-        CRASH),
+    RuleRow(66, "", _lacks("rank", "amount"), "lacks {missing}", "Add it", CRASH),
+    RuleRow(66, "rank", lambda at: isinstance(at.value, (list, dict, set)), "is {value!r:.60}",
+        "Write 1 for the winner", CRASH),
 )  # fmt: skip
 _PRIZE_RULES = first_of(
     _PRIZE_KEYS,
     all_of(
-        Rule(66, "rank", _has_repeated_rank, "{value} is there twice", "Renumber",
+        RuleRow(66, "rank", _has_repeated_rank, "{value} is there twice", "Renumber",
             "ERROR: Duplicate rank {value} found in YAML data."),
-        Rule(66, "rank", _is_no_rank, "is {value!r:.60}", "Write 1 for the winner",
+        RuleRow(66, "rank", _is_no_rank, "is {value!r:.60}", "Write 1 for the winner",
             "ERROR: Invalid rank value {value}. Rank should be an integer."),
         first_of(
-            Rule(66, "amount", _is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
-            Rule(66, "amount", lambda at: not re.match(r"\d+(\.\d{1,2})?[A-Z]{3}$", at.value), "is {value}",
+            RuleRow(66, "amount", _is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
+            RuleRow(66, "amount", lambda at: not re.match(r"\d+(\.\d{1,2})?[A-Z]{3}$", at.value), "is {value}",
                 "Write it as 100.00USD",
                 "ERROR: Invalid amount value {value}. Amount should be in decimal format with three-letter currency "
                 "code (e.g. 100.00USD, 500EUR, 1000INR)."),
@@ -833,18 +935,19 @@ _PRIZE_RULES = first_of(
 )  # fmt: skip
 _TAGS_DOMAIN_AND_PRIZES = all_of(
     first_of(
-        Rule(64, "tags", _has_no_length, "is {value!r:.60}, not a list", _TAG_REMEDY, CRASH),
-        Rule(64, "tags", lambda at: isinstance(at.value, str) and _has_many(at),
+        RuleRow(64, "tags", _has_no_length, "is {value!r:.60}, not a list", _TAG_REMEDY, CRASH),
+        RuleRow(64, "tags", lambda at: isinstance(at.value, str) and _has_many(at),
             "has {length} letters, each of which is a tag for EvalAI", _TAG_REMEDY, _MANY_TAGS),
-        Rule(64, "tags", _has_many, "has {length} tags", "Keep four", _MANY_TAGS),
-        Rule(0, "tags", _is_taken_for_list, "is not a list: EvalAI takes it for the tags {tags}", _TAG_REMEDY, WARNS),
+        RuleRow(64, "tags", _has_many, "has {length} tags", "Keep four", _MANY_TAGS),
+        RuleRow(0, "tags", _is_taken_for_list, "is not a list: EvalAI takes it for the tags {tags}", _TAG_REMEDY,
+            WARNS),
         unless=lambda at: "tags" not in at.item,
     ),
-    Rule(65, "domain", lambda at: at.is_written and at.value not in _DOMAINS, "is {value!s:.60}",
+    RuleRow(65, "domain", lambda at: at.is_written and at.value not in _DOMAINS, "is {value!s:.60}",
         f"Use one of {', '.join(_DOMAINS)}, or remove the line",
         "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"),
     first_of(
-        Rule(66, "prizes", _is_no_list_of_mappings, "is not a list of mappings",
+        RuleRow(66, "prizes", _is_no_list_of_mappings, "is not a list of mappings",
             "Begin each item with - rank:, or remove the line", CRASH),
         check_each("prizes", _PRIZE_RULES),
         unless=lambda at: "prizes" not in at.item or (not at.item["prizes"] and hasattr(at.item["prizes"], "__iter__")),
@@ -965,11 +1068,11 @@ def _check_saved_prize(entry: Entry) -> BundleProblems:
 
 #: An update searches phases in the database and other items in a dictionary.
 _UNSEARCHABLE = "is {value!r:.60}, by which an update cannot find anything"
-_UNHASHABLE_ID = Rule(CREATION, "id", lambda at: isinstance(at.value, (list, dict, set)), _UNSEARCHABLE,
+_UNHASHABLE_ID = RuleRow(CREATION, "id", lambda at: isinstance(at.value, (list, dict, set)), _UNSEARCHABLE,
     "Number it from 1", _NO_REASON)  # fmt: skip
 _IDS_OF_UPDATE: dict[str, Check] = {
     "leaderboard": _UNHASHABLE_ID,
-    "challenge_phases": Rule(CREATION, "id", lambda at: at.value is not None and _to_integer(at.value) is None,
+    "challenge_phases": RuleRow(CREATION, "id", lambda at: at.value is not None and _to_integer(at.value) is None,
         _UNSEARCHABLE, "Number it from 1", _NO_REASON),
     "dataset_splits": _UNHASHABLE_ID,
 }  # fmt: skip
@@ -1256,9 +1359,9 @@ def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
 _QUESTIONS = ("method_name", "method_description", "project_url", "publication_url")
 _ASKED = "default_submission_meta_attributes"
 _QUESTION = first_of(
-    Rule(0, "", _lacks("name", "is_visible"), "lacks {missing}", "Add it",
+    RuleRow(0, "", _lacks("name", "is_visible"), "lacks {missing}", "Add it",
         "Please enter the following to the default submission meta attribute in phase {number}: {missing}."),
-    Rule(0, "name", lambda at: at.value not in _QUESTIONS, "is {value}", f"Use {', '.join(_QUESTIONS)}",
+    RuleRow(0, "name", lambda at: at.value not in _QUESTIONS, "is {value}", f"Use {', '.join(_QUESTIONS)}",
         "Default meta attribute: {value} in phase: {number} does not exist!"),
 )  # fmt: skip
 
@@ -1276,16 +1379,16 @@ def _breaks_slug(at: Entry) -> Verdict:
 
 
 _FORM_OF_PHASE = all_of(
-    Rule(0, "test_annotation_file", _is_empty, "is missing, and the form wants an annotation file for every phase",
+    RuleRow(0, "test_annotation_file", _is_empty, "is missing, and the form wants an annotation file for every phase",
         "Push the bundle",
         "There is no key for test annotation file for challenge phase {name} in yaml file. Please add it and  then "
         "try again!"),
     first_of(
-        Rule(0, _ASKED, _is_no_list_of_mappings, "is not a list of mappings", "Begin each item with - name:", ""),
+        RuleRow(0, _ASKED, _is_no_list_of_mappings, "is not a list of mappings", "Begin each item with - name:", ""),
         _check_questions,
         unless=lambda at: not at.item.get(_ASKED),
     ),
-    Rule(0, "codename", _breaks_slug, "is {value!r}, of which the form makes an address",
+    RuleRow(0, "codename", _breaks_slug, "is {value!r}, of which the form makes an address",
         "Use a-z, 0-9, - and _ alone, or push the bundle", ""),
 )  # fmt: skip
 
