@@ -129,7 +129,7 @@ def _serve(
 
     # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
     _on_signals(end)
-    services.background = background
+    services.note_background(background)
     for loops in background:
         loops.start()
     try:

@@ -46,7 +46,7 @@ class BusyError(Exception):
 
 
 @dataclass(frozen=True)
-class Outage:
+class _Outage:
     """What is away, as everybody may read it and as the operator reads it."""
 
     status: int
@@ -63,7 +63,7 @@ _DISK = "The disk of this rehearsal is full."
 _MACHINE = "The rehearsal's machine cannot do this at the moment."
 
 
-def outage_of(error: BaseException) -> Outage | None:
+def outage_of(error: BaseException) -> _Outage | None:
     """Return the outage that an exception comes from; None for any other, which is a defect or a caller's fault."""
     if isinstance(error, BusyError):
         return _outage(_LOCKED, error)
@@ -78,7 +78,7 @@ def outage_of(error: BaseException) -> Outage | None:
     return None
 
 
-def _outage_of_database(error: DBAPIError) -> Outage | None:
+def _outage_of_database(error: DBAPIError) -> _Outage | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
@@ -99,9 +99,9 @@ def _outage_of_database(error: DBAPIError) -> Outage | None:
     return None
 
 
-def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> Outage:
+def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> _Outage:
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
-    return Outage(status, 30 if status == 507 else 5, sentence, lines[0])
+    return _Outage(status, 30 if status == 507 else 5, sentence, lines[0])
 
 
 def unless_away(action: Callable[[], T]) -> T | None:

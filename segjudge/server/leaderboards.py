@@ -163,7 +163,7 @@ def _best_so_far(dots: list[tuple[float, float]], board: RankedBoard) -> str:
 
 
 @dataclass(frozen=True)
-class Standings:
+class _Standings:
     """Rows of a leaderboard, compared on the same sequences with Holm's adjustment for all pairs."""
 
     #: Submission → the places that it may have, with 95 % certainty for all of them together.
@@ -188,9 +188,9 @@ class Comparisons:
 
     def __init__(self, store: Store, files: FileStore) -> None:
         self._store, self._files = store, files
-        self._standings: dict[object, Standings | None] = {}
+        self._standings: dict[object, _Standings | None] = {}
 
-    def compare(self, board: RankedBoard, split: str) -> Standings | None:
+    def compare(self, board: RankedBoard, split: str) -> _Standings | None:
         """Return how the first rows compare by what orders the board; None where their files do not say."""
         rows = {row.submission: row for row in board.rows[:_MOST_COMPARED]}
         if len(rows) < 2:
@@ -228,7 +228,7 @@ class Comparisons:
         return _Evaluation((origin["protocols"][split], origin["truth"]), sums, counts)
 
 
-def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
+def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> _Standings:
     """Return how submissions compare; raises ValueError where they were not scored alike."""
     reference, *compared = evaluations.values()
     if any(row.origin != reference.origin or not np.array_equal(row.counts, reference.counts) for row in compared):
@@ -237,7 +237,7 @@ def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Stand
     table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)
     pairs = differences(table)
     better = {table.ordered(pair) for pair in pairs if pair.apart}
-    return Standings(
+    return _Standings(
         {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
         frozenset((int(winner), int(loser)) for winner, loser in better),
         len(reference.counts),

@@ -5,9 +5,10 @@ Each function answers one method of a route: it takes the request and the values
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import nh3
 from itsdangerous import Signer
@@ -36,7 +37,6 @@ from .wire import JsonObject, Refusal, format_moment
 
 _HERE = os.path.dirname(__file__)
 _STATIC = os.path.join(_HERE, "static")
-_COOKIE = "segjudge_session"
 #: Policies of every page.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
@@ -76,8 +76,34 @@ def render(request: Request, template: str, code: int = 200, /, **values: object
     return HTMLResponse(text, code, _HEADERS)
 
 
+def _cookie_of(request: Request) -> str:
+    """Return the name of the session's cookie: browsers send a cookie to every port of this machine."""
+    return "segjudge_session_" + re.sub(r"[^0-9]", "", request.headers.get("host", "").rpartition(":")[2])
+
+
 def _session_of(request: Request) -> str:
-    return request.cookies.get(_COOKIE, "")
+    return request.cookies.get(_cookie_of(request), "")
+
+
+def find_user(request: Request) -> User | None:
+    """Return the user of the request's session."""
+    session = _session_of(request)
+    return services_of(request).accounts.user_of_token(session) if session else None
+
+
+def ask_for_login(request: Request) -> Response:
+    """Redirect to the login, and from there to the page that was asked for, or on which the form was."""
+    page = str(request.url) if request.method in ("GET", "HEAD") else request.headers.get("referer", "")
+    path = _local_path(_parse_address(page)._replace(scheme="", netloc="", fragment="").geturl())
+    return RedirectResponse(f"/login?next={quote(path)}", 303)
+
+
+def _parse_address(text: str) -> SplitResult:
+    """Return the parts of an address; none of them where it is no address."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
 
 
 def _form_signer(request: Request) -> Signer:
@@ -91,8 +117,7 @@ class _PageEndpoint(Endpoint):
     def identify(self, request: UserRequest) -> User | None:
         if request.method == "POST" and not _has_own_origin(request):
             raise Refusal(403, "Another site sent this form.")
-        session = _session_of(request)
-        return request.services.accounts.user_of_token(session) if session else None
+        return find_user(request)
 
     def respond(self, request: UserRequest, handler: Handler) -> Response:
         if request.method == "POST" and self.check is not _allow_anybody:
@@ -107,7 +132,7 @@ class _PageEndpoint(Endpoint):
 def _has_own_origin(request: Request) -> bool:
     """Return whether a form came from this server; browsers say where it came from."""
     origin = request.headers.get("origin") or request.headers.get("referer", "")
-    return bool(origin) and urlsplit(origin).netloc == request.headers.get("host", "")
+    return bool(origin) and _parse_address(origin).netloc == request.headers.get("host", "")
 
 
 def _allow_anybody(_request: UserRequest, **_address: int) -> None:
@@ -464,7 +489,7 @@ def _log_in(request: UserRequest) -> Response:
         return render(request, "login.html", 403, next=after, wrong=True)
     token, _ = accounts.mint_token(user, "browser")
     redirect = RedirectResponse(after, 303)
-    redirect.set_cookie(_COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
+    redirect.set_cookie(_cookie_of(request), token, httponly=True, samesite="lax", max_age=7 * 86400)
     return redirect
 
 
@@ -473,7 +498,7 @@ def _log_out(request: UserRequest) -> Response:
     """End the session here and on the server."""
     request.services.accounts.forget_token(_session_of(request))
     answer = RedirectResponse("/", 303)
-    answer.delete_cookie(_COOKIE)
+    answer.delete_cookie(_cookie_of(request))
     return answer
 
 

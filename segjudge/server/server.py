@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import anyio
@@ -13,13 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn import Config
 
 from . import api, pages
-from .database import NO_ANSWER, BusyError, outage_of, write_line
+from .database import NO_ANSWER, BusyError, outage_of, unless_away, write_line
 from .middleware import BoundedApp, Faults, FaultyApp, PromptProtocol
 from .models import Setting
 from .services import Services, services_of
@@ -32,6 +32,7 @@ _IDLE_SECONDS = 620
 _LOOK_SECONDS = 3.0
 #: EvalAI's limit for each user.
 REQUESTS_PER_MINUTE = 60
+_NOTHING = "Nothing here"
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,14 @@ def server_config(application: ASGIApp) -> Config:
     )
 
 
+# Where all threads wait for a database, only what needs one waits for a thread: refusals and outages do not.
+
+
 def _is_page(request: Request) -> bool:
     return not request.url.path.startswith(("/api/", "/media/", "/upload/"))
 
 
-def _refuse(request: Request, refusal: Refusal) -> Response:
+async def _refuse(request: Request, refusal: Refusal) -> Response:
     """Answer in the words of a refusal: in JSON, or on a page, which asks for the login first where that is missing."""
     if not _is_page(request):
         try:
@@ -89,10 +93,11 @@ def _refuse(request: Request, refusal: Refusal) -> Response:
             words = repr(refusal.body).encode("ascii", "backslashreplace").decode()
             return JSONResponse({"error": words}, refusal.status)
     if refusal.status == 401:
-        return RedirectResponse(f"/login?next={request.url.path}", 303)
+        return pages.ask_for_login(request)
     reason = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
     status = refusal.status if refusal.status in (403, 404, 413) else 400
-    return pages.render(request, "message.html", status, title="Not done", text=str(reason))
+    title = {403: "Refused", 404: _NOTHING}.get(status, "Not done")
+    return pages.render(request, "message.html", status, title=title, text=str(reason))
 
 
 def _miss(request: Request, error: HTTPException) -> Response:
@@ -100,19 +105,18 @@ def _miss(request: Request, error: HTTPException) -> Response:
     if request.url.path.startswith("/api/"):
         words = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
         return JSONResponse({"detail": words}, error.status_code)
-    return pages.render(request, "message.html", 404, title="Nothing here", text="There is no such page.")
+    request.scope["user"] = unless_away(partial(pages.find_user, request))
+    return pages.render(request, "message.html", 404, title=_NOTHING, text="There is no such page.")
 
 
-def _report_outage(request: Request, error: Exception) -> Response:
+async def _report_outage(request: Request, error: Exception) -> Response:
     """Answer that something is away for a while, and log it; raises what is no outage."""
     outage = outage_of(error)
     if outage is None:
         raise error
     write_line(f"answers {outage.status}: {outage.sentence} ({outage.reason})")
-    words, headers = (
-        f"{outage.sentence} Try again in {outage.retry_after} seconds.",
-        {"Retry-After": str(outage.retry_after)},
-    )
+    words = f"{outage.sentence} Try again in {outage.retry_after} seconds."
+    headers = {"Retry-After": str(outage.retry_after)}
     if not _is_page(request):
         return JSONResponse({"error": words}, outage.status, headers)
     page = pages.render(request, "message.html", outage.status, title="Not at the moment", text=words)
@@ -120,7 +124,7 @@ def _report_outage(request: Request, error: Exception) -> Response:
     return page
 
 
-def _report_defect(request: Request, _error: Exception) -> Response:
+async def _report_defect(request: Request, _error: Exception) -> Response:
     words = "This is a defect of the rehearsal; its terminal tells more."
     if not _is_page(request):
         return JSONResponse({"error": words}, 500)

@@ -64,6 +64,14 @@ class Services:
         self.background: Sequence[Background] = ()
         self.began_at = time.time()
 
+    def note_background(self, background: Sequence[Background]) -> None:
+        """Note what works beside the server, for monitoring and the hosts' page."""
+        self.background = background
+
+    def note_worker(self, number: int, activity: str) -> None:
+        """Note what a worker is doing."""
+        self.workers[number] = activity
+
 
 def services_of(request: Request) -> Services:
     """Return the services of the application that was asked."""

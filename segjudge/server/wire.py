@@ -74,3 +74,11 @@ def parse_moment(value: object) -> float:
 def format_date(value: object) -> str:
     """Return a date of the YAML as the API writes it."""
     return datetime.datetime.fromtimestamp(parse_moment(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def period_start(period: str, moment: float) -> float:
+    """Return when this UTC day, or this month, began; 0 for all time."""
+    if not period:
+        return 0.0
+    day = datetime.datetime.fromtimestamp(moment, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (day if period == "day" else day.replace(day=1)).timestamp()

@@ -107,7 +107,7 @@ class _Worker:
 
     def show(self, activity: str) -> None:
         """Show on the host's page what this worker does."""
-        self._services.workers[self._number] = activity
+        self._services.note_worker(self._number, activity)
 
     def close(self) -> None:
         """End the process and its folder."""

@@ -83,12 +83,10 @@ def test_a_participant_makes_no_host_team_and_pushes_nothing(server: Rehearsal, 
 def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path) -> None:
     server = started(tmp_path, "--workers", "1")
     try:
-        server.stop()
         with server.store() as store:
             accounts = Accounts(store)
             team = accounts.new_team(accounts.find_user("aurora"), HOST, "Old")
             store.change(Challenge, 1, host_team=team)
-        server.start()
         path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
         answer = server.call(
             "POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files={"zip_configuration": b"x"}

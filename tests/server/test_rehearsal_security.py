@@ -105,9 +105,9 @@ def test_files_are_downloads_that_no_browser_guesses_about(server: Rehearsal) ->
         "/media/../rehearsal.sqlite3/x",
         "/media/..%2f..%2frehearsal.sqlite3/x",
         "/media/%2e%2e/x",
-        "/static/../frame.py",
-        "/static/..%2fframe.py",
-        "/static/%2e%2e/frame.py",
+        "/static/../pages.py",
+        "/static/..%2fpages.py",
+        "/static/%2e%2e/pages.py",
         "/static//etc/passwd",
         "/upload/../../x/1",
     ],
@@ -212,6 +212,42 @@ def test_a_login_leads_nowhere_else(server: Rehearsal, target: str) -> None:
         f"{server.address}/login", data=form, headers={"Origin": server.address}, allow_redirects=False, timeout=10
     )
     assert answer.headers["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "referer", "page"),
+    [
+        ("GET", "/challenges/1/host?status=failed", "", "/challenges/1/host?status=failed"),
+        ("POST", "/submissions/1/rerun", "/submissions/1", "/submissions/1"),
+        ("POST", "/challenges/1/join", "/challenges/1/submit?x=1#y", "/challenges/1/submit?x=1"),
+        ("POST", "/challenges/1/join", "http://[", "/"),
+        ("POST", "/challenges/1/join", "//evil.example//x", "/"),
+    ],
+)
+def test_a_login_that_was_asked_for_leads_back_to_the_page(
+    server: Rehearsal, method: str, path: str, referer: str, page: str
+) -> None:
+    headers = {
+        "Origin": server.address,
+        "Referer": server.address + referer if referer[:2] not in ("ht", "//") else referer,
+    }
+    answer = server.call(method, path, headers=headers)
+    assert answer.status_code == 200
+    assert f'name="next" value="{page}"' in answer.text
+
+
+def test_a_page_that_is_not_there_keeps_its_user(server: Rehearsal) -> None:
+    browser = server.session("aurora")
+    for path in ("/nothing", "/submissions/999"):
+        answer = browser.get(server.address + path, timeout=10)
+        assert answer.status_code == 404
+        assert "<h1>Nothing here</h1>" in answer.text
+        form = {"form_token": token_of(answer.text)}
+        out = browser.post(
+            f"{server.address}/logout", data=form, headers={"Origin": server.address}, allow_redirects=False, timeout=10
+        )
+        assert out.status_code == 303
+        browser = server.session("aurora")
 
 
 def test_a_participant_sees_no_other_team_no_host_page_no_truth(server: Rehearsal, done: Any) -> None:

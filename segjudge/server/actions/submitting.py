@@ -1,6 +1,5 @@
 """Taking part and submitting, at once or in parts: what EvalAI asks first, in its order and its words."""
 
-import datetime
 import json
 import secrets
 import time
@@ -25,7 +24,7 @@ from segjudge.server.models import (
 from segjudge.server.store import Store
 from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import OPEN, SUBMITTED, MessageQueues, Submissions
-from segjudge.server.wire import JsonObject, Refusal, clean
+from segjudge.server.wire import JsonObject, Refusal, clean, period_start
 
 from .permissions import Permissions
 
@@ -128,7 +127,7 @@ class Submitting:
         moment, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
         return {
             limit: int(float(phase.config[limit]))
-            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= _period_start(period, moment))
+            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= period_start(period, moment))
             for limit, (period, _) in _LIMITS.items()
         }
 
@@ -217,14 +216,6 @@ def _attributes(fields: JsonObject) -> object:
     if len(text) > _ATTRIBUTES:
         raise Refusal(406, {"submission_metadata": [f"Ensure this field has no more than {_ATTRIBUTES} characters."]})
     return answers
-
-
-def _period_start(period: str, moment: float) -> float:
-    """Return when this UTC day, or this month, began; 0 for all time."""
-    if not period:
-        return 0.0
-    day = datetime.datetime.fromtimestamp(moment, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (day if period == "day" else day.replace(day=1)).timestamp()
 
 
 _MOST_PARTS = 10_000
