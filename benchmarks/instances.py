@@ -69,7 +69,7 @@ from evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from evaluation_script.files import INSTANCE_LIMITS
 from evaluation_script.masks.kernel import Kernel
 from evaluation_script.runner import tuning
-from evaluation_script.scoring import annotation_file
+from evaluation_script.scoring.scorer import Scorer, read_truth
 
 def timed(stage, module, name):
     work = getattr(module, name)
@@ -89,9 +89,9 @@ for stage, module, name in (
     ("curves", Kernel, "curve"),
 ):
     timed(stage, module, name)
-(truth,) = annotation_file.read(sys.argv[2], "coco").splits.values()
+(truth,) = read_truth(sys.argv[2], "coco").splits.values()
 marks.append(("truth", clock()))
-matched = engine.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
+matched = Scorer("val", truth, ScoringRules(protocol, INSTANCE_LIMITS)).count(sys.argv[3])
 marks.append(("matching", clock()))
 matched.compute()
 marks.append(("curves", clock()))

@@ -27,12 +27,12 @@ from segjudge.evaluation_script.families.sequences import truth as sequence_trut
 from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.masks import backend, kernel, png
 from segjudge.evaluation_script.runner import tuning
-from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring import scorer
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {
-    "open": [(annotation_file, "read"), (sequences, "SequenceSubmission")],
+    "open": [(scorer, "read_truth"), (sequences, "SequenceSubmission")],
     "read and check": [(archive.ZipFiles, "read"), (png, "_chunks")],
     "inflate": [(png, "inflate_stream"), (backend, "inflate_stream")],
     "truth": [(sequence_truth, "inflate_member")],
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
             clock.seconds.clear()
             clock.bytes.clear()
             clock.turn()
-            truths = annotation_file.read(str(folder / "truth.zip"), args.protocol).splits
+            truths = scorer.read_truth(str(folder / "truth.zip"), args.protocol).splits
             main.score_phase(phase, truths, str(folder / "predictions.zip"), lambda _: None, 0.0)
             clock.turn()
     start = min(measured([sys.executable, "-c", "from evaluation_script import evaluate"])[0] for _ in range(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import time
@@ -10,24 +9,22 @@ import traceback
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 from .families import PROTOCOLS, engine_of
-from .families.base.engine import Progress
+from .families.base.family import Progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
-from .files.problems import HostError, SubmissionError
+from .files import HostError, SubmissionError
 from .masks.backend import backend
 from .phases import PHASES
 from .runner.guard import CrashError, Say, run_guarded
 from .runner.tuning import reuse_memory
-from .scoring import annotation_file, notify
-from .scoring.answer import build_answer
-from .scoring.phase import Phase, PhaseSplit
+from .scoring import Phase, PhaseSplit
+from .scoring.answer import add_page_data, build_answer
+from .scoring.notify import notify
 from .scoring.provenance import digest_of, numbers_of, provenance
-from .scoring.scorer import phase_scorer
+from .scoring.scorer import TruthCache, phase_scorers
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
-#: The versions in which annotation files were opened last.
-_versions: Dict[str, Tuple[str, int, int]] = {}
 
 
 def evaluate(
@@ -51,9 +48,9 @@ def load_scorers() -> None:
     for phase in PHASES:
         for split in phase.splits:
             if split.protocol in PROTOCOLS:  # else the first submission says so
-                engine_of(PROTOCOLS[split.protocol].track)
-        if phase.report:
-            from .scoring import phase_report  # noqa: F401 - most phases leave none
+                engine = engine_of(PROTOCOLS[split.protocol].track)
+                if phase.report and engine.load_losses is not None:
+                    engine.load_losses()
     backend()
 
 
@@ -71,7 +68,7 @@ def _outcome(
     """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
         started = time.monotonic()
-        splits, digest = open_truth(annotations, phase), _digest(*_version(annotations))
+        splits, digest = open_truth(annotations, phase), _TRUTHS.digest(annotations)
         answer: Dict[str, Any] = run_guarded(
             lambda say: _score_in_child(phase, splits, submission, say, (started, digest)),
             memory=phase.memory,
@@ -84,7 +81,7 @@ def _outcome(
         return HostError(_incident(error))
     for line in answer["submission_result"]["warnings"]:
         _say(f"warning: {line}")
-    _log(notify.notify(phase, answer, metadata))
+    _log(notify(phase, answer, metadata))
     return answer
 
 
@@ -111,38 +108,13 @@ def phase_named(codename: str) -> Phase:
     for phase in PHASES:
         if phase.codename == codename:
             return phase
-    known = ", ".join(phase.codename for phase in PHASES)
-    raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
+    codenames = ", ".join(phase.codename for phase in PHASES)
+    raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {codenames}.")
 
 
 def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
     """Return the splits of a phase's annotation file, opened once for each path, size and time."""
-    return _opened(phase.splits[0].protocol, *_version(path))
-
-
-def _version(path: str) -> Tuple[str, int, int]:
-    """Return what changes with a file; of one that has gone since it was opened, what it was then."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        if path in _versions:
-            return _versions[path]
-        raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
-    return path, status.st_size, status.st_mtime_ns
-
-
-@functools.lru_cache(maxsize=8)
-def _digest(path: str, *_version: int) -> str:
-    return digest_of(path)
-
-
-@functools.lru_cache(maxsize=8)
-def _opened(protocol: str, path: str, size: int, modified: int) -> Mapping[str, SplitTruth]:
-    opened = annotation_file.read(path, protocol)
-    _versions[path] = path, size, modified
-    for note in opened.notes:
-        _log(f"{path}: {note}")
-    return opened.splits
+    return _TRUTHS.open(path, phase.splits[0].protocol)
 
 
 def score_phase(
@@ -150,7 +122,7 @@ def score_phase(
 ) -> Dict[str, Any]:
     """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
-    scorers = [phase_scorer(phase, split, truths) for split in phase.splits]
+    scorers = phase_scorers(phase, truths)
     reports: List[Report] = []
     totals: Dict[str, int] = {}
     for split, scorer in zip(phase.splits, scorers):
@@ -162,9 +134,8 @@ def score_phase(
         total = "" if split.hidden or split.codename not in totals else "{0} of {0} ".format(totals[split.codename])
         say(f"{split.codename}: {total}scored")
     if phase.report:
-        from .scoring.phase_report import add_report  # most phases leave none
-
-        _log(add_report(answer, phase, list(zip(phase.splits, scorers, reports)), submission, started + phase.seconds))
+        splits = list(zip(phase.splits, scorers, reports))
+        _log(add_page_data(answer, phase, splits, submission, started + phase.seconds))
     return answer
 
 
@@ -194,6 +165,10 @@ def _log(text: str) -> None:
     """Print a line for the worker's own log, which no participant sees."""
     if text and sys.__stderr__ is not None:
         print(text, file=sys.__stderr__, flush=True)
+
+
+#: The annotation files of all phases.
+_TRUTHS = TruthCache(_log)
 
 
 def _incident(error: Exception) -> str:

@@ -84,10 +84,10 @@ def _read_annotations(choice: ScorerChoice) -> dict[str, list[str]]:
 def _annotation_facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
     from segjudge.evaluation_script.main import open_truth
-    from segjudge.evaluation_script.scoring.scorer import phase_scorer
+    from segjudge.evaluation_script.scoring.scorer import phase_scorers
 
     truths = open_truth(path, phase)
-    scorers = [phase_scorer(phase, split, truths) for split in phase.splits]
+    scorers = phase_scorers(phase, truths)
     return ", ".join(f"{scorer.split} {scorer.truth.read_through()}" for scorer in scorers)
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .evaluation_script.files.problems import HostError, SubmissionError
+    from .scoring import score
     from .scoring.arrays import FrameAccumulator, score_arrays
-    from .scoring.scores import Scores, load, score
+    from .scoring.scores import Scores, load
     from .system.errors import UsageError
 
 __all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "load", "score", "score_arrays"]
@@ -30,7 +31,7 @@ _MODULES = {
     "SubmissionError": "segjudge.evaluation_script.files.problems",
     "UsageError": "segjudge.system.errors",
     "load": "segjudge.scoring.scores",
-    "score": "segjudge.scoring.scores",
+    "score": "segjudge.scoring",
     "score_arrays": "segjudge.scoring.arrays",
 }
 

@@ -19,7 +19,7 @@ from typing import NoReturn
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
 from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, nearest
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import without_secrets
 from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once

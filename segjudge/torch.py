@@ -10,7 +10,7 @@ import torch
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.scoring.arrays import FrameAccumulator
 
 
@@ -28,7 +28,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
 
     def __init__(
         self,
-        protocol: str | TrackProtocol = "davis2017",
+        protocol: str | FamilyProtocol = "davis2017",
         *,
         unseen: Iterable[str] = (),
         categories: Sequence[Mapping[str, Any]] = (),

@@ -7,7 +7,6 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,16 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances.engine import OpenedRecords
+from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.families.instances.metrics import InstanceScore
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.masks.stack import Stack, crop, empty_labels, pack
+from segjudge.evaluation_script.scoring.scorer import Scorer
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"
@@ -105,17 +104,22 @@ def label_zip(videos: dict[str, list[Any]]) -> bytes:
     )
 
 
+def count_results(path: str, truth: SplitTruth, rules: ScoringRules, **options: Any) -> Any:
+    """Count a submission, or a share of it."""
+    return Scorer("val", truth, rules).count(path, **options)
+
+
 def score_sequences(
     path: str, split: sequence_truth.Split, protocol: SequenceProtocol, limits: ArchiveLimits, **options: Any
 ) -> tuple[list[ObjectScore], list[str]]:
     """Score a submission against one split; return the score of every object, and warnings."""
     rules = ScoringRules(protocol, limits, strict=options.pop("strict", False))
-    with closing(OpenedSequences(path, split, protocol, rules)) as opened:
-        return score_objects(opened.count(**options))
+    return score_objects(count_results(path, split, rules, **options))
 
 
 def score_instances(
     path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits, **options: Any
 ) -> InstanceScore:
     """Score detections on one split."""
-    return OpenedRecords(path, truth, protocol, ScoringRules(protocol, limits, **options)).count().compute()
+    score: InstanceScore = count_results(path, truth, ScoringRules(protocol, limits, **options)).compute()
+    return score

@@ -17,7 +17,7 @@ from typing import Any
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.scoring.parts import rules_as_json
 
 FOLDER = Path(__file__).parent / "golden"
@@ -26,7 +26,7 @@ FILES, NUMBERS = FOLDER / "revisions.zip", FOLDER / "revisions.json"
 SAMPLES = ("good", "poor")
 
 
-def rules(protocol: TrackProtocol) -> dict[str, Any]:
+def rules(protocol: FamilyProtocol) -> dict[str, Any]:
     """The rules by which numbers come about."""
     return {name: value for name, value in rules_as_json(protocol).items() if name not in ("name", "about", "metrics")}
 

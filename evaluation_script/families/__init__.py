@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict
 
 from ..files.problems import HostError
-from .base.family import Family, TrackProtocol
+from .base.family import Family, FamilyProtocol
 
 if TYPE_CHECKING:
     from .base.accumulator import Accumulator
@@ -28,7 +28,7 @@ FAMILIES: Dict[str, Family] = {room.FAMILY.name: room.FAMILY for room in _ROOMS}
 _ENGINES = {room.FAMILY.name: f"{room.__name__}.engine" for room in _ROOMS}
 
 #: The protocols of all families.
-PROTOCOLS: Dict[str, TrackProtocol] = {
+PROTOCOLS: Dict[str, FamilyProtocol] = {
     name: protocol for family in FAMILIES.values() for name, protocol in family.protocols.items()
 }
 

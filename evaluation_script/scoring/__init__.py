@@ -1,11 +1,14 @@
 """Scoring by the phases of a challenge: what a phase is, the Scorer, the answer for EvalAI, what scores come from.
 
-The words of a phase are here, for `phases.py`.  The rest is in modules that other rooms import by name, since a command
-that asks for the version needs no scorer: `scorer` counts and reports a split, whichever door its results come in by;
-`annotation_file` opens truths; `answer` and `phase_report` write what EvalAI stores, `notify` what a host's channel
-reads; `provenance` says what scores come from.
+The words of a phase are here, for `phases.py`, and the version of the scorers.  The rest is in modules that other rooms
+import by name, since a command that asks for the version needs no scorer: `scorer` opens truths, counts and reports a
+split, whichever door its results come in by; `answer` writes what EvalAI stores, `notify` what a host's channel reads;
+`provenance` says what scores come from.
 """
 
 from .phase import Notify, Phase, PhaseSplit
 
-__all__ = ["Notify", "Phase", "PhaseSplit"]
+__all__ = ["VERSION", "Notify", "Phase", "PhaseSplit", "answer", "notify", "phase", "provenance", "scorer"]
+
+#: The version of this bundle; reports and the package carry it.
+VERSION = "0.1.0"

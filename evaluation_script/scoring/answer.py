@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import platform
 import re
+import time
+from contextlib import closing
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import PIL
 
+from ..families import engine_of
 from ..families.base.family import Values
 from ..families.base.reports import FEWEST_CASES, FEWEST_SHOWN, Report, Row
-from ..files.problems import HostError, name_hint
+from ..files import HostError, name_hint
+from ..runner.guard import run_guarded
+from . import VERSION
 from .phase import DETAILS, Phase, PhaseSplit
-from .version import VERSION
+from .scorer import Scorer
 
 #: More lines of warnings than this are counted, not shown.
 WARNING_LINES = 20
@@ -142,13 +147,13 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
     return {
         "protocol": _protocol(reports),
         "result": [{report.split: report.values} for report in reports],
-        **joined_rows(reports),
+        **join_rows(reports),
         "warnings": public_warnings([line for report in reports for line in report.warnings]),
         "versions": versions(),
     }
 
 
-def joined_rows(reports: List[Report]) -> Dict[str, List[Row]]:
+def join_rows(reports: List[Report]) -> Dict[str, List[Row]]:
     """Return the tables of several splits as one each."""
     joined: Dict[str, List[Row]] = {}
     for report in reports:
@@ -188,3 +193,59 @@ def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dic
     if not set(split.metrics) <= set(errors):
         return None
     return {split.codename: {f"error_{metric}": _number(phase, errors[metric]) for metric in split.metrics}}
+
+
+#: A split of a phase, its scorer, and its scores.
+ScoredSplit = Tuple[PhaseSplit, Scorer, Report]
+#: About so many bytes a page of a submission may have, it has without masks, and a row of its tables has.
+PAGE, FIXED, ROW = 3_000_000, 250_000, 2_000
+#: Which part of the time that is left may be taken for it.
+TIME = 0.8
+
+
+def add_page_data(
+    answer: Dict[str, Any], phase: Phase, splits: List[ScoredSplit], submission: str, deadline: float
+) -> str:
+    """Add to an answer what a page of the submission needs; return what went wrong, for the log.
+
+    Where all may see it that is also what was lost.  It is read from the submission once more, by a process of its own
+    within the phase's limits: whatever happens there, the scores stay.
+    """
+    shown = answer["submission_result"]
+    visible = [entry for entry in splits if not entry[0].hidden]
+    shown["intervals"] = [{split.codename: shown_intervals(phase, split, report)} for split, _, report in visible]
+    if phase.detail == DETAILS[0]:
+        return ""
+    whole = phase.detail == DETAILS[2]
+    if whole:
+        shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, report in visible]
+    seconds = TIME * max(deadline - time.monotonic(), 1.0)
+    try:
+        shown["losses"] = run_guarded(
+            lambda _: _losses(visible, submission, whole=whole),
+            memory=phase.memory,
+            seconds=seconds,
+            say=lambda _: None,
+        )
+    except Exception as error:  # noqa: BLE001 - the scores stay, whatever a page lacks
+        return f"{phase.codename}: the page of a submission lacks what was lost ({type(error).__name__}: {error})"
+    return ""
+
+
+def _losses(splits: List[ScoredSplit], submission: str, *, whole: bool) -> Dict[str, Any]:
+    """Return what was lost in each split whose family shows it; not whole, what each kind takes of all, rounded."""
+    readers = [
+        (split.codename, engine.load_losses(), scorer, report)
+        for split, scorer, report in splits
+        for engine in [engine_of(report.protocol.track)]
+        if engine.load_losses is not None
+    ]
+    rows = sum(len(scores) for *_, report in readers for scores in report.rows().values())
+    room = (PAGE - FIXED - ROW * rows) // max(len(readers), 1) if whole else 0
+    losses: Dict[str, Any] = {}
+    for codename, read_losses, scorer, report in readers:
+        with closing(scorer.open(submission)) as opened:
+            losses[codename] = read_losses(opened, report, room, scorer.rules.jobs)
+        if not whole:
+            losses[codename]["shares"] = [round(share, DECIMALS) for share in losses[codename]["shares"]]
+    return losses

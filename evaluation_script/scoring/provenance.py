@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
 
 from ..families import PROTOCOLS
-from ..families.base.family import TrackProtocol
+from ..families.base.family import FamilyProtocol
 from ..files.limits import ArchiveLimits
 from ..files.packed import table_of
-from .version import VERSION
+from . import VERSION
 
 #: Bytes read at a time.
 _CHUNK = 1 << 20
@@ -73,7 +73,7 @@ def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:
 
 
 def provenance(
-    protocols: Mapping[str, TrackProtocol], truth: str, submission: str, counted_by: str, limits: Mapping[str, int]
+    protocols: Mapping[str, FamilyProtocol], truth: str, submission: str, counted_by: str, limits: Mapping[str, int]
 ) -> Dict[str, Any]:
     """Return what scores come from: the protocol of each split, two digests, what counted, and within which limits."""
     return {

@@ -1,20 +1,27 @@
-"""The Scorer: what every door counts and scores with, be it a worker, a command, a part, a cluster or an episode."""
+"""The Scorer: what every door counts and scores with, be it a worker, a command, a part, a cluster or an episode.
+
+Truths are opened here too: packed, or as the dataset of a benchmark was published.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing
+import functools
+import os
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from typing import Any, Mapping, Union
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
-from ..families import PROTOCOLS, engine_of, report_of
+from ..families import FAMILIES, PROTOCOLS, engine_of, report_of
 from ..families.base.accumulator import Accumulator
-from ..families.base.engine import OpenedSubmission, Progress, ignore_progress
-from ..families.base.family import ScoringRules
+from ..families.base.engine import OpenedSubmission
+from ..families.base.family import Progress, ScoringRules, ignore_progress
 from ..families.base.reports import Report
-from ..families.base.truth import SplitTruth
-from ..files.problems import HostError, name_hint
-from ..runner.parallel import WHOLE, Part, cores
-from .phase import Phase, PhaseSplit
+from ..families.base.truth import AnnotationFile, SplitTruth
+from ..files import HostError, name_hint
+from ..files.packed import track_of
+from ..runner.parallel import WHOLE, Part, cores, results_of_processes
+from .phase import Phase
+from .provenance import digest_of
 
 
 @dataclass(frozen=True)
@@ -27,23 +34,32 @@ class Scorer:
 
     def __post_init__(self) -> None:
         truth, protocol = self.truth, self.rules.protocol
-        held = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
-        if held:
-            found = f"holds {held}, which the protocol {protocol.name} does not score"
-            raise HostError(f"the truth of {self.split} {found}")
+        content = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
+        if content:
+            fault = f"holds {content}, which the protocol {protocol.name} does not score"
+            raise HostError(f"the truth of {self.split} {fault}")
 
     def open(self, results: str) -> OpenedSubmission:
         """Open results beside the truth, to count any number of parts; raises SubmissionError for unreadable ones."""
         return engine_of(self.truth.track).open_submission(results, self.truth, self.rules.protocol, self.rules)
 
     def count(
-        self, results: Union[str, OpenedSubmission], part: Part = WHOLE, progress: Progress = ignore_progress
+        self, results: Union[str, OpenedSubmission], share: Part = WHOLE, progress: Progress = ignore_progress
     ) -> Accumulator[Any, Any]:
         """Count a part of results, by the processes that the rules allow."""
-        if not isinstance(results, str):
-            return results.count(part, progress)
-        with closing(self.open(results)) as opened:
-            return opened.count(part, progress)
+        with closing(self.open(results)) if isinstance(results, str) else nullcontext(results) as opened:
+            job = opened.plan(share, progress)
+            done, total = 0, len(job.names) or 1
+
+            def begin(number: int) -> None:
+                if job.names:
+                    progress(job.names[number], done, total)
+
+            for data in results_of_processes(job.count, job.costs, self.rules.jobs, begin):
+                job.accumulator.add(data)
+                done += 1
+            progress("", total, total)
+            return job.accumulator
 
     def report(self, counts: Accumulator[Any, Any]) -> Report:
         """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
@@ -51,20 +67,80 @@ class Scorer:
 
     def score(self, results: str, progress: Progress = ignore_progress) -> Report:
         """Count all of the results, and return their scores."""
-        return self.report(self.count(results, progress=progress))
+        return self.report(self.count(results, WHOLE, progress))
 
 
-def phase_scorer(phase: Phase, split: PhaseSplit, truths: Mapping[str, SplitTruth]) -> Scorer:
-    """Return what scores a split of a phase.
+def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:
+    """Return what scores each split of a phase, or the one of this codename.
 
     Where phase and annotation file have one split each, the truth's name does not matter.
     """
-    if split.codename in truths:
-        truth = truths[split.codename]
-    elif len(truths) == len(phase.splits) == 1:
-        (truth,) = truths.values()
-    else:
-        found = f"the annotation file of {phase.codename} has no split {split.codename!r}"
-        raise HostError(f"{found}{name_hint(split.codename, truths)}")
-    rules = ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
-    return Scorer(split.codename, truth, rules)
+    scorers = []
+    for split in [split for split in phase.splits if codename in ("", split.codename)]:
+        if split.codename in truths:
+            truth = truths[split.codename]
+        elif len(truths) == len(phase.splits) == 1:
+            (truth,) = truths.values()
+        else:
+            fault = f"the annotation file of {phase.codename} has no split {split.codename!r}"
+            raise HostError(f"{fault}{name_hint(split.codename, truths)}")
+        rules = ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
+        scorers.append(Scorer(split.codename, truth, rules))
+    return scorers
+
+
+def read_truth(path: str, protocol: str) -> AnnotationFile[SplitTruth]:
+    """Open an annotation file: packed, or else as the protocol's truth is published; raises HostError."""
+    packed_family = track_of(path)
+    if packed_family:
+        return AnnotationFile(engine_of(packed_family).read_packed(path))
+    if protocol not in PROTOCOLS:
+        raise HostError(f"{path}: there is no protocol {protocol!r} that says how to read it")
+    family = FAMILIES[PROTOCOLS[protocol].track]
+    dataset = engine_of(family.name).read_published(path, "", protocol)
+    if not family.gains_by_packing:
+        return dataset
+    slow = "was not made by `segjudge pack`; a packed annotation file scores faster"
+    return AnnotationFile(dataset.splits, [*dataset.notes, slow])
+
+
+def is_packed(path: str) -> bool:
+    """Return whether `segjudge pack` made this file."""
+    return os.path.isfile(path) and bool(track_of(path))
+
+
+class TruthCache:
+    """Annotation files, each opened once for a path, size and time; one that has gone since stays what it was."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        """Open files when they are asked for; `log` gets what the host should know of each."""
+        self._log = log
+        #: The versions in which files were opened last.
+        self._versions: Dict[str, Tuple[str, int, int]] = {}
+        self._open_version = functools.lru_cache(maxsize=8)(self._read)
+        self._digest_version = functools.lru_cache(maxsize=8)(lambda path, *_version: digest_of(path))
+
+    def open(self, path: str, protocol: str) -> Mapping[str, SplitTruth]:
+        """Return the splits of an annotation file."""
+        return self._open_version(protocol, *self._version_of(path))
+
+    def digest(self, path: str) -> str:
+        """Return what tells an annotation file from others."""
+        return self._digest_version(*self._version_of(path))
+
+    def _version_of(self, path: str) -> Tuple[str, int, int]:
+        """Return what changes with a file."""
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            if path in self._versions:
+                return self._versions[path]
+            raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
+        return path, status.st_size, status.st_mtime_ns
+
+    def _read(self, protocol: str, path: str, size: int, modified: int) -> Mapping[str, SplitTruth]:
+        truth = read_truth(path, protocol)
+        self._versions[path] = path, size, modified
+        for note in truth.notes:
+            self._log(f"{path}: {note}")
+        return truth.splits

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.families.sequences.losses import LossReader
     from segjudge.report.page import PageOptions, ReportPage
-    from segjudge.scoring.requests import PreparedScoring
+    from segjudge.scoring.scores import PreparedScoring
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,7 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     """Score a method, given as RESULTS or as NAME=RESULTS."""
     from segjudge.analysis.score_tables import chosen_split
     from segjudge.datasets.opening import TruthSource
-    from segjudge.scoring.requests import ScoreRequest, prepare
-    from segjudge.scoring.scores import score_prepared
+    from segjudge.scoring.scores import ScoreRequest, prepare
 
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     name = name or name_of(path).partition(".")[0]
@@ -92,7 +91,7 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     with ProgressBar() as bar:
         request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
         job = prepare(request, bar)
-        scores = score_prepared(job, request, bar)
+        scores = job.score(bar)
     reports = {report.split: report for report in scores.reports}
     return _ScoredMethod(name, job, reports[chosen_split(name, list(reports), args.split or "")], scores.provenance)
 

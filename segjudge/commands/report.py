@@ -19,8 +19,7 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.analysis.report import report_page
     from segjudge.commands.score import request_of
     from segjudge.evaluation_script.runner.tuning import reuse_memory
-    from segjudge.scoring.requests import prepare
-    from segjudge.scoring.scores import score_prepared
+    from segjudge.scoring.scores import prepare
 
     reuse_memory()
     if not args.truth:
@@ -30,7 +29,7 @@ def report(args: argparse.Namespace) -> int:
     with ProgressBar() as bar:
         request = request_of(args)
         job = prepare(request, bar)
-        scores = score_prepared(job, request, bar)
+        scores = job.score(bar)
     title = args.title or name_of(args.results)
     write_page(report_page(job, scores, title, options_of(args)), args.out)
     return DONE
@@ -53,7 +52,7 @@ def _stored(args: argparse.Namespace) -> int:
 def _truth_alone(args: argparse.Namespace) -> int:
     from segjudge.analysis.report import truth_page
     from segjudge.datasets.opening import TruthSource, open_truth
-    from segjudge.scoring.requests import choose_sequences
+    from segjudge.scoring.scores import choose_sequences
 
     source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
     with ProgressBar() as bar:

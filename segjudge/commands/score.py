@@ -19,10 +19,9 @@ from .score_output import check_hub, output_options, show
 from .shared import DONE, ProgressBar, jobs_option, names, part, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import TrackProtocol
+    from segjudge.evaluation_script.families.base.family import FamilyProtocol
     from segjudge.evaluation_script.scoring.phase import Phase
-    from segjudge.scoring.requests import ScoreRequest
-    from segjudge.scoring.scores import Scores
+    from segjudge.scoring.scores import ScoreRequest, Scores
 
 #: Our names of options, and the official tools' names: Places 2017's script, then DAVIS's.
 NAMES = {
@@ -65,7 +64,7 @@ def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     from segjudge.analysis.report import report_page
     from segjudge.commands.pages import write_page
     from segjudge.report.page import PageOptions
-    from segjudge.scoring.requests import prepare, prepare_phase
+    from segjudge.scoring.scores import prepare, prepare_phase
 
     job = prepare_phase(*_phase(args)) if scores.request is None else prepare(scores.request)
     write_page(report_page(job, scores, name_of(args.results), PageOptions()), args.report)
@@ -98,27 +97,26 @@ def _hidden(args: argparse.Namespace) -> frozenset[str]:
 
 
 def _score_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.requests import prepare_phase
-    from segjudge.scoring.scores import score_prepared
+    from segjudge.scoring.scores import prepare_phase
 
-    return score_prepared(prepare_phase(*_phase(args)), progress=bar)
+    return prepare_phase(*_phase(args)).score(bar)
 
 
 def _score_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import score_request
+    from segjudge.scoring.scores import prepare
 
     if not args.scheduler:
-        return score_request(request_of(args), None, bar)
-    from segjudge.scoring.sharing import connect
+        return prepare(request_of(args), bar).score(bar)
+    from segjudge.scoring.sharing import connect, score_by_workers
 
     with connect(args.scheduler) as client:
-        return score_request(request_of(args), client, bar)
+        return score_by_workers(client, request_of(args), bar)
 
 
 def request_of(args: argparse.Namespace) -> ScoreRequest:
     """Return what a command's options ask to score."""
     from segjudge.datasets.opening import TruthSource
-    from segjudge.scoring.requests import ScoreRequest
+    from segjudge.scoring.scores import ScoreRequest
 
     files = [args.layout or "", args.subset or "", args.unseen or "", args.categories or ""]
     source = TruthSource(args.truth, *files)
@@ -127,7 +125,7 @@ def request_of(args: argparse.Namespace) -> ScoreRequest:
 
 def _score_part(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.parallel import Part
-    from segjudge.scoring.requests import prepare
+    from segjudge.scoring.scores import prepare
     from segjudge.scoring.sharing import PartCounter
 
     with ProgressBar() as bar:
@@ -136,7 +134,7 @@ def _score_part(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _protocol(args: argparse.Namespace) -> TrackProtocol:
+def _protocol(args: argparse.Namespace) -> FamilyProtocol:
     """Return the protocol with the rules that were asked for, which its description then names."""
     if args.protocol not in INSTANCE_PROTOCOLS:
         return PROTOCOLS[args.protocol]

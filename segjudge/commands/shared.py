@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Self
 
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, check_outputs, without_secrets

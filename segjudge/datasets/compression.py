@@ -16,7 +16,7 @@ from typing import TypedDict
 import numpy as np
 
 from segjudge.datasets.opening import LOCAL_LIMITS
-from segjudge.evaluation_script.families.base.engine import Progress
+from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, engine_of
-from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.packed import track_of
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import LAYOUTS, tools_of
 from segjudge.families.base.published import TruthSource
 from segjudge.system.errors import OptionError
@@ -35,7 +34,7 @@ LOCAL_LIMITS = ArchiveLimits(
 
 
 def open_truth(
-    source: TruthSource, protocol: TrackProtocol, progress: Progress = ignore_progress
+    source: TruthSource, protocol: FamilyProtocol, progress: Progress = ignore_progress
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's family reads it."""
     if not is_packed(source.path):
@@ -50,13 +49,13 @@ def open_truth(
     return AnnotationFile(engine_of(family).read_packed(source.path))
 
 
-def _complete(source: TruthSource, protocol: TrackProtocol) -> TruthSource:
+def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
     """Return a source with the layout that the protocol's name says, where the host named none."""
     named = protocol.name if protocol.name in FAMILIES[protocol.track].layouts else ""
     return replace(source, layout=source.layout or named)
 
 
-def pack_truth(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
+def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth of a protocol, packed or published, as an annotation file; return what is odd about it."""
     if is_packed(source.path):
         shutil.copyfile(source.path, out)

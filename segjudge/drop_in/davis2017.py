@@ -5,7 +5,8 @@ from typing import Any
 
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.scoring.scores import Scores, score
+from segjudge.scoring import score
+from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
 
 #: Our protocol for each task.

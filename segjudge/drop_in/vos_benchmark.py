@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from segjudge.scoring.scores import score
+from segjudge.scoring import score
 from segjudge.system.errors import UsageError
 
 #: Of each video J and F of its objects, by their numbers.

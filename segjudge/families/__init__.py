@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.families.base.tools import FamilyTools
 
 __all__ = ["LAYOUTS", "OPTIONAL_LAYOUTS", "FamilyTools", "layout_of", "prefers_smaller", "tools_of"]
@@ -35,7 +35,7 @@ def tools_of(family: str) -> FamilyTools:
     return tools
 
 
-def layout_of(protocol: TrackProtocol) -> str:
+def layout_of(protocol: FamilyProtocol) -> str:
     """Return the layout in which the truth of a benchmark is published: by its name, else the family's usual one."""
     layouts = FAMILIES[protocol.track].layouts
     return max((layout for layout in layouts if protocol.name.startswith(layout)), key=len, default=layouts[0])

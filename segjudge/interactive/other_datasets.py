@@ -15,7 +15,7 @@ from segjudge.datasets.demo.scenes import Scene
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.masks.comparison import VOID, ids_of, labels_of

@@ -12,7 +12,7 @@ import numpy as np
 import pycocotools.mask as coco
 from PIL import Image, ImageDraw, ImageFont
 
-from segjudge.evaluation_script.families.base.engine import Progress
+from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.instances.metrics import InstanceReport
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import is_number
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.system.files import file_name, written
 
 from .tables import number

@@ -1,8 +1,84 @@
 """Scoring without a command line: what `segjudge.score` does, here or on a cluster, of files or of masks in memory.
 
-`requests` opens and checks what is to be scored, `scores` scores it, `parts` writes and merges counts, `sharing` has
-them counted elsewhere, `arrays` counts masks in memory.  All of them count through the Scorer of the upload.  Other
-rooms use these modules; nothing is imported here, since each needs more than a command that uses another.
+`scores` opens and checks what is to be scored, and scores it; `parts` writes and merges counts, `sharing` has them
+counted elsewhere, `arrays` counts masks in memory.  All of them count through the Scorer of the upload.  Other rooms
+use `score` and these modules, none of which is imported here: each needs more than a command that uses another.
 """
 
-__all__ = ["arrays", "parts", "requests", "scores", "sharing"]
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from segjudge.evaluation_script.families.base.family import ignore_progress
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
+    from segjudge.scoring.scores import Scores
+    from segjudge.scoring.sharing import DaskClient
+
+__all__ = ["arrays", "parts", "score", "scores", "sharing"]
+
+
+def score(  # noqa: PLR0913 - published: what a user may say of results and truth
+    results: str | os.PathLike[str],
+    truth: str | os.PathLike[str],
+    protocol: str | FamilyProtocol = "davis2017",
+    *,
+    subset: str = "",
+    split: str = "",
+    sequences: Iterable[str] | None = None,
+    layout: str = "",
+    unseen: str = "",
+    categories: str = "",
+    strict: bool = False,
+    jobs: int | Literal["auto"] | None = None,
+    executor: Executor | DaskClient | None = None,
+    progress: Progress = ignore_progress,
+) -> Scores:
+    """Score results on a truth, exactly as a challenge with this protocol would.
+
+    Args:
+        results: a folder, zip, tar(.gz) or JSON with the predicted masks; here and below a path, or an address such as
+            s3://bucket/results.zip.
+        truth: a packed annotation file, or a dataset's folder or zip as it was published; of instances COCO's JSON
+            or a folder of Places-style PNGs.
+        protocol: the name of a protocol, or one of its rows with changes.
+        subset: the list of sequences to score, e.g. val; in a packed file a split.
+        split: the split to score (default: all).
+        sequences: the sequences to score (default: all).
+        layout: how a published dataset is laid out (default: as the protocol's dataset).
+        unseen: a file with the names of unseen sequences or categories.
+        categories: the file with the categories of Places-style PNGs.
+        strict: whether warnings refuse the results.
+        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used.
+        executor: whose workers score: any of `concurrent.futures`, or a Dask client. They read the files themselves,
+            and share as many parts as `jobs` says (default: some for each worker).
+        progress: called with a name, how many are done, and how many there are.
+
+    Raises:
+        SubmissionError: the results cannot be scored.
+        HostError: the truth cannot be read.
+        UsageError: the arguments do not go together.
+
+    """
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare, read_names
+
+    request = ScoreRequest(
+        os.fspath(results),
+        TruthSource(os.fspath(truth), layout, subset, unseen, categories),
+        find_protocol(protocol),
+        split,
+        read_names(sequences),
+        strict,
+        jobs,
+    )
+    if executor is not None:
+        from segjudge.scoring.sharing import score_by_workers
+
+        return score_by_workers(executor, request, progress)
+    return prepare(request, progress).score(progress)

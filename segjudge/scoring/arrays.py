@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from segjudge.evaluation_script.families import report_of
-from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
-from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
-from segjudge.evaluation_script.files.problems import name_list
+from segjudge.evaluation_script.families import FAMILIES, report_of
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
+from segjudge.evaluation_script.files import name_list
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
 from segjudge.families.base.memory import NUMBER, frame_name, in_order, number_of, refused, text_name
-from segjudge.scoring.requests import named_protocol
-from segjudge.scoring.scores import Scores
+from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
 
 #: The split that scores of masks in memory are of.
@@ -25,12 +23,13 @@ class FrameAccumulator:
     """The counts of masks in memory, by sequence and frame, and the scores computed from them.
 
     Frames come in any order; the same frame again changes nothing, so that a sampler that repeats some does no harm.
-    Merging is exact: the scores have the same bits whatever was merged in which order.
+    Merging is exact: the scores have the same bits whatever was merged in which order.  Means are taken in the order of
+    `expected`, as those of files are in the order of the dataset's list, and by name where it names none.
     """
 
     def __init__(
         self,
-        protocol: str | TrackProtocol = "davis2017",
+        protocol: str | FamilyProtocol = "davis2017",
         *,
         expected: Mapping[str, Iterable[object]] | Iterable[str] = (),
         unseen: Iterable[str] = (),
@@ -46,8 +45,8 @@ class FrameAccumulator:
                 taken where none are given.
 
         """
-        self.protocol = named_protocol(protocol)
-        self.track = tools_of(self.protocol.track).open_memory(self.protocol, categories, unseen)
+        self.protocol = find_protocol(protocol)
+        self._door = tools_of(self.protocol.track).open_memory(self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
         self._frames: dict[str, dict[str, bytes]] = {}
@@ -55,19 +54,18 @@ class FrameAccumulator:
     def update(self, sequence: object, frame: object, prediction: object, truth: object) -> None:
         """Count one frame; raises SubmissionError where its masks cannot be compared."""
         name, key = text_name(sequence), frame_name(frame)
-        self._add(name, key, self.track.counted(name, key, prediction, truth))
+        self._add(name, key, self._door.count(name, key, prediction, truth))
 
     def _add(self, name: str, frame: str, data: bytes) -> None:
         """Add what was counted of a frame; raises ValueError where something else is known."""
         if self._frames.setdefault(name, {}).setdefault(frame, data) != data:
-            where = f"{name}, frame {frame}" if frame else name
-            raise ValueError(f"{where} was counted twice, with different results")
+            raise ValueError(f"{name}{f', frame {frame}' if frame else ''} was counted twice, with different results")
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, accumulator: Self) -> Self:
         """Add the counts of another accumulator of the same protocol; raises ValueError where they contradict."""
-        if other.protocol != self.protocol:
-            raise ValueError(f"one is of {self.protocol.name}, the other of {other.protocol.name}")
-        for name, frames in other._frames.items():
+        if accumulator.protocol != self.protocol:
+            raise ValueError(f"one is of {self.protocol.name}, the other of {accumulator.protocol.name}")
+        for name, frames in accumulator._frames.items():
             for frame, data in frames.items():
                 self._add(name, frame, data)
         return self
@@ -88,7 +86,7 @@ class FrameAccumulator:
                 raise KeyError(state["protocol"])
             frames = {str(name): dict(counted) for name, counted in state["frames"].items()}
             for data in (data for counted in frames.values() for data in counted.values()):
-                self.track.check(data)
+                self._door.check(data)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"is no state of an accumulator of {self.protocol.name} ({error!r})") from None
         self._frames = frames
@@ -97,8 +95,7 @@ class FrameAccumulator:
         """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
         if self._frames:
             return self.compute().metrics[SPLIT]
-        beside = BESIDE if isinstance(self.protocol, SequenceProtocol) else ()
-        return dict.fromkeys((*self.protocol.metrics, *beside))
+        return dict.fromkeys((*self.protocol.metrics, *FAMILIES[self.protocol.track].own_metrics))
 
     def compute(self) -> Scores:
         """Return the scores of all frames that were counted.
@@ -115,27 +112,33 @@ class FrameAccumulator:
         for name, frames in self._frames.items():
             _check_numbers(name, frames)
         try:
-            report = report_of(SPLIT, self.track.accumulator(self._frames))
+            report = report_of(SPLIT, self._door.accumulate(self._in_order()))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            found = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
-            raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
+            fault = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
+            raise ValueError(f"{fault}: a state that was loaded is not what state_dict returned") from error
         origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, backend().name, {})
         return Scores([report], provenance=origin)
+
+    def _in_order(self) -> dict[str, dict[str, bytes]]:
+        """Return what was counted: sequences as the means take them, frames by number."""
+        listed = [name for name in self._expected if name in self._frames]
+        names = [*listed, *self._door.sort_names(self._frames.keys() - self._expected.keys())]
+        return {name: {frame: self._frames[name][frame] for frame in in_order(self._frames[name])} for name in names}
 
 
 def _check_numbers(name: str, frames: Iterable[str]) -> None:
     """Raise UsageError where two frames are one number, so that nobody knows which comes first."""
-    known: dict[object, str] = {}
+    names: dict[object, str] = {}
     for frame in frames:
-        if NUMBER.fullmatch(frame) and known.setdefault(number_of(frame), frame) != frame:
-            other = known[number_of(frame)]
-            raise UsageError(f"{name} has the frames {other} and {frame}, which are one number: name each frame once")
+        if NUMBER.fullmatch(frame) and names.setdefault(number_of(frame), frame) != frame:
+            pair = f"{names[number_of(frame)]} and {frame}"
+            raise UsageError(f"{name} has the frames {pair}, which are one number: name each frame once")
 
 
 def score_arrays(
     prediction: object,
     truth: object,
-    protocol: str | TrackProtocol = "davis2017",
+    protocol: str | FamilyProtocol = "davis2017",
     *,
     categories: Sequence[Mapping[str, Any]] = (),
 ) -> Scores:
@@ -145,19 +148,20 @@ def score_arrays(
     a list with a boolean array, run lengths or None for each frame.  A mapping whose values are labels or mappings has
     several videos, whatever names them; the letters of a name may be in any Unicode form.
     """
-    accumulator = FrameAccumulator(protocol, categories=categories)
-    track = accumulator.track
-    truths, predictions = track.both_sides(truth, prediction)
+    rules = find_protocol(protocol)
+    door = tools_of(rules.track).open_memory(rules, categories, ())
+    truths, predictions = door.pair_sides(truth, prediction)
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
-        found = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
-        raise refused("the predictions", found, "Give the same videos as the truth")
+        fault = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
+        raise refused("the predictions", fault, "Give the same videos as the truth")
+    accumulator = FrameAccumulator(rules, expected=dict.fromkeys(truths, ()), categories=categories)
     for name, masks in truths.items():
-        frames = track.frames_of(masks, f"truth of {name}")
-        sent = track.frames_of(predictions[name], f"prediction of {name}") or [(frame, {}) for frame, _ in frames]
-        if len(sent) != len(frames):
-            found = f"has {len(sent)} frames, the truth {len(frames)}"
-            raise refused(f"prediction of {name}", found, "Give each frame of the truth")
-        for (frame, real), (_, predicted) in zip(frames, sent, strict=True):
-            accumulator.update(name, frame, predicted, real)
+        frames = door.frames_of(masks, f"truth of {name}")
+        predicted = door.frames_of(predictions[name], f"prediction of {name}") or [(frame, {}) for frame, _ in frames]
+        if len(predicted) != len(frames):
+            fault = f"has {len(predicted)} frames, the truth {len(frames)}"
+            raise refused(f"prediction of {name}", fault, "Give each frame of the truth")
+        for (frame, truth_masks), (_, predicted_masks) in zip(frames, predicted, strict=True):
+            accumulator.update(name, frame, predicted_masks, truth_masks)
     return accumulator.compute()

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, engine_of, report_of
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.limits import check_memory
 from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replace_file
 from segjudge.evaluation_script.files.problems import Flaw, name_list, printable
 from segjudge.evaluation_script.runner.parallel import WHOLE, Part
 from segjudge.evaluation_script.runner.tuning import without_collector
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.provenance import provenance
-from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.system.errors import UsageError
 
 FORMAT = "segjudge part 1"
@@ -96,10 +95,15 @@ def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping
     if len(protocols) != 1:
         raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
     ((name, protocol),) = protocols.items()
-    if _protocol({"protocol": name, "rules": rules_as_json(protocol)}) != protocol:
+    if not has_known_rules(protocol):
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
     counts = {report.split: report.counts for report in reports if report.counts is not None}
     write_part(path, WHOLE, counts, notes, provenance, strict=False)
+
+
+def has_known_rules(protocol: FamilyProtocol) -> bool:
+    """Return whether a protocol, as parts describe it, is read again as it is."""
+    return _protocol({"protocol": protocol.name, "rules": rules_as_json(protocol)}) == protocol
 
 
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
@@ -154,7 +158,7 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
     return reports
 
 
-def rules_as_json(protocol: TrackProtocol) -> dict[str, Any]:
+def rules_as_json(protocol: FamilyProtocol) -> dict[str, Any]:
     """Return the rules of a protocol as JSON has them."""
     return dict(json.loads(json.dumps(asdict(protocol), default=_name)))
 
@@ -229,11 +233,12 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 
 
-def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
+def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
     """Return the protocol of a part, if this version has its rules."""
     protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
-    if isinstance(protocol, InstanceProtocol):  # with the rules that options of `score` change
-        protocol = replace(protocol, **{name: rules.get(name) for name in ("about", "cap", "id_zero_quirk")})
+    if protocol is not None:  # with the rules that options of `score` change
+        adjustable = FAMILIES[protocol.track].adjustable_rules
+        protocol = replace(protocol, **{name: rules.get(name) for name in adjustable})
     known = rules_as_json(protocol) if protocol is not None else {}
     # Rules that the part does not know were added since: with one revision they give the same numbers.
     same = all(known.get(key) == value for key, value in rules.items() if key != "about")

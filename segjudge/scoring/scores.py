@@ -1,34 +1,49 @@
-"""Score without a command line: on any truth, or by a phase of a bundle."""
+"""Scores, and what they are asked for with: results on any truth, or by a phase of a bundle.
+
+A request is opened and checked before anything is scored; what comes of that can be scored here, or part by part
+elsewhere (`sharing`).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
-from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
-from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.evaluation_script.scoring.answer import joined_rows
-from segjudge.families import tools_of
-from segjudge.scoring.requests import (
-    PreparedScoring,
-    ScoreRequest,
-    chosen_names,
-    named_protocol,
-    prepare,
+from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_truth
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families.base.family import (
+    FamilyProtocol,
+    Progress,
+    ScoringRules,
+    Values,
+    ignore_progress,
 )
-from segjudge.system.errors import UsageError
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
+from segjudge.evaluation_script.main import open_truth as open_phase_truth
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.runner.parallel import WHOLE, cores
+from segjudge.evaluation_script.scoring import Phase
+from segjudge.evaluation_script.scoring.answer import join_rows
+from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
+from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
+from segjudge.families import tools_of
+from segjudge.system.addresses import digest_of, resolve_address
+from segjudge.system.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from segjudge.scoring.sharing import DaskClient
+
+def load(path: str | os.PathLike[str]) -> Scores:
+    """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
+    from segjudge.scoring.parts import merge_parts
+
+    return Scores(*merge_parts([os.fspath(path)]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,8 +78,8 @@ class Scores:
         """Yield the names of the metrics, of all splits."""
         return iter(dict.fromkeys(metric for report in self.reports for metric in report.values))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scores) and self._contents == other._contents
+    def __eq__(self, scores: object) -> bool:
+        return isinstance(scores, Scores) and self._contents == scores._contents
 
     __hash__ = None  # type: ignore[assignment] # they hold lists
 
@@ -86,7 +101,7 @@ class Scores:
     @property
     def tables(self) -> dict[str, list[Row]]:
         """Rows by table: `sequences` and `objects`, or `categories`."""
-        return joined_rows(self.reports)
+        return join_rows(self.reports)
 
     @property
     def warnings(self) -> list[str]:
@@ -183,79 +198,131 @@ class Scores:
         save(os.fspath(path), self.reports, self.notes, self.provenance)
 
 
-def load(path: str | os.PathLike[str]) -> Scores:
-    """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
-    from segjudge.scoring.parts import merge_parts
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Results, a truth, and the options of scoring, which `segjudge.score` describes."""
 
-    return Scores(*merge_parts([os.fspath(path)]))
+    results: str
+    truth: TruthSource
+    protocol: FamilyProtocol
+    split: str = ""
+    #: None: all of them.
+    sequences: list[str] | None = None
+    strict: bool = False
+    jobs: int | Literal["auto"] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number of processes that there cannot be."""
+        whole = isinstance(self.jobs, int) and not isinstance(self.jobs, bool) and self.jobs > 0
+        if not whole and self.jobs not in ("auto", None):
+            raise UsageError(f"jobs is {self.jobs!r}: give a whole number from 1 on, or 'auto'")
 
 
-def score(  # noqa: PLR0913 - published: what a user may say of results and truth
-    results: str | os.PathLike[str],
-    truth: str | os.PathLike[str],
-    protocol: str | TrackProtocol = "davis2017",
-    *,
-    subset: str = "",
-    split: str = "",
-    sequences: Iterable[str] | None = None,
-    layout: str = "",
-    unseen: str = "",
-    categories: str = "",
-    strict: bool = False,
-    jobs: int | Literal["auto"] | None = None,
-    executor: Executor | DaskClient | None = None,
-    progress: Progress = ignore_progress,
-) -> Scores:
-    """Score results on a truth, exactly as a challenge with this protocol would.
+@dataclass(frozen=True)
+class PreparedScoring:
+    """Results, and what scores them."""
 
-    Args:
-        results: a folder, zip, tar(.gz) or JSON with the predicted masks; here and below a path, or an address such as
-            s3://bucket/results.zip.
-        truth: a packed annotation file, or a dataset's folder or zip as it was published; of instances COCO's JSON
-            or a folder of Places-style PNGs.
-        protocol: the name of a protocol, or one of its rows with changes.
-        subset: the list of sequences to score, e.g. val; in a packed file a split.
-        split: the split to score (default: all).
-        sequences: the sequences to score (default: all).
-        layout: how a published dataset is laid out (default: as the protocol's dataset).
-        unseen: a file with the names of unseen sequences or categories.
-        categories: the file with the categories of Places-style PNGs.
-        strict: whether warnings refuse the results.
-        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used.
-        executor: whose workers score: any of `concurrent.futures`, or a Dask client. They read the files themselves,
-            and share as many parts as `jobs` says (default: some for each worker).
-        progress: called with a name, how many are done, and how many there are.
+    results: str
+    truth: str
+    #: By split.
+    scorers: dict[str, Scorer]
+    #: What is odd about the truth.
+    notes: list[str] = field(default_factory=list)
+    #: What asked for it, where it can be asked again.
+    request: ScoreRequest | None = None
 
-    Raises:
-        SubmissionError: the results cannot be scored.
-        HostError: the truth cannot be read.
-        UsageError: the arguments do not go together.
+    def score(self, progress: Progress = ignore_progress) -> Scores:
+        """Score in this process and those that it forks."""
+        reports = [scorer.report(scorer.count(self.results, WHOLE, progress)) for scorer in self.scorers.values()]
+        return Scores(reports, self.notes, self.provenance(), self.request)
 
-    """
-    request = ScoreRequest(
-        os.fspath(results),
-        TruthSource(os.fspath(truth), layout, subset, unseen, categories),
-        named_protocol(protocol),
-        split,
-        chosen_names(sequences),
-        strict,
-        jobs,
+    def provenance(self) -> dict[str, Any]:
+        """Return what its scores come from."""
+        protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
+        limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
+        return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend().name, limits)
+
+
+def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
+    """Return the protocol of this name; one that is given itself is returned."""
+    if not isinstance(protocol, str):
+        return protocol
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
+    return PROTOCOLS[protocol]
+
+
+def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
+    """Open a truth and check the request against it, as `score` does before it scores."""
+    path, truth = resolve_address(request.results, SubmissionError), request.truth
+    source = replace(
+        truth,
+        path=resolve_address(truth.path),
+        unseen=resolve_address(truth.unseen),
+        categories=resolve_address(truth.categories),
     )
-    return score_request(request, executor, progress)
+    jobs = cores() if request.jobs == "auto" else request.jobs or 1
+    rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
+    values = {"sequences": request.sequences, **vars(source)}
+    for option in ("sequences", "layout", "unseen", "categories"):
+        if values[option] and option not in FAMILIES[request.protocol.track].options:
+            raise OptionError(f"{option} has no meaning for {request.protocol.track}")
+    if is_packed(path):
+        fault = "is an annotation file that `pack` made, not results"
+        raise SubmissionError.of(Problem(path, fault, "Name the results first, and this file as the truth"))
+    annotations = open_truth(source, rules.protocol, progress)
+    truths, notes = annotations.splits, list(annotations.notes)
+    split = request.split or source.subset
+    if split and split not in truths:
+        raise UsageError(f"{source.path} has no split {split!r}{name_hint(split, truths)}")
+    scorers = {}
+    for name in [split] if split else truths:
+        notes += [f"{name}: {note}" for note in truths[name].list_oddities(rules.protocol)]
+        scorers[name] = Scorer(name, choose_sequences(truths[name], request.sequences, rules.protocol), rules)
+    return PreparedScoring(path, source.path, scorers, notes, request)
 
 
-def score_request(request: ScoreRequest, executor: Executor | DaskClient | None, progress: Progress) -> Scores:
-    """Score a request, in this process and those that it forks, or by an executor's workers."""
-    if executor is not None:
-        from segjudge.scoring.sharing import score_by_workers
+def prepare_phase(
+    results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
+) -> PreparedScoring:
+    """Open what a phase of a bundle scores, or one split of it; links in a folder are followed: they are one's own."""
+    results, annotations = resolve_address(results, SubmissionError), resolve_address(annotations)
+    phase = replace(phase, limits=replace(phase.limits, links=True))
+    codenames = [phase_split.codename for phase_split in phase.splits]
+    if split not in ("", *codenames):
+        raise UsageError(f"{phase.codename} has no split {split!r}{name_hint(split, codenames)}")
+    truths, names = open_phase_truth(annotations, phase), read_names(sequences)
+    scorers = {}
+    for scorer in phase_scorers(phase, truths, split):
+        truth = choose_sequences(scorer.truth, names, scorer.rules.protocol)
+        scorers[scorer.split] = replace(scorer, truth=truth)
+    return PreparedScoring(results, annotations, scorers)
 
-        return Scores(*score_by_workers(executor, request, progress), request)
-    return score_prepared(prepare(request, progress), request, progress)
+
+def read_names(sequences: Iterable[object] | None) -> list[str] | None:
+    """Return the names of sequences, each once; None for all.  Raises UsageError for what is no list of any."""
+    if sequences is None:
+        return None
+    if isinstance(sequences, str):
+        raise UsageError(f"sequences is one text: give a list of names, such as [{sequences!r}]")
+    try:
+        names = list(sequences)
+    except TypeError:
+        raise UsageError(f"sequences is of {type(sequences).__name__}: give a list of names") from None
+    odd = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
+    if odd or not names:
+        fault = f"names {odd[0]!r}, which is no name" if odd else "names none"
+        raise UsageError(f"sequences {fault}: give a list of names, or leave it out for all")
+    return list(dict.fromkeys(map(str, names)))
 
 
-def score_prepared(
-    job: PreparedScoring, request: ScoreRequest | None = None, progress: Progress = ignore_progress
-) -> Scores:
-    """Score what was prepared from a request or a phase, in this process and those that it forks."""
-    reports = [scorer.score(job.results, progress) for scorer in job.scorers.values()]
-    return Scores(reports, job.notes, job.provenance(), request)
+def choose_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: FamilyProtocol) -> SplitTruth:
+    """Return the truth of some sequences, as a protocol names them; instance masks have none and stay whole."""
+    chosen = read_names(names)
+    if chosen is None:
+        return truth
+    try:
+        return truth.select(chosen, protocol)
+    except KeyError as error:
+        unknown, items = list(error.args), truth.item_names
+        raise UsageError(f"the truth has no sequence {name_list(unknown)}{name_hint(unknown[0], items, 20)}") from None

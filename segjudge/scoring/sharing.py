@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of
-from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
-from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families import engine_of
+from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
-from segjudge.evaluation_script.scoring.version import VERSION
-from segjudge.scoring.parts import Merged, merge_parts, write_part
-from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepare
+from segjudge.evaluation_script.scoring import VERSION
+from segjudge.scoring.parts import has_known_rules, merge_parts, write_part
+from segjudge.scoring.scores import PreparedScoring, ScoreRequest, Scores, prepare
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError, install_line
 from segjudge.system.files import shown, without_secrets
@@ -117,10 +116,10 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
         return json.dumps([type(error).__name__, str(error)]).encode()
 
 
-def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
+def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Scores:
     """Score by the workers of an executor or of a Dask client."""
     protocol = request.protocol
-    if not isinstance(protocol, InstanceProtocol) and PROTOCOLS.get(protocol.name) != protocol:
+    if not has_known_rules(protocol):
         raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
@@ -143,7 +142,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
                 file.write(data)
             progress(f"part {number}", len(paths), count)
         try:
-            return merge_parts(paths)
+            return Scores(*merge_parts(paths), request)
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.bounds import TreeBounds, TreeWatch

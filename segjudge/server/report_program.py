@@ -50,14 +50,13 @@ def _read_levels(order: _Order) -> str:
 def _make_full_page(order: _Order) -> str:
     from segjudge.analysis.report import report_page
     from segjudge.report.page import PageOptions, rendered
-    from segjudge.scoring.requests import prepare_phase
-    from segjudge.scoring.scores import score_prepared
+    from segjudge.scoring.scores import prepare_phase
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
     job = prepare_phase(order["submission"], phase, order["truth"])
-    return rendered(report_page(job, score_prepared(job), order["title"], PageOptions()))
+    return rendered(report_page(job, job.score(), order["title"], PageOptions()))
 
 
 def _make_stored_page(order: _Order) -> str:

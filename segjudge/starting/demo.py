@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from segjudge.evaluation_script.families.base.family import TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.families import tools_of
 
 
-def write_published(protocol: TrackProtocol, folder: str) -> str:
+def write_published(protocol: FamilyProtocol, folder: str) -> str:
     """Write the truth of a benchmark into a folder; return what to name as the truth."""
     paths = []
     for name, content in tools_of(protocol.track).make_demo(protocol):

@@ -18,12 +18,10 @@ from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictU
 
 from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, pack_truth
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.base.engine import Progress
-from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ScoringRules
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, name_list
-from segjudge.evaluation_script.scoring import annotation_file
-from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.evaluation_script.scoring.scorer import Scorer, read_truth
 from segjudge.families import FamilyTools, tools_of
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
@@ -96,7 +94,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
     notes = [f"truth: {note}" for note in pack_truth(challenge.source, protocol, packed, progress)]
-    splits, rules = annotation_file.read(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
+    splits, rules = read_truth(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
     scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())
     wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
@@ -148,7 +146,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
-def _defined_metrics(sample: str, scorers: list[Scorer], protocol: TrackProtocol) -> dict[str, tuple[str, ...]]:
+def _defined_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol) -> dict[str, tuple[str, ...]]:
     """Return the metrics of each split that a sample made of the truth has: of the others a leaderboard shows 0."""
     found = {}
     for scorer in scorers:

@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from segjudge.evaluation_script.files.packed import add_member
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.system.errors import UsageError
 
 PROJECT = "segjudge"

@@ -25,7 +25,7 @@ from segjudge.analysis.rankings import (
 )
 from segjudge.analysis.ranks import kendall
 from segjudge.analysis.significance import holm, jackknife_error, signed_rank
-from segjudge.evaluation_script.families.base.reports import student
+from segjudge.evaluation_script.families.base.reports import interval
 from tests.data import SEQUENCES
 from tests.shared import needs_shared
 
@@ -213,4 +213,5 @@ def test_objects_are_clustered_in_their_sequences() -> None:
 def test_quantiles_are_students() -> None:
     golden = document("golden_ours.json")["student"]
     for freedom, high, higher in zip(golden["df"], golden["q975"], golden["q995"]):
-        assert (student(0.95, freedom), student(0.99, freedom)) == pytest.approx((high, higher), rel=1e-9)
+        quantiles = (interval(0, 1, freedom + 1, level)[1] for level in (0.95, 0.99))
+        assert tuple(quantiles) == pytest.approx((high, higher), rel=1e-9)

@@ -34,13 +34,8 @@ from segjudge.analysis.rankings import (
 )
 from segjudge.analysis.ranks import Ties, kendall, ranks_of
 from segjudge.analysis.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
-from segjudge.evaluation_script.families.base.reports import (
-    deal_groups,
-    interval,
-    pseudo_values,
-    standard_errors,
-    student,
-)
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.reports import Report, deal_groups, interval, standard_errors
 from segjudge.system.errors import UsageError
 from tests.data import ROOT
 
@@ -216,17 +211,21 @@ def test_errors_are_known_of_metrics_that_are_known_without_each_case() -> None:
 
 
 def test_pseudo_values_of_a_mean_are_its_values() -> None:
-    assert pseudo_values(3.0, np.array([4.0, 3.5, 1.5])) == pytest.approx([1, 2, 6])
-    assert pseudo_values(0.5, np.array([0.4, 0.6, 0.8])) == pytest.approx([0.9, 0.5, 0.1])
+    protocol = PROTOCOLS["vspw"]
+    for value, without, expected in ((3.0, [4.0, 3.5, 1.5], [1, 2, 6]), (0.5, [0.4, 0.6, 0.8], [0.9, 0.5, 0.1])):
+        left_out = {"mIoU": np.array(without)}
+        values = {**dict.fromkeys(protocol.metrics), "mIoU": value}
+        report = Report("val", protocol, values, {}, [], leave_out=lambda _, left_out=left_out: left_out)  # type: ignore[misc]
+        assert report.sums(["mIoU"])["mIoU"][0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 def test_quantiles_of_students_t(level: float) -> None:
     for freedom in (1, 2, 3, 4, 5, 9, 10, 19, 30, 99, 500, 9_999):
         expected = float(stdtrit(freedom, (1 + level) / 2))
-        assert student(level, freedom) == pytest.approx(expected, rel=1e-10), freedom
-    assert student(level, 1) == pytest.approx(math.tan(math.pi / 2 * level), rel=1e-12)
-    assert student(level, 2) == pytest.approx(level * math.sqrt(2 / (1 - level**2)), rel=1e-12)
+        assert interval(0, 1, freedom + 1, level)[1] == pytest.approx(expected, rel=1e-10), freedom
+    assert interval(0, 1, 2, level)[1] == pytest.approx(math.tan(math.pi / 2 * level), rel=1e-12)
+    assert interval(0, 1, 3, level)[1] == pytest.approx(level * math.sqrt(2 / (1 - level**2)), rel=1e-12)
 
 
 def test_an_interval_has_one_degree_of_freedom_less_than_cases() -> None:

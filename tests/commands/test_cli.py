@@ -17,7 +17,7 @@ import yaml
 
 from segjudge.cli import COMMANDS, main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.starting.demo import write_published
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
@@ -520,7 +520,7 @@ def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path
     assert main(words) == 0
     whole = json.loads(capsys.readouterr().out)
     rows = {row["sequence"]: row for row in whole.get("sequences", []) if "sequence" in row}
-    (truth,) = annotation_file.read(str(tmp_path / "new/annotations/val.zip"), protocol).splits.values()
+    (truth,) = scorer.read_truth(str(tmp_path / "new/annotations/val.zip"), protocol).splits.values()
     chosen = [*(rows or truth.item_names)][1:]
     assert main([*words, "--sequences", ",".join(chosen)]) == 0
     output = capsys.readouterr()

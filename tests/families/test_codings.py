@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segjudge import SubmissionError, score, score_arrays
-from segjudge.evaluation_script.families.base import codings
+from segjudge.evaluation_script.families.base.reports import judge_pixels
 from tests import published
 from tests.builders import png, zipped
 
@@ -49,7 +49,7 @@ def test_labels_of_another_coding_are_named(change: Any, words: str) -> None:
 
 
 def test_maps_without_pixels_that_count_say_nothing() -> None:
-    assert codings.judge_pixels(np.zeros((4, 4), int)) == []
+    assert judge_pixels(np.zeros((4, 4), int)) == []
     assert said(TRUTH * 0 + 3, TRUTH * 0 + 255) == []
 
 

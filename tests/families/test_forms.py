@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
-from segjudge.scoring.requests import ScoreRequest, prepare
+from segjudge.scoring.scores import ScoreRequest, prepare
 from tests import published
 from tests.builders import png, tarred, zipped
 from tests.families.test_published_uploads import UPLOADS
@@ -228,7 +228,7 @@ def test_what_a_choice_leaves_out_is_no_surplus(protocol: str, tmp_path: Path) -
     results = FORMS["zip"](members(NAMED[protocol](scored.truth)), tmp_path)
     whole = scored.report(results)
     names = [unit.name for unit in getattr(scored.split, "units", None) or scored.split.sequences]
-    scored.split = scored.split.select(names[:1])
+    scored.split = scored.split.select(names[:1], scored.protocol)
     assert scored.report(results, strict=True).warnings == whole.warnings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from tests.builders import ROOT
 from tests.shared import IN_CI
 

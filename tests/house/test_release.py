@@ -23,7 +23,7 @@ def test_the_version_stands_in_every_place_that_says_it() -> None:
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] in ("Unreleased", VERSION)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'version = { attr = "segjudge.evaluation_script.scoring.version.VERSION" }' in project
+    assert 'version = { attr = "segjudge.evaluation_script.scoring.VERSION" }' in project
 
 
 def test_the_tag_of_a_release_has_to_be_its_version(tmp_path: Path) -> None:

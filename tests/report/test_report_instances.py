@@ -19,8 +19,8 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
 from segjudge.families.instances.pictures import mistake_pictures
 from segjudge.families.instances.sections import costly_categories
 from segjudge.report.page import PageOptions
-from segjudge.scoring.requests import ScoreRequest, named_protocol, prepare
-from segjudge.scoring.scores import score
+from segjudge.scoring import score
+from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import GOLDEN
 
@@ -44,7 +44,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def diagnosis() -> tuple[InstanceDiagnosis, Report]:
-    protocol = named_protocol("places2017")
+    protocol = find_protocol("places2017")
     job = prepare(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
     (report,) = score(RESULTS, TRUTH, protocol).reports
     return diagnosed(job, report), report

@@ -19,7 +19,7 @@ from segjudge.analysis.stored_report import stored_page
 from segjudge.cli import main
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.scoring import phase_report
+from segjudge.evaluation_script.scoring import answer as answers
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 from segjudge.system.errors import UsageError
 from tests.browser import chromium, fresh_page, needs_chromium
@@ -115,7 +115,7 @@ def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any
 def test_without_room_for_numbers_the_kinds_alone_are_left(
     whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(phase_report, "PAGE", phase_report.FIXED)
+    monkeypatch.setattr(answers, "PAGE", answers.FIXED)
     left = left_by(detail="all", report=True)
     assert left["losses"]["dev"]["sequences"] == []
     assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]

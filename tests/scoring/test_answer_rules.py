@@ -29,10 +29,9 @@ from segjudge.evaluation_script.files.problems import (
 )
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.scoring import annotation_file, answer, notify
+from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
 from segjudge.evaluation_script.scoring.answer import build_answer, public, public_warnings, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
-from segjudge.evaluation_script.scoring.version import VERSION
 from tests.builders import ANNOTATIONS, ROOT, label_zip, png, zipped
 from tests.families.sequences.test_sequences import ONE, TRUTH
 
@@ -323,7 +322,7 @@ def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) ->
     files = {"broken": b"PK no zip", "none.zip": zipped({"a.json": b"{}"}), "masks.zip": zipped({"a/0.PNG": png(ONE)})}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    (split,) = annotation_file.read(str(tmp_path / "masks.zip"), "davis2017").splits.values()
+    (split,) = scorer.read_truth(str(tmp_path / "masks.zip"), "davis2017").splits.values()
     assert [sequence.name for sequence in split.sequences] == ["a"]  # type: ignore[attr-defined]
     for name, protocol, sentence in (
         ("masks.zip", "coco", "holds no JSON file"),
@@ -333,7 +332,7 @@ def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) ->
         ("broken", "other", "there is no protocol 'other'"),
     ):
         with pytest.raises(HostError, match=sentence):
-            annotation_file.read(str(tmp_path / name), protocol)
+            scorer.read_truth(str(tmp_path / name), protocol)
     with pytest.raises(HostError, match="nowhere: cannot be opened"):
         main.open_truth(str(tmp_path / "nowhere"), phase_of(PhaseSplit("dev", "davis2017", ())))
 

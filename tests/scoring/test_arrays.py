@@ -11,6 +11,7 @@ import numpy as np
 import pycocotools.mask as coco
 import pytest
 
+import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script.families.sequences.protocols import (
     SEQUENCE_PROTOCOLS,
@@ -20,7 +21,7 @@ from segjudge.evaluation_script.families.sequences.protocols import (
 )
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from tests.backends import use_numpy
-from tests.builders import label_truth, label_zip, score_sequences
+from tests.builders import label_truth, label_zip, png, score_sequences
 
 
 def of_whole_results(protocol: SequenceProtocol) -> bool:
@@ -83,6 +84,30 @@ def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monk
     if path == "numpy":
         use_numpy(monkeypatch)
     assert same(score_arrays(PREDICTIONS, TRUTHS, protocol), expected)
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
+def test_means_are_taken_in_the_order_of_the_list_as_those_of_files(protocol: str, tmp_path: Path) -> None:
+    truths = {f"{number}": video(10 + number, 5 + number) for number in (3, 1, 9, 10, 2, 5, 4)}
+    predictions = {name: np.roll(labels, int(name), 2) % 255 for name, labels in truths.items()}
+    root = tmp_path / "davis"
+    for name, labels in truths.items():
+        (root / "Annotations/480p" / name).mkdir(parents=True)
+        for frame, data in enumerate(labels):
+            (root / "Annotations/480p" / name / f"{frame:05d}.png").write_bytes(png(data))
+    (tmp_path / "results.zip").write_bytes(label_zip({name: list(labels) for name, labels in predictions.items()}))
+    plain = segjudge.score(tmp_path / "results.zip", root, protocol).metrics["val"]
+    (root / "ImageSets/2017").mkdir(parents=True)
+    (root / "ImageSets/2017/val.txt").write_text("\n".join(truths))
+    listed = segjudge.score(tmp_path / "results.zip", root, protocol).metrics["val"]
+    assert plain != listed, "the order of a sum does not show in its last bits"
+    assert score_arrays(predictions, truths, protocol).metrics["all"] == listed
+    for expected, metrics in (((), plain), ({name: range(len(truths[name])) for name in truths}, listed)):
+        accumulator = FrameAccumulator(protocol, expected=expected)
+        for name, labels in sorted(truths.items()):
+            for frame, truth in reversed(list(enumerate(labels))):
+                accumulator.update(name, frame, predictions[name][frame], truth)
+        assert accumulator.compute().metrics["all"] == metrics
 
 
 def test_any_form_of_masks_scores_the_same() -> None:

@@ -111,7 +111,7 @@ def test_a_worker_with_another_version_is_reported(tmp_path: Path, given: tuple[
         other = tmp_path / "other"
         other.mkdir()
         (other / "sitecustomize.py").write_text(
-            "from segjudge.evaluation_script.scoring import version\nversion.VERSION = '0.0.1'\n"
+            "from segjudge.evaluation_script import scoring\nscoring.VERSION = '0.0.1'\n"
         )
         made.add_worker(PYTHONPATH=f"{other}{os.pathsep}{Path(__file__).parents[2]}")
         with connect(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1, and this is"):

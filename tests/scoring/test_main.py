@@ -112,7 +112,7 @@ def test_a_defect_in_the_child_is_logged_with_its_traceback(monkeypatch: pytest.
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise KeyError("secret/ground/truth.png")
 
-    monkeypatch.setattr(sequences.OpenedSequences, "count", broken)
+    monkeypatch.setattr(sequences.OpenedSequences, "plan", broken)
     with pytest.raises(HostError) as caught:
         evaluate(str(ANNOTATIONS), str(STRONG), DEV)
 

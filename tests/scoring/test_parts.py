@@ -16,7 +16,6 @@ import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
-from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.counting import SequenceAccumulator, decode_counts
 from segjudge.evaluation_script.families.sequences.metrics import score_objects
@@ -26,7 +25,7 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner import parallel
 from segjudge.evaluation_script.runner.parallel import Part, cores, results_of_processes, shares
-from tests.builders import label_zip, tarred
+from tests.builders import count_results, label_zip, tarred
 from tests.families.sequences.test_sequences import sent
 
 toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
@@ -54,7 +53,8 @@ def files(tmp_path: Path, sent: Any = SENT) -> tuple[str, Split]:
 
 def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options: Any) -> SequenceAccumulator:
     rules = ScoringRules(SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), jobs=jobs, strict=options.pop("strict", False))
-    return sequences.OpenedSequences(path, split, SEQUENCE_PROTOCOLS[protocol], rules).count(**options)
+    counts: SequenceAccumulator = count_results(path, split, rules, **options)
+    return counts
 
 
 def result(accumulator: SequenceAccumulator) -> str:
@@ -75,10 +75,9 @@ def test_processes_and_parts_give_the_same_bits(protocol: str, tmp_path: Path) -
     for jobs in (2, 5, 64):
         assert result(counted(path, split, protocol, jobs=jobs)) == expected
     for count in (1, 2, 7, 64):
-        parts = [counted(path, split, protocol, part=Part(number + 1, count)) for number in range(count)]
+        parts = [counted(path, split, protocol, share=Part(number + 1, count)) for number in range(count)]
         random.Random(count).shuffle(parts)
-        merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], parts[0].names)
-        merged.notes = parts[0].notes
+        merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], parts[0].names, parts[0].notes)
         for part in [*parts, parts[0]]:  # one of them twice
             merged.merge(part)
         assert result(merged) == expected
@@ -117,8 +116,7 @@ def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path) -> None:
     path, split = files(tmp_path)
     whole = counted(path, split, "davis2017")
     state = whole.state_dict()
-    loaded = SequenceAccumulator(SEQUENCE_PROTOCOLS["davis2017"], whole.names)
-    loaded.notes = whole.notes
+    loaded = SequenceAccumulator(SEQUENCE_PROTOCOLS["davis2017"], whole.names, whole.notes)
     loaded.load_state_dict(state)
     assert result(loaded) == result(whole)
     assert loaded.state_dict() == state

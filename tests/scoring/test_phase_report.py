@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from segjudge.evaluation_script.families.sequences import losses
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.masks import stream as mask_stream
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.scoring import phase_report
 from segjudge.evaluation_script.scoring.phase import DETAILS
 from tests.builders import ROOT, files_of, png, stack_of, zipped
 
@@ -83,7 +83,7 @@ def test_scores_stay_whatever_happens_to_the_report(
     def broken(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(phase_report, "view_sequence", broken)
+    monkeypatch.setattr(losses, "view_sequence", broken)
     answer = answer_of(detail="all", report=True)
     assert answer["result"] == answer_of(detail="all")["result"]
     assert "losses" not in answer["submission_result"]
@@ -91,7 +91,7 @@ def test_scores_stay_whatever_happens_to_the_report(
 
 
 def test_a_report_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phase_report, "view_sequence", lambda *_: time.sleep(60))
+    monkeypatch.setattr(losses, "view_sequence", lambda *_: time.sleep(60))
     started = time.monotonic()
     answer = answer_of(detail="all", report=True, seconds=3)
     assert "losses" not in answer["submission_result"]
@@ -114,10 +114,10 @@ def test_masks_of_the_worst_sequences_are_kept_in_whatever_order_they_come() -> 
     ]
     found = []
     for _ in range(20):
-        kept = phase_report._Entries(500)
+        kept = losses._Entries(500)
         for number in generator.permutation(30):
             kept.add(copy.deepcopy(entries[number]))
-        found.append(kept.kept())
+        found.append(kept.rows())
         assert kept.fit
     assert all(one == found[0] for one in found)
     masks = [entry["masks"] for entry in found[0]]

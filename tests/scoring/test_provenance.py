@@ -17,8 +17,8 @@ from segjudge.cli import main as command
 from segjudge.evaluation_script import evaluate, main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
-from segjudge.evaluation_script.scoring.version import VERSION
 from tests.backends import use
 from tests.data import ROOT
 

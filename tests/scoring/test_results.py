@@ -17,7 +17,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.base.reports import student
+from segjudge.evaluation_script.families.base.reports import interval
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests import revisions
 from tests.builders import label_zip
@@ -161,7 +161,7 @@ def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) ->
     value, error = scores["J-Mean"], scores.standard_errors["all"]["J-Mean"]
     assert value is not None
     assert error
-    reach = student(0.95, count - 1) * error
+    reach = interval(0, error, count)[1]
     assert found == (pytest.approx(max(0.0, value - reach)), pytest.approx(min(1.0, value + reach)))
     wider = scores.interval("J-Mean", 0.99)
     assert wider is not None
@@ -187,7 +187,7 @@ def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
         )
         assert value
         assert error
-        assert value - low == pytest.approx(student(0.95, cases - 1) * error), metric
+        assert value - low == pytest.approx(interval(0, error, cases)[1]), metric
 
 
 @pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)

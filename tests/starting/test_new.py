@@ -19,7 +19,7 @@ import yaml
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
-from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples

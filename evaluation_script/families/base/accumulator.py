@@ -1,4 +1,4 @@
-"""What every track counts a split with.
+"""What every family counts a split with.
 
 One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
 then in the truth's order, so merging is exact, in any order and with repeats.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import abc
 import json
 import struct
-from typing import Any, Callable, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, ClassVar, Dict, Generic, Iterable, List, Tuple, TypeVar
 
-from ...files.problems import HostError, Problem, Problems, name_list, quantity
+from ...files import HostError, Problem, Problems, name_list, quantity
 from ...masks.stack import Array
 
 Rules = TypeVar("Rules")
@@ -23,8 +23,8 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     #: What is counted at once.
     noun: ClassVar[str] = "unit"
-    #: What was noted before anything was decoded.
-    notes: Sequence[object]
+    #: Decodes counts that were encoded; raises ValueError where they cannot be such.
+    decode: Callable[[bytes], Counts]
 
     def __init__(self, protocol: Rules, *, strict: bool = False) -> None:
         self.protocol, self.strict = protocol, strict
@@ -42,6 +42,10 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
     def update(self, counts: Counts) -> None:
         """Add counts; equal counts again change nothing, different ones raise ValueError."""
 
+    def add(self, data: bytes) -> None:
+        """Add counts that were encoded."""
+        self.update(self.decode(data))
+
     @abc.abstractmethod
     def missing(self) -> List[str]:
         """Return what was not counted yet, in the truth's order."""
@@ -58,11 +62,12 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
     def all_counts(self) -> Iterable[Counts]:
         """Return all that was counted."""
 
-    def merge(self, other: Accumulator[Rules, Counts]) -> None:
+    def merge(self, accumulator: Accumulator[Rules, Counts]) -> None:
         """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
-        if (self.protocol, self.strict, self.describe()) != (other.protocol, other.strict, other.describe()):
+        own, merged = ((side.protocol, side.strict, side.describe()) for side in (self, accumulator))
+        if own != merged:
             raise ValueError("they are of different splits, protocols or submissions")
-        for counts in other.all_counts():
+        for counts in accumulator.all_counts():
             self.update(counts)
 
     def refuse_missing(self) -> None:
@@ -72,12 +77,12 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
             raise HostError(f"{quantity(len(missing), self.noun)} not counted yet: {name_list(missing)}")
 
     def refuse_problems(self) -> None:
-        """Raise SubmissionError with every problem that counting found; some tracks find all problems earlier."""
+        """Raise SubmissionError with every problem that counting found; some families find all problems earlier."""
 
 
 def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
     """Return the problems of a header, and how many there are; raises ValueError where they cannot be counted."""
-    problems = [Problem(str(where), str(found), str(remedy)) for where, found, remedy in header["problems"]]
+    problems = [Problem(*map(str, (place, fault, remedy))) for place, fault, remedy in header["problems"]]
     count = header["problem_count"]
     if type(count) is not int or count < len(problems) or (count > 0) != bool(problems):
         raise ValueError("has problems that cannot be counted")
@@ -112,9 +117,9 @@ class NamedCounts(abc.ABC):
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
-    def union(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
+    def union(self: Named, counts: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
         """Return the union of both counts; raises ValueError where they contradict."""
-        if other is not self and other.encode() != self.encode():
+        if counts is not self and counts.encode() != self.encode():
             raise ValueError(f"{self.name} was counted twice, with different results")
         return self
 
@@ -122,10 +127,10 @@ class NamedCounts(abc.ABC):
 Named = TypeVar("Named", bound=NamedCounts)
 
 
-def decode_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, most: int) -> Named:
+def decode_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, longest: int) -> Named:
     """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
     length = int.from_bytes(data[:4], "little")
-    if not 0 < length <= min(most, len(data) - 4):
+    if not 0 < length <= min(longest, len(data) - 4):
         raise ValueError("has no header")
     try:
         return read(json.loads(data[4 : 4 + length]), data[4 + length :])
@@ -145,23 +150,15 @@ class NamedAccumulator(Accumulator[Rules, Named]):
             raise ValueError(f"a {self.noun}'s name stands twice")
         self._counts: Dict[str, Named] = {}
 
-    @staticmethod
-    @abc.abstractmethod
-    def decode(data: bytes) -> Named:
-        """Return the counts of these bytes; raises ValueError where they cannot be such."""
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
     def update(self, counts: Named) -> None:
         if counts.name not in self._known:
             raise ValueError(f"{counts.name} is no {self.noun} of this split")
-        known = self._counts.get(counts.name)
-        self._counts[counts.name] = counts if known is None else known.union(counts)
+        before = self._counts.get(counts.name)
+        self._counts[counts.name] = counts if before is None else before.union(counts)
 
     def missing(self) -> List[str]:
-        have = self._counts
-        return [name for name in self.names if name not in have or not have[name].is_complete]
+        counted = self._counts
+        return [name for name in self.names if name not in counted or not counted[name].is_complete]
 
     def state_dict(self) -> Dict[str, bytes]:
         return {counts.name: counts.encode() for counts in self.all_counts()}

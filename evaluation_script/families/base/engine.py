@@ -1,43 +1,52 @@
-"""What a family does: open truths and submissions, count, and say what follows."""
+"""What a family does: open truths and submissions, count them item by item, and say what follows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
+from typing import Any, Callable, Dict, Generic, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
-from ...runner.parallel import WHOLE, Part
+from ...runner.parallel import Part
 from .accumulator import Accumulator
-from .family import ScoringRules
+from .family import Progress, ScoringRules
 from .reports import Report
 from .truth import AnnotationFile, SplitTruth
 
-#: Called with the name of the next item, the number of items done and the number of all items.
-Progress = Callable[[str, int, int], None]
 
+@dataclass(frozen=True)
+class CountingJob:
+    """What is to be counted of a part of a submission: items, each by any process and in any order."""
 
-def ignore_progress(name: str, done: int, total: int) -> None:
-    """Report to nobody."""
-    del name, done, total
-
-
-Truth = TypeVar("Truth", bound=SplitTruth)
-Rules = TypeVar("Rules")
-Counts = TypeVar("Counts", bound=Accumulator[Any, Any])
+    #: Takes what was counted; empty at first.
+    accumulator: Accumulator[Any, Any]
+    #: Counts an item and encodes its counts.
+    count: Callable[[int], bytes]
+    #: How long each item takes beside others.
+    costs: Sequence[int]
+    #: What progress calls the items; none where it does not tell them apart.
+    names: Sequence[str] = ()
 
 
 class OpenedSubmission(Protocol):
     """A submission beside its truth, opened once for any number of parts."""
 
-    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> Accumulator[Any, Any]:
-        """Count a part, by the processes that the rules allow."""
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Return what is to be counted of a part; `progress` hears of what is read before that."""
 
     def close(self) -> None:
         """Close the submission's file."""
 
 
+Truth = TypeVar("Truth", bound=SplitTruth)
+Rules = TypeVar("Rules")
+Counts = TypeVar("Counts", bound=Accumulator[Any, Any])
+#: Returns what a page shows of what a submission lost in a split: of its scores, with masks in so many bytes at the
+#: most, by so many processes.
+LossReader = Callable[[Any, Any, int, int], Dict[str, Any]]
+
+
 @dataclass(frozen=True)
 class Engine(Generic[Truth, Rules, Counts]):
-    """Scores the benchmarks of a track."""
+    """Scores the benchmarks of a family."""
 
     accumulator: Type[Counts]
     #: Reads the splits of a packed annotation file.
@@ -51,5 +60,7 @@ class Engine(Generic[Truth, Rules, Counts]):
     report: Callable[[str, Counts], Report]
     #: Raises ValueError where counts that a file brought are such as no counting gives.
     check: Callable[[Counts], None] = lambda _counts: None
+    #: Imports what reads the losses of a submission, if the family shows any; most phases keep none.
+    load_losses: Optional[Callable[[], LossReader]] = None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 4

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Dict, Mapping, Optional, Protocol, Tuple
+from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Tuple
 
-from ...files.limits import ArchiveLimits
+from ...files import ArchiveLimits
 
 #: Metrics by name; None where there is nothing to average.
 Values = Dict[str, Optional[float]]
 
 
-class TrackProtocol(Protocol):
+class FamilyProtocol(Protocol):
     """The rules of one benchmark, of any family: a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[Dict[str, Field[Any]]]
@@ -46,20 +46,35 @@ class Family:
     #: What protocols and packed truths call it.
     name: str
     #: Its benchmarks.
-    protocols: Mapping[str, TrackProtocol]
+    protocols: Mapping[str, FamilyProtocol]
     #: Options of `score`, beside the sequences, that say what a published truth leaves open.
     options: Tuple[str, ...] = ()
     #: The layouts in which its truths are published, the usual one first; no other family has one of these names.
     layouts: Tuple[str, ...] = ()
+    #: Metrics that are reported beside those of every protocol.
+    own_metrics: Tuple[str, ...] = ()
+    #: Rules that options of `score` change.
+    adjustable_rules: Tuple[str, ...] = ()
+    #: A packed truth scores faster than one as it was published.
+    gains_by_packing: bool = True
 
 
 @dataclass(frozen=True)
 class ScoringRules:
     """How one split is scored: a protocol, and what a submission may be."""
 
-    protocol: TrackProtocol
+    protocol: FamilyProtocol
     limits: ArchiveLimits
     #: Warnings refuse a submission.
     strict: bool = False
     #: So many processes share the scoring.
     jobs: int = 1
+
+
+#: Called with the name of the next item, the number of items done and the number of all items.
+Progress = Callable[[str, int, int], None]
+
+
+def ignore_progress(name: str, done: int, total: int) -> None:
+    """Report to nobody."""
+    del name, done, total

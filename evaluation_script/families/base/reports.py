@@ -11,9 +11,11 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tup
 
 import numpy as np
 
+from ...files import name_list
+from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 from .accumulator import Accumulator
-from .family import TrackProtocol, Values
+from .family import FamilyProtocol, Values
 
 #: A row of a table: names and values that JSON can hold.
 Row = Dict[str, Any]
@@ -22,21 +24,24 @@ Row = Dict[str, Any]
 class Report:
     """One split's scores as rows for people and programs; what has no value is None."""
 
-    #: How many images, videos or sequences there are.
-    _units: int
-    #: Returns these metrics, or all, without each of them or each group of them.
-    _left_out: Callable[[Collection[str]], Dict[str, Array]]
-
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is one thing that a family says of a split
         self,
         split: str,
-        protocol: TrackProtocol,
+        protocol: FamilyProtocol,
         values: Values,
         tables: Dict[str, List[Row]],
         warnings: List[str],
         counts: Optional[Accumulator[Any, Any]] = None,
+        units: int = 0,
+        leave_out: Callable[[Collection[str]], Dict[str, Array]] = lambda _metrics: {},
     ) -> None:
+        """Report a split.
+
+        `units` are its images, videos or sequences; `leave_out` returns some metrics, or all, without each unit or each
+        group of them.
+        """
         self.split, self.protocol, self._tables = split, protocol, tables
+        self._units, self._leave_out = units, leave_out
         #: What the scores were made of; None where they were read from a file.
         self.counts = counts
         #: The protocol's own metrics and those beside it.
@@ -53,10 +58,10 @@ class Report:
 
     def without_each(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return these metrics, or all, without each sequence, or each group of images or videos."""
-        wanted = tuple(metrics)
-        if wanted not in self._without:
-            self._without[wanted] = self._left_out(wanted)
-        return self._without[wanted]
+        key = tuple(metrics)
+        if key not in self._without:
+            self._without[key] = self._leave_out(key)
+        return self._without[key]
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         """Return what each of these metrics, or of all, sums to in each sequence or group, and over how many there.
@@ -65,7 +70,7 @@ class Report:
         """
         without = self.without_each(metrics)
         return {
-            metric: (pseudo_values(value, without[metric]), np.ones(len(without[metric])))
+            metric: (_pseudo_values(value, without[metric]), np.ones(len(without[metric])))
             for metric, value in self.values.items()
             if metric in (metrics or self.values)
             and metric in without
@@ -80,14 +85,14 @@ class Report:
 
     def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
         """Return Student's t interval of each of these metrics, or of all, that has an error from cases enough."""
-        found = {}
+        intervals = {}
         for metric, error in self.errors(metrics).items():
             value, cases = self.values[metric], self.cases(metric)
             if value is not None and error is not None and cases >= FEWEST_CASES:
                 low, high = interval(value, error, cases, level)
-                least, most = bounds_of(metric)
-                found[metric] = max(low, least), min(high, most)
-        return found
+                least, greatest = bounds_of(metric)
+                intervals[metric] = max(low, least), min(high, greatest)
+        return intervals
 
     def rows(self) -> Dict[str, List[Row]]:
         """Return the tables of what was averaged, by name."""
@@ -100,7 +105,7 @@ GROUPS = 20
 #: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
 FEWEST_CASES, FEWEST_SHOWN = 5, 10
 #: A quantile is found when a step changes it by less than this share.
-PRECISE = 1e-12
+_PRECISION = 1e-12
 #: What metrics lie between that are no shares, by the first or last part of their names.
 _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
 
@@ -120,7 +125,7 @@ def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
     }
 
 
-def pseudo_values(value: float, without: Array) -> Array:
+def _pseudo_values(value: float, without: Array) -> Array:
     """Return the jackknife's pseudo-value of each case: their mean is the metric, their spread its error.
 
     So metrics that are no means over cases compare as if they were.
@@ -131,21 +136,21 @@ def pseudo_values(value: float, without: Array) -> Array:
 
 def bounds_of(metric: str) -> Tuple[float, float]:
     """Return the least and the most that a metric may be."""
-    first, _, rest = metric.partition("-")
-    return _BOUNDS.get(first) or _BOUNDS.get(rest) or (0.0, 1.0)
+    stem, _, ending = metric.partition("-")
+    return _BOUNDS.get(stem) or _BOUNDS.get(ending) or (0.0, 1.0)
 
 
 @lru_cache(maxsize=1024)
-def student(level: float, freedom: int) -> float:
+def _student(level: float, freedom: int) -> float:
     """Return the quantile of Student's t that an interval of this level, between 0 and 1, reaches on either side."""
     if not 0 < level < 1 or freedom < 1:
         raise ValueError(f"there is no interval of level {level} with {freedom} degrees of freedom")
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     quantile, step = 0.0, 1.0
-    while step > PRECISE * quantile:  # by Newton's steps, from below; SciPy would take longer to import
+    while step > _PRECISION * quantile:  # by Newton's steps, from below; SciPy would take longer to import
         density = scale * (1 + quantile**2 / freedom) ** (-(freedom + 1) / 2)
         step = (level - _student_within(math.atan(quantile / math.sqrt(freedom)), freedom)) / (2 * density)
-        quantile = max(quantile + step, (1 - PRECISE) * quantile)  # rounding may lead far back next to level 1
+        quantile = max(quantile + step, (1 - _PRECISION) * quantile)  # rounding may lead far back next to level 1
     return quantile
 
 
@@ -153,9 +158,9 @@ def _student_within(angle: float, freedom: int) -> float:
     """Return the probability that t lies within sqrt(freedom) * tan(angle), by the finite sums for whole freedoms."""
     odd = freedom % 2
     term, total = math.cos(angle) if odd else 1.0, 0.0
-    for place in range(2 + odd, freedom + 1, 2):
+    for index in range(2 + odd, freedom + 1, 2):
         total += term
-        term *= (place - 1) / place * math.cos(angle) ** 2
+        term *= (index - 1) / index * math.cos(angle) ** 2
         if term < 1e-18:
             break
     inside = math.sin(angle) * total
@@ -164,5 +169,62 @@ def _student_within(angle: float, freedom: int) -> float:
 
 def interval(value: float, error: float, cases: int, level: float = 0.95) -> Tuple[float, float]:
     """Return Student's t interval of a value whose error is known from so many cases."""
-    reach = student(level, cases - 1) * error
+    reach = _student(level, cases - 1) * error
     return value - reach, value + reach
+
+
+#: Labels are those of another coding where fewer pixels than this share are right, and more than this share would be.
+_RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
+#: A label tells nothing about the coding below this share of the pixels; one alone tells nothing at all.
+_LEAST, _FEWEST = 0.01, 2
+_CHECK = "check the numbers of the classes"
+
+
+def judge_pixels(table: Array) -> List[str]:
+    """Return what is odd about labels, of a table of pixels by the truth's label (rows) and the predicted one."""
+    total = int(table.sum())
+    if not total:
+        return []
+    if np.trace(table) < _RIGHT * total:
+        shift = _shift(table, total)
+        if shift is not None:
+            return [f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'taken from'} each: {_CHECK}"]
+        pairs = _match_codings(table, total)
+        if pairs:
+            examples = name_list([f"{label} for {truth_label}" for truth_label, label in pairs])
+            return [f"labels look like those of another coding, such as {examples}: {_CHECK}"]
+    unknown = np.where(table.sum(axis=1) == 0, table.sum(axis=0), 0)
+    if unknown.sum() <= _WOULD_BE_RIGHT * total:
+        return []
+    labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
+    examples = name_list(list(map(str, labels.tolist())))
+    share = f"{100 * unknown.sum() / total:.0f} % of the pixels that count"
+    return [f"{share} have labels that the truth has nowhere ({examples}): {_CHECK}"]
+
+
+def _shift(table: Array, total: int) -> Optional[int]:
+    """Return what was added to each label, where that explains most of them."""
+    count = len(table)
+    rows, columns = np.nonzero(table)
+    sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
+    shift = int(sums.argmax()) - count
+    telling = np.count_nonzero(np.diagonal(table, shift) >= _LEAST * total)
+    return shift if sums.max() > _WOULD_BE_RIGHT * total and telling >= _FEWEST else None
+
+
+def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
+    """Return labels of the truth and what stands for each, the most frequent first, where that explains most pixels."""
+    rows, columns = best_assignment(table)
+    pixels = table[rows, columns]
+    order = [index for index in np.argsort(-pixels, kind="stable").tolist() if pixels[index] >= _LEAST * total]
+    explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
+    return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
+
+
+def judge_matches(noun: str, in_truth: int, in_prediction: int, hits: int) -> List[str]:
+    """Return what is odd where there are so many segments, instances or masks on both sides, and so many matches."""
+    if not in_truth or hits:
+        return []
+    if not in_prediction:
+        return [f"there is no {noun} of any class that counts: {_CHECK}"]
+    return [f"not one {noun} was matched with one of its class: {_CHECK}, and of the images"]

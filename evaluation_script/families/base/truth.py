@@ -1,13 +1,13 @@
-"""What the truths of all tracks have in common."""
+"""What the truths of all families have in common."""
 
 from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field
-from typing import Dict, Generic, Iterable, List, Mapping, TypeVar
+from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
-from ...files.problems import name_list, quantity, verb
+from ...files import name_list, quantity, verb
 
 #: The split of a published dataset that names none.
 DEFAULT_SPLIT = "val"
@@ -16,14 +16,14 @@ DEFAULT_SPLIT = "val"
 class SplitTruth(abc.ABC):
     """The truth of one split."""
 
-    #: The track that scores it.
+    #: The family that scores it.
     track: str
     #: What is odd about it, for the host.
     notes: List[str]
 
     @property
     def form(self) -> str:
-        """What it holds, where truths of its track hold one thing or another; each is scored by other protocols."""
+        """What it holds, where truths of its family hold one thing or another; each is scored by other protocols."""
         return ""
 
     @property
@@ -31,10 +31,26 @@ class SplitTruth(abc.ABC):
         """What it can be asked for by name; nothing where it is one whole."""
         return []
 
-    def select(self, names: List[str]) -> SplitTruth:
-        """Return the truth of what is named; raises KeyError for what it does not have.  Without names it is whole."""
-        del names
+    def select(self, names: List[str], protocol: Any) -> SplitTruth:
+        """Return the truth of what is named, as a protocol names it; raises KeyError for what it does not have.
+
+        Where it has no names it is whole.
+        """
+        del names, protocol
         return self
+
+    def spell(self, names: List[str]) -> List[str]:
+        """Return names as the truth spells them; raises KeyError for those that it does not have."""
+        items = self.item_names
+        spelled = list(map(TruthNames(items).respell, names))
+        if not set(items) >= set(spelled):
+            raise KeyError(*[name for name in names if TruthNames(items).respell(name) not in items])
+        return spelled
+
+    def list_oddities(self, protocol: Any) -> List[str]:
+        """Return what a host should know of it where a protocol scores it."""
+        del protocol
+        return self.notes
 
     @abc.abstractmethod
     def read_through(self) -> str:
@@ -69,8 +85,10 @@ class TruthNames:
         if not self.respelled:
             return []
         count = len(self.respelled)
-        found = f"{quantity(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
-        return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"]
+        respelled = f"{quantity(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
+        return [
+            f"{respelled}, and {verb(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"
+        ]
 
 
 def compose(name: str) -> str:
@@ -83,7 +101,7 @@ Truth_co = TypeVar("Truth_co", bound=SplitTruth, covariant=True)
 
 @dataclass(frozen=True)
 class AnnotationFile(Generic[Truth_co]):
-    """The splits of an annotation file or of a published dataset, all of one track."""
+    """The splits of an annotation file or of a published dataset, all of one family."""
 
     splits: Mapping[str, Truth_co]
     #: What the host should know, e.g. that a packed file would score faster.

@@ -17,26 +17,38 @@ import os
 import zipfile
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import AbstractSet, Any, Callable, Collection, Dict, FrozenSet, List, Tuple, TypeVar, Union
+from typing import AbstractSet, Any, Callable, Collection, Dict, FrozenSet, List, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
+from ...files import (
+    LETTER,
+    LONE_SEPARATOR,
+    ArchiveLimits,
+    Files,
+    Flaw,
+    HostError,
+    Problem,
+    SubmissionError,
+    name_list,
+    printable,
+    quantity,
+    verb,
+)
 from ...files.archive import UPLOAD, open_files
 from ...files.inflate import inflate_member
-from ...files.limits import LETTER, LONE_SEPARATOR, ArchiveLimits, Files
 from ...files.packed import FORMAT, MANIFEST, add_member, annotations_error, open_packed, replace_file
-from ...files.problems import Flaw, HostError, Problem, SubmissionError, name_list, printable, quantity, verb
 from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ...runner.parallel import WHOLE, Part, results_of_processes
+from ...runner.parallel import Part
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
-from .engine import Engine, Progress, ignore_progress
-from .family import ScoringRules, Values
+from .engine import CountingJob, Engine
+from .family import Progress, ScoringRules, Values
 from .reports import Report, Row, deal_groups
 from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, compose
 
-#: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
+#: What a dataset lists in a frame, a row for each segment or track; each family has its own form.
 Rows = List[List[Any]]
 Read = TypeVar("Read")
 
@@ -48,7 +60,7 @@ class TruthFrame:
     name: str
     size: Size
     rows: Rows = field(repr=False)
-    #: Reads its pixels, where the track has any.
+    #: Reads its pixels, where the family has any.
     read: Callable[[], LabelMap] = field(repr=False)
 
 
@@ -86,14 +98,14 @@ class UnitTruth(SplitTruth):
     def item_names(self) -> List[str]:
         return [unit.name for unit in self.units]
 
-    def select(self, names: List[str]) -> UnitTruth:
+    def select(self, names: List[str], protocol: Any) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
-        known = {unit.name: unit for unit in self.units}
-        names = list(map(TruthNames(known).respell, names))
-        if not known.keys() >= set(names):
-            raise KeyError(*[name for name in names if name not in known])
-        rest = (self.elsewhere | known.keys()) - set(names)
-        return replace(self, units=[known[name] for name in names], elsewhere=rest)
+        del protocol
+        units = {unit.name: unit for unit in self.units}
+        names = self.spell(names)
+        return replace(
+            self, units=[units[name] for name in names], elsewhere=(self.elsewhere | units.keys()) - set(names)
+        )
 
     def read_through(self) -> str:
         """Read all pixels, and return in words how many frames there are."""
@@ -101,17 +113,17 @@ class UnitTruth(SplitTruth):
         return f"{len(self.units)} images or sequences of {len(frames)} frames"
 
 
-def guard_reading(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
+def guard_reading(name: str, read: Callable[[], Read]) -> Callable[[], Read]:
     """Return what reads a part of a published truth, and raises HostError where that is broken."""
 
-    def checked() -> Read:
+    def read_or_refuse() -> Read:
         try:
             return read()
         except (ValueError, KeyError, TypeError, AttributeError, Flaw) as error:
             why = str(error) if isinstance(error, Flaw) else repr(error)
-            raise HostError(f"{where}: cannot be read ({why})") from None
+            raise HostError(f"{name}: cannot be read ({why})") from None
 
-    return checked
+    return read_or_refuse
 
 
 def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size], Array]) -> TruthFrame:
@@ -128,13 +140,13 @@ def no_pixels() -> LabelMap:
 
 def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
-    (track,) = {split.track for split in splits.values()}
-    manifest: Dict[str, Any] = {"format": FORMAT, "track": track, "splits": {}}
+    (family,) = {split.track for split in splits.values()}
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": family, "splits": {}}
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, split in splits.items():
             units = []
             for number, unit in enumerate(split.units):
-                frames = [_written(archive, f"{name}/{number}/{at}", one) for at, one in enumerate(unit.load())]
+                frames = [_write_frame(archive, f"{name}/{number}/{at}", frame) for at, frame in enumerate(unit.load())]
                 add_member(archive, f"units/{name}/{number}.json", _json(frames))
                 units.append([unit.name, unit.cost, unit.facts])
             manifest["splits"][name] = {
@@ -147,7 +159,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[Any]:
+def _write_frame(archive: zipfile.ZipFile, member: str, frame: TruthFrame) -> List[Any]:
     """Write a frame's pixels; return its entry in the unit's list."""
     pixels = frame.read()
     values = pixels.numbers.reshape(-1)
@@ -156,7 +168,7 @@ def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[An
     if values.size:
         kind = np.min_scalar_type(len(labels) - 1)
         runs = np.searchsorted(labels, pixels.at(starts)).astype(kind.newbyteorder("<"))
-        add_member(archive, f"maps/{place}", np.repeat(runs, np.diff(np.append(starts, values.size))).tobytes())
+        add_member(archive, f"maps/{member}", np.repeat(runs, np.diff(np.append(starts, values.size))).tobytes())
     return [frame.name, *frame.size, frame.rows, labels.tolist()]
 
 
@@ -164,26 +176,29 @@ def read_units(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames one by one."""
     archive, manifest = open_packed(path)
     try:
-        every = frozenset(unit for entry in manifest["splits"].values() for unit, *_ in entry["units"])
-        return {name: _split(archive, name, manifest["track"], one, every) for name, one in manifest["splits"].items()}
+        family, entries = manifest["track"], manifest["splits"]
+        every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
+        return {name: _split(archive, name, family, entry, every) for name, entry in entries.items()}
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise annotations_error(path, error) from None
 
 
-def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any], every: FrozenSet[str]) -> UnitTruth:
+def _split(
+    archive: zipfile.ZipFile, split: str, family: str, entry: Dict[str, Any], every: FrozenSet[str]
+) -> UnitTruth:
     units = [
         Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
     elsewhere = every - {unit.name for unit in units}
-    return UnitTruth(track, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
+    return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 
-def _loader(archive: zipfile.ZipFile, place: str) -> Callable[[], List[TruthFrame]]:
+def _loader(archive: zipfile.ZipFile, member: str) -> Callable[[], List[TruthFrame]]:
     def load() -> List[TruthFrame]:
-        frames = json.loads(_member(archive, f"units/{place}.json"))
+        frames = json.loads(_member(archive, f"units/{member}.json"))
         return [
-            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{place}/{at}", (height, width), labels))
+            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{member}/{at}", (height, width), labels))
             for at, (name, height, width, rows, labels) in enumerate(frames)
         ]
 
@@ -219,7 +234,7 @@ HOST_LIMITS = ArchiveLimits(
 
 
 class UnitSubmission(abc.ABC):
-    """An open submission of a track that counts by unit."""
+    """An open submission of a family that counts by unit."""
 
     #: What a unit is called.
     noun: str
@@ -227,10 +242,10 @@ class UnitSubmission(abc.ABC):
     def __init__(self, path: str, truth: UnitTruth, limits: ArchiveLimits, send: str) -> None:
         """Open the files; `send` is what a participant should send who sent another kind of file."""
         self.truth_names = TruthNames([*(unit.name for unit in truth.units), *sorted(truth.elsewhere)])
-        of_track = replace(limits, send=send, smaller="Send less in it")
+        limits = replace(limits, send=send, smaller="Send less in it")
         if self.truth_names.contain("\\"):
-            of_track = replace(of_track, backslash=LETTER)
-        self.files: Files = open_files(path, of_track)
+            limits = replace(limits, backslash=LETTER)
+        self.files: Files = open_files(path, limits)
 
     @abc.abstractmethod
     def names(self) -> AbstractSet[str]:
@@ -253,16 +268,16 @@ class PictureFiles:
 
     def find(self, name: str, folder: str = "") -> str:
         """Return the PNG of this name, in this folder if one is named; a Flaw when there is none, or several."""
-        found = self._by_name.get(_form_of(name), [])
+        paths = self._by_name.get(_form_of(name), [])
         if folder:
             inside = compose(f"/{folder}")
-            found = [one for one in found if compose(f"/{one.rpartition('/')[0]}").endswith(inside)]
-        if len(found) > 1:
-            found = [one for one in found if f"/{self._folder}/" in f"/{one}"] or found
-        if len(found) != 1:
-            what = f"there are {len(found)} PNGs" if found else "there is no PNG"
-            raise Flaw(f"{what} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
-        return found[0]
+            paths = [path for path in paths if compose(f"/{path.rpartition('/')[0]}").endswith(inside)]
+        if len(paths) > 1:
+            paths = [path for path in paths if f"/{self._folder}/" in f"/{path}"] or paths
+        if len(paths) != 1:
+            count = f"there are {len(paths)} PNGs" if paths else "there is no PNG"
+            raise Flaw(f"{count} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
+        return paths[0]
 
     def folders(self) -> AbstractSet[str]:
         """Return the names of the folders that hold PNGs."""
@@ -276,13 +291,13 @@ def _form_of(path: str) -> str:
 
 
 #: The longest header: names of tables and problems.
-MOST_HEADER = 16 << 20
+_LONGEST_HEADER = 16 << 20
 #: What the numbers of a table may be, little-endian.
 _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: What a row of the truth's facts holds, by its key.
-FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int), "merged": (int, int)}
+_FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int), "merged": (int, int)}
 #: Tables whose numbers may be below zero, since they have scores.
 _SIGNED = frozenset({"tracks"})
 
@@ -292,7 +307,7 @@ class UnitCounts(NamedCounts):
     """What was counted in one unit."""
 
     name: str
-    #: Tables of 64-bit numbers, by names that the track gives them.
+    #: Tables of 64-bit numbers, by names that the family gives them.
     tables: Dict[str, Array]
     #: What is wrong with its prediction: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
@@ -307,7 +322,7 @@ class UnitCounts(NamedCounts):
 
 def decode_unit(data: bytes) -> UnitCounts:
     """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
-    return decode_with(_unit, data, MOST_HEADER)
+    return decode_with(_unit, data, _LONGEST_HEADER)
 
 
 def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
@@ -333,26 +348,33 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     decode = staticmethod(decode_unit)
 
-    def __init__(self, protocol: Rules, facts: Dict[str, Any], names: List[str], *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        protocol: Rules,
+        facts: Dict[str, Any],
+        names: List[str],
+        notes: Sequence[str] = (),
+        *,
+        strict: bool = False,
+    ) -> None:
         super().__init__(protocol, names, strict=strict)
         #: What the truth says of all units, such as its categories; JSON can hold it.
         self.facts = facts
-        self.notes: List[str] = []
+        #: What was noted before anything was decoded.
+        self.notes = list(notes)
 
     @classmethod
     def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
-        names = [str(name) for name in description["units"]]
-        total = cls(protocol, dict(description["facts"]), names, strict=strict)
-        total.notes = [str(note) for note in description["notes"]]
-        return total
+        names, notes = (list(map(str, description[key])) for key in ("units", "notes"))
+        return cls(protocol, dict(description["facts"]), names, notes, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
         return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
     def check(self, shapes: Shapes) -> None:
-        """Raise ValueError where facts or tables are not what a track with these shapes counts; none are any."""
+        """Raise ValueError where facts or tables are not what a family with these shapes counts; none are any."""
         for key, rows in self.facts.items():
-            if shapes and (key not in FACTS or any(tuple(map(type, row)) != FACTS[key] for row in rows)):
+            if shapes and (key not in _FACTS or any(tuple(map(type, row)) != _FACTS[key] for row in rows)):
                 raise ValueError("the truth is described in a way that is not known")
         for unit in self.all_counts():
             if shapes and not unit.problem_count:
@@ -375,13 +397,14 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         units = self.complete_counts()
         if len(units) < 2:
             return {}
-        group, found = deal_groups(len(units)), []
-        for number in range(int(group.max()) + 1):
-            left = {unit.name: unit for unit, one in zip(units, group.tolist()) if one != number}
-            part = UnitAccumulator(self.protocol, self.facts, list(left))
-            part._counts = left
-            found.append(values(part))
-        return {metric: np.array([one[metric] for one in found], float) for metric in found[0]}
+        groups, rows = deal_groups(len(units)), []
+        for number in range(int(groups.max()) + 1):
+            units_left = [unit for unit, group in zip(units, groups.tolist()) if group != number]
+            without = UnitAccumulator(self.protocol, self.facts, [unit.name for unit in units_left])
+            for unit in units_left:
+                without.update(unit)
+            rows.append(values(without))
+        return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
 
 
 def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
@@ -389,42 +412,25 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
         raise ValueError(f"a unit has other tables than {', '.join(shapes)}")
     lengths: Dict[str, int] = {}
     for key, shape in shapes.items():
-        found = tables[key].shape
-        fits = len(found) == len(shape) and all(
-            real == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, real))
-            for real, wanted in zip(found, shape)
+        sides = tables[key].shape
+        fits = len(sides) == len(shape) and all(
+            side == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, side))
+            for side, wanted in zip(sides, shape)
         )
         if not fits or not np.isfinite(tables[key]).all() or (key not in _SIGNED and (tables[key] < 0).any()):
             raise ValueError(f"a unit has numbers as {key} that are no counts")
 
 
-class UnitReport(Report):
-    """Scores of a family that counts by unit."""
-
-    def __init__(
-        self,
-        split: str,
-        accumulator: UnitAccumulator[Any],
-        values: Callable[[UnitAccumulator[Any]], Values],
-        tables: Dict[str, List[Row]],
-        oddities: List[str],
-    ) -> None:
-        warnings = [*accumulator.notes, *oddities]
-        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings, accumulator)
-        self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)
-
-
 Count = Callable[[Unit, Any], UnitCounts]
 
 
-class OpenedUnits:
-    """A submission beside its truth, opened once for any number of parts."""
+class _OpenedUnits:
+    """A submission beside its truth."""
 
     def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: Count, rules: ScoringRules) -> None:
         self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
-        self._names = [unit.name for unit in truth.units]
         try:
-            self._notes = _surplus(submission, self._names, truth.elsewhere, strict=rules.strict)
+            self._notes = _note_surplus(submission, truth, strict=rules.strict)
         except BaseException:
             self.close()
             raise
@@ -433,26 +439,20 @@ class OpenedUnits:
         """Close the submission's file."""
         self._submission.close()
 
-    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> UnitAccumulator[Any]:
-        """Count a part of the units."""
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Return the units of a part."""
+        del progress
         truth, rules = self._truth, self._rules
-        accumulator = UnitAccumulator(rules.protocol, truth.facts, self._names, strict=rules.strict)
-        accumulator.notes = self._notes
-        units = [truth.units[number] for number in part.of([unit.cost for unit in truth.units])]
+        accumulator = UnitAccumulator(rules.protocol, truth.facts, truth.item_names, self._notes, strict=rules.strict)
+        units = [truth.units[number] for number in share.of([unit.cost for unit in truth.units])]
 
-        def work(number: int) -> bytes:
+        def count(number: int) -> bytes:
             return self._count(units[number], self._submission).encode()
 
-        def started(number: int) -> None:
-            progress(units[number].name, len(accumulator), len(units))
-
-        for data in results_of_processes(work, [unit.cost for unit in units], rules.jobs, started):
-            accumulator.update(decode_unit(data))
-        progress("", len(units), len(units))
-        return accumulator
+        return CountingJob(accumulator, count, [unit.cost for unit in units], [unit.name for unit in units])
 
 
-def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a track does in its own way
+def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way
     read_truth: Callable[[str, str], UnitTruth],
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
     count: Count,
@@ -461,36 +461,48 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a track does
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
     oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
-    """Return the engine of a track: how truths and submissions are read, what is counted, and what follows.
+    """Return the engine of a family: how truths and submissions are read, what is counted, and what follows.
 
     Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has.
     `oddities` are what a participant should know of all units together, though it refuses nothing.
     """
+
+    def report(split: str, counts: UnitAccumulator[Any]) -> Report:
+        return Report(
+            split,
+            counts.protocol,
+            values(counts),
+            tables(counts),
+            [*counts.notes, *oddities(counts)],
+            counts,
+            len(counts.names),
+            partial(counts.without_groups, values),
+        )
+
     return Engine(
         UnitAccumulator,
         read_units,
         lambda path, subset, _protocol: AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)}),
-        lambda path, truth, protocol, rules: OpenedUnits(
+        lambda path, truth, protocol, rules: _OpenedUnits(
             open_submission(path, truth, protocol, rules.limits), truth, count, rules
         ),
-        lambda split, counts: UnitReport(split, counts, values, tables(counts), oddities(counts)),
+        report,
         lambda counts: counts.check(shapes(counts.protocol, counts.facts)),
     )
 
 
-def _surplus(submission: UnitSubmission, names: List[str], elsewhere: AbstractSet[str], *, strict: bool) -> List[str]:
+def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool) -> List[str]:
     """Return a warning of units that the truth does not have; raises SubmissionError where any is missing."""
-    sent, noun = submission.names(), submission.noun
-    missing = [name for name in names if name not in sent]
+    names, noun = submission.names(), submission.noun
+    missing = [name for name in truth.item_names if name not in names]
     if missing:
-        found = f"{quantity(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
-        raise SubmissionError.of(Problem(UPLOAD, f"{found}: {name_list(missing, 5)}", f"Send every {noun}"))
-    known = elsewhere | frozenset(names)
-    surplus = sorted(name for name in sent if name not in known)
+        lacking = f"{quantity(len(missing), noun, len(truth.units))} {verb(len(missing), 'is', 'are')} missing"
+        raise SubmissionError.of(Problem(UPLOAD, f"{lacking}: {name_list(missing, 5)}", f"Send every {noun}"))
+    surplus = sorted(names - truth.elsewhere.union(truth.item_names))
     if not surplus:
         return submission.truth_names.notes
     were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-    found = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
+    ignored = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
     if strict:
-        raise SubmissionError.of(Problem(UPLOAD, found, "Send only what is scored"))
-    return [found, *submission.truth_names.notes]
+        raise SubmissionError.of(Problem(UPLOAD, ignored, "Send only what is scored"))
+    return [ignored, *submission.truth_names.notes]

@@ -7,4 +7,11 @@ from .protocols import INSTANCE_PROTOCOLS
 
 __all__ = ["FAMILY"]
 
-FAMILY = Family("instances", INSTANCE_PROTOCOLS, ("categories",), ("coco", "places2017"))
+FAMILY = Family(
+    "instances",
+    INSTANCE_PROTOCOLS,
+    ("categories",),
+    ("coco", "places2017"),
+    adjustable_rules=("about", "cap", "id_zero_quirk"),
+    gains_by_packing=False,  # packed, it is the same document
+)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...runner.parallel import WHOLE, Part, results_of_processes
-from ..base.engine import Engine, Progress, ignore_progress
-from ..base.family import ScoringRules
+from ...runner.parallel import WHOLE, Part
+from ..base.engine import CountingJob, Engine
+from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import decode_counts, match_block, split_into_blocks
+from .matching import match_block, split_into_blocks
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .submission import read_records
@@ -22,26 +22,21 @@ class OpenedRecords:
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
-    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> InstanceAccumulator:
-        """Match what the submission holds of a part of the images, by the processes that the rules allow."""
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Read the records of a part of the images; they are matched in blocks."""
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
-        images = np.array(part.of([1] * len(truth.images.ids)), np.int64)
-        taken = None if part == WHOLE else images
+        images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
+        taken = None if share == WHOLE else images
         records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
-        accumulator = InstanceAccumulator(protocol, truth.images.ids.tolist(), truth.categories, strict=rules.strict)
-        accumulator.notes = records.warnings
+        ids, notes = truth.images.ids.tolist(), records.warnings
+        accumulator = InstanceAccumulator(protocol, ids, truth.categories, notes, strict=rules.strict)
         blocks = split_into_blocks(records, truth, protocol, images, rules.jobs)
 
-        def work(number: int) -> bytes:
+        def count(number: int) -> bytes:
             return match_block(blocks[number]).encode()
 
-        for data in results_of_processes(
-            work, [len(block.record_indices) for block in blocks], rules.jobs, lambda _: None
-        ):
-            accumulator.update(decode_counts(data))
-        progress("", 1, 1)
-        return accumulator
+        return CountingJob(accumulator, count, [len(block.record_indices) for block in blocks])
 
     def close(self) -> None:
         """Do nothing: no file is held open."""

@@ -13,9 +13,8 @@ from ...files.problems import SubmissionError, quantity, verb
 from ...masks.backend import backend
 from ...masks.detections import RankedBits
 from ...masks.stack import Array
-from ..base import codings
 from ..base.accumulator import Accumulator
-from ..base.reports import Report, deal_groups
+from ..base.reports import Report, deal_groups, judge_matches
 from .matching import InstanceCounts, decode_counts, merge_counts, order_by_score
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
@@ -44,14 +43,22 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     """What matching found in the images of one split, whoever matched."""
 
     noun = "image"
+    decode = staticmethod(decode_counts)
 
     def __init__(
-        self, protocol: InstanceProtocol, images: List[int], categories: List[Category], *, strict: bool = False
+        self,
+        protocol: InstanceProtocol,
+        images: List[int],
+        categories: List[Category],
+        notes: Sequence[str] = (),
+        *,
+        strict: bool = False,
     ) -> None:
         super().__init__(protocol, strict=strict)
         #: The ids of all images, in the truth's order, and all categories.
         self.images, self.categories = images, categories
-        self.notes: List[str] = []
+        #: What was noted before anything was matched.
+        self.notes = list(notes)
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
         self._part_of = np.full(len(images), -1)
@@ -59,9 +66,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     @classmethod
     def restore(cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
         categories = [Category(int(number), str(name), str(often)) for number, name, often in description["categories"]]
-        total = cls(protocol, [int(number) for number in description["images"]], categories, strict=strict)
-        total.notes = [str(note) for note in description["notes"]]
-        return total
+        images, notes = list(map(int, description["images"])), list(map(str, description["notes"]))
+        return cls(protocol, images, categories, notes, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
         categories = [[category.id, category.name, category.frequency] for category in self.categories]
@@ -129,7 +135,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         curves = detections.curves(reported_pairs(caps))
         if len(self.join_parts().detections):
             has_truth, has_matches = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
-            warnings += codings.judge_matches("detection", has_truth, 1, has_matches)
+            warnings += judge_matches("detection", has_truth, 1, has_matches)
         rows = [
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)
@@ -173,8 +179,10 @@ class InstanceReport(Report):
     def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
         score = accumulator.compute()
         tables = {"categories": score.categories}
-        super().__init__(split, accumulator.protocol, score.values, tables, score.warnings, accumulator)
-        self._left_out, self._units = accumulator.without_groups, len(accumulator.images)
+        units, leave_out = len(accumulator.images), accumulator.without_groups
+        super().__init__(
+            split, accumulator.protocol, score.values, tables, score.warnings, accumulator, units, leave_out
+        )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ...masks.stack import Array
-from ..base import codings
 from ..base.family import Values
+from ..base.reports import judge_matches
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, count
 from .files import PanopticSubmission, read_truth
@@ -99,7 +99,7 @@ def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return what is odd about the segments of all units."""
     totals = accumulator.stack("quality").sum(axis=(0, 2))[0]
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
-    return codings.judge_matches("segment", matched + missed, matched + surplus, matched)
+    return judge_matches("segment", matched + missed, matched + surplus, matched)
 
 
 ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes, oddities)

@@ -16,7 +16,7 @@ from ...files.problems import Flaw, HostError, Problems, SubmissionError
 from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array
-from ..base import codings
+from ..base.reports import judge_pixels
 from ..base.truth import TruthNames
 from ..base.units import (
     HOST_LIMITS,
@@ -204,7 +204,7 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return what is odd about the labels of all videos."""
-    return codings.judge_pixels(_sum_confusion(accumulator))
+    return judge_pixels(_sum_confusion(accumulator))
 
 
 ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ..base.family import Family
 from .layouts import ALIASES, GENERIC, LAYOUTS
-from .protocols import SEQUENCE_PROTOCOLS
+from .protocols import BESIDE, SEQUENCE_PROTOCOLS
 
 __all__ = ["FAMILY"]
 
 _LAYOUTS = (GENERIC.name, *sorted({*LAYOUTS, *ALIASES} - {GENERIC.name}))
 
-FAMILY = Family("sequences", SEQUENCE_PROTOCOLS, ("sequences", "layout", "unseen"), _LAYOUTS)
+FAMILY = Family("sequences", SEQUENCE_PROTOCOLS, ("sequences", "layout", "unseen"), _LAYOUTS, BESIDE)

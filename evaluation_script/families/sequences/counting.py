@@ -239,7 +239,9 @@ def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Arra
     return np.ones(len(sequence.frames), bool)
 
 
-def count(truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split) -> SequenceCounts:
+def count_sequence(
+    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split
+) -> SequenceCounts:
     """Return the counts of one sequence, and what is wrong with its masks.
 
     Memory is taken by a block of frames, and by seven numbers for each object and frame.
@@ -424,16 +426,22 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
     noun = "sequence"
     decode = staticmethod(decode_counts)
 
-    def __init__(self, protocol: SequenceProtocol, names: List[str], *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        protocol: SequenceProtocol,
+        names: List[str],
+        notes: Iterable[Tuple[str, Problem]] = (),
+        *,
+        strict: bool = False,
+    ) -> None:
         super().__init__(protocol, names, strict=strict)
-        #: Kinds of notes, and what they are about.
-        self.notes: List[Tuple[str, Problem]] = []
+        #: What was noted before anything was decoded: kinds of notes, and what they are about.
+        self.notes = list(notes)
 
     @classmethod
     def restore(cls, protocol: SequenceProtocol, description: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
-        total = cls(protocol, [str(name) for name in description["sequences"]], strict=strict)
-        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in description["notes"]]
-        return total
+        notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in description["notes"]]
+        return cls(protocol, list(map(str, description["sequences"])), notes, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
         notes = [[kind, problem.where, problem.found, problem.remedy] for kind, problem in self.notes]

@@ -18,7 +18,7 @@ from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_l
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
 from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks
-from ..base.engine import Progress, ignore_progress
+from ..base.family import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (
     GENERIC,

@@ -7,24 +7,24 @@ memory is a few frames whatever their length.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Optional, Tuple
+from typing import List
 
 import numpy as np
 
 from ...files.archive import UPLOAD
 from ...files.problems import Problem, SubmissionError, name_list, quantity, verb
 from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
-from ...runner.parallel import WHOLE, Part, results_of_processes
-from ..base.engine import Engine, Progress, ignore_progress
-from ..base.family import ScoringRules
+from ...runner.parallel import Part
+from ..base.engine import CountingJob, Engine, LossReader
+from ..base.family import Progress, ScoringRules
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
-from .counting import SequenceAccumulator, Warnings, count, decode_counts, frames_to_read
+from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_read
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
 from .submission import SequenceSubmission
-from .truth import Sequence, Split
+from .truth import Sequence, SequencePair, Split
 
 #: Whose size MeViS's script takes for that of all frames.
 FIRST_FRAME = "00000"
@@ -53,7 +53,7 @@ class OpenedSequences:
             self._warnings.note("names", Problem("names", line, ""))
         try:
             #: Every sequence with its masks; None where it was not sent.
-            self.pairs = self._paired(truth)
+            self.pairs = self._pair(truth)
         except BaseException:
             self.close()
             raise
@@ -62,30 +62,24 @@ class OpenedSequences:
         """Close the submission's file."""
         self._submission.close()
 
-    def count(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
-        """Count a part of the sequences."""
-        names = [sequence.name for sequence, _ in self.pairs]
-        accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
-        accumulator.notes = self._warnings.entries
-        chosen = [self.pairs[number] for number in part.of([cost(sequence) for sequence, _ in self.pairs])]
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Return the sequences of a part."""
+        del progress
+        names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
+        accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
+        pairs = [self.pairs[number] for number in share.of([sequence.cost for sequence, _ in self.pairs])]
 
-        def work(number: int) -> bytes:
-            sequence, masks = chosen[number]
-            return count(sequence, masks, self._protocol, self._split).encode()
+        def count(number: int) -> bytes:
+            sequence, masks = pairs[number]
+            return count_sequence(sequence, masks, self._protocol, self._split).encode()
 
-        def started(number: int) -> None:
-            progress(chosen[number][0].name, len(accumulator), len(chosen))
+        costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
+        return CountingJob(accumulator, count, costs, names)
 
-        costs = [cost(sequence) for sequence, _ in chosen]
-        for data in results_of_processes(work, costs, self._rules.jobs, started):
-            accumulator.update(decode_counts(data))
-        progress("", len(chosen), len(chosen))
-        return accumulator
-
-    def _paired(self, truth: List[Sequence]) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
+    def _pair(self, truth: List[Sequence]) -> List[SequencePair]:
         """Return every sequence with its masks; what is missing is found before anything is decoded."""
         self._check_sequences(truth)
-        pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
+        pairs: List[SequencePair] = []
         for whole in truth:
             sequence, masks = whole, self._submission.sequence(whole.name)
             if masks is not None:
@@ -153,10 +147,10 @@ class OpenedSequences:
             self._warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
 
 
-def cost(sequence: Sequence) -> int:
-    """Return how long a sequence takes beside others: the pixels of its frames, for each object and once more."""
-    pixels = sum((block.stop - block.start) * block.size[0] * block.size[1] for block in sequence.blocks)
-    return pixels * (1 + len(sequence.objects))
+def _load_losses() -> LossReader:
+    from .losses import read_losses
+
+    return lambda opened, report, room, jobs: read_losses(opened.pairs, report, room, jobs)
 
 
 ENGINE = Engine(
@@ -165,4 +159,5 @@ ENGINE = Engine(
     lambda path, subset, protocol: dataset_reader.read(path, layout_of(protocol), subset),
     OpenedSequences,
     lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts), counts),
+    load_losses=_load_losses,
 )

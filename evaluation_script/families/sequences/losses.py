@@ -5,9 +5,11 @@ They are known frame by frame, and there are small masks to look at.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +17,12 @@ from numpy.typing import NDArray
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
-from ...masks.stream import MaskStream
+from ...masks.stream import MaskStream, width_for
+from ...runner.parallel import results_of_processes
 from .counting import is_one_mask, prepare_masks
-from .engine import OpenedSequences
 from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol
-from .truth import VOID, Sequence
+from .truth import VOID, Sequence, SequencePair
 
 Words = NDArray[np.uint64]
 #: The kinds, those of a whole frame first; the last four share the loss of a frame in which the object is tracked.
@@ -334,12 +336,12 @@ def shares_of(objects: List[Tuple[List[float], bool]], protocol: SequenceProtoco
     return mean_shares((shares, weights[unseen]) for shares, unseen in objects)
 
 
-def scored_sequences(opened: OpenedSequences, report: SequenceReport) -> List[ScoredSequence]:
+def pair_with_scores(pairs: List[SequencePair], report: SequenceReport) -> List[ScoredSequence]:
     """Return the sequences of a submission with their scores."""
     scores: Dict[str, List[ObjectScore]] = {}
     for score in report.scores:
         scores.setdefault(score.sequence, []).append(score)
-    return [ScoredSequence(sequence, masks, scores.get(sequence.name, [])) for sequence, masks in opened.pairs]
+    return [ScoredSequence(sequence, masks, scores.get(sequence.name, [])) for sequence, masks in pairs]
 
 
 @dataclass(frozen=True)
@@ -403,3 +405,109 @@ def _object_entry(one: ObjectLosses, places: Dict[str, int]) -> Dict[str, object
 def _thousandths(values: np.ndarray) -> List[int]:
     numbers: List[int] = np.round(values * SCALE).astype(int).tolist()
     return numbers
+
+
+#: Masks on a page have at most so many runs for each pixel of width, as a mean over frames; noise has more, and is
+#: left out.
+RUNS = 40
+
+
+def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jobs: int) -> Dict[str, Any]:
+    """Return what was lost in a split, as a page of a submission reads it; without room for masks sums alone.
+
+    Frames are read once more, by so many processes.
+    """
+    protocol, entries = report.protocol, _Entries(room)
+    sequences = pair_with_scores(pairs, report)
+    frames = sum(len(sequence.truth.frames) for sequence in sequences)
+    width = width_for(frames, 1, room, pictures=False) if room > 0 else 0
+
+    def work(number: int) -> bytes:
+        return json.dumps(_entry(sequences[number], protocol, width), allow_nan=False).encode()
+
+    costs = [sequence.truth.cost for sequence in sequences]
+    for data in results_of_processes(work, costs, jobs, lambda _: None):
+        entries.add(json.loads(data))
+    rows = entries.rows()
+    objects = [(entry["shares"], entry["unseen"]) for row in rows for entry in row["objects"] if entry["frames"]]
+    return {
+        "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
+        "exact": has_kinds(protocol),
+        "shares": shares_of(objects, protocol),
+        "smaller": any(block.size[1] > width for sequence in sequences for block in sequence.truth.blocks),
+        "sequences": rows if width and entries.fit else [],
+    }
+
+
+def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
+    """Return what a sequence lost, with its streams, and with those that have no masks."""
+    across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
+    view = view_sequence(scored, protocol, "", width, most=RUNS * across)
+    objects = [
+        {
+            "name": losses.score.name,
+            "category": view.losses.categories.get(losses.score.name, ""),
+            "unseen": losses.score.unseen,
+            "frames": len(losses.score.frames),
+            "area": losses.area,
+            "absent": losses.absent,
+            "shares": losses.shares,
+        }
+        for losses in view.losses.objects
+    ]
+    return {
+        "name": view.losses.name,
+        "lost": view.losses.lost,
+        "objects": objects,
+        "noise": any(side is not None and side.is_full for side in (view.truth, view.predicted)),
+        "streams": _streams(view, bare=False),
+        "bare": _streams(view, bare=True),
+    }
+
+
+def _streams(view: SequenceView, *, bare: bool) -> List[str]:
+    """Return the streams of the truth and of the prediction as text."""
+    streams = view.truth_stream(bare=bare), view.predicted_stream(bare=bare)
+    return [base64.b64encode(stream).decode("ascii") for stream in streams]
+
+
+class _Entries:
+    """The entries of all sequences, with the masks of as many of the worst ones as there is room for."""
+
+    def __init__(self, room: int) -> None:
+        self._room, self._used = room, 0
+        #: With masks and without, in the order of a page; the last ones lose theirs first.
+        self._whole: Dict[Tuple[float, str], Dict[str, Any]] = {}
+        self._bare: Dict[Tuple[float, str], Dict[str, Any]] = {}
+
+    @property
+    def fit(self) -> bool:
+        """Whether there is room for the numbers of all frames."""
+        return self._used <= self._room
+
+    def add(self, entry: Dict[str, Any]) -> None:
+        """Take a sequence."""
+        self._whole[-entry["lost"], entry["name"]] = entry
+        self._used += _size(entry["streams"])
+        while self._whole and (not self.fit or max(self._whole) > min(self._bare, default=(1.0, ""))):
+            last = max(self._whole)
+            bare = self._bare[last] = self._whole.pop(last)
+            self._used += _size(bare["bare"]) - _size(bare["streams"])
+            bare["streams"] = bare["bare"]
+
+    def rows(self) -> List[Dict[str, Any]]:
+        """Return all sequences, the worst ones first."""
+        entries = {**self._whole, **self._bare}
+        return [
+            {
+                "name": entries[key]["name"],
+                "objects": entries[key]["objects"],
+                "masks": key in self._whole and not entries[key]["noise"],
+                "streams": entries[key]["streams"],
+            }
+            for key in sorted(entries)
+        ]
+
+
+def _size(streams: List[str]) -> int:
+    return sum(map(len, streams))

@@ -353,8 +353,9 @@ class SequenceReport(Report):
         counts: Optional[SequenceAccumulator] = None,
     ) -> None:
         self._table = ScoreTable(scores, protocol)
-        super().__init__(split, protocol, self._table.means(), {}, warnings, counts)
-        self.scores, self._left_out = scores, self._table.means_without_each
+        leave_out = self._table.means_without_each
+        super().__init__(split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out)
+        self.scores = scores
 
     @property
     def metrics(self) -> List[str]:

@@ -12,15 +12,17 @@ import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
 from ...files.inflate import Inflated, inflate_member
 from ...files.packed import FORMAT, MANIFEST, Source, add_member, annotations_error, open_packed, replace_file
 from ...files.problems import HostError
+from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
+from .protocols import SequenceProtocol
 
 TRACK = "sequences"
 
@@ -70,6 +72,16 @@ class Sequence:
     #: The dataset lists its objects: those with a lifespan, in its order.
     lists_objects: bool = False
 
+    @property
+    def cost(self) -> int:
+        """How long it takes beside others: the pixels of its frames, for each object and once more."""
+        pixels = sum((block.stop - block.start) * block.size[0] * block.size[1] for block in self.blocks)
+        return pixels * (1 + len(self.objects))
+
+
+#: A sequence of the truth beside its masks in a submission, None where they were not sent.
+SequencePair = Tuple[Sequence, Optional[MaskFiles]]
+
 
 @dataclass(frozen=True)
 class Split(SplitTruth):
@@ -91,14 +103,34 @@ class Split(SplitTruth):
     def item_names(self) -> List[str]:
         return [sequence.name for sequence in self.sequences]
 
-    def select(self, names: List[str]) -> Split:
-        """Return the truth of some sequences; raises KeyError for those that it does not have."""
-        known = {sequence.name: sequence for sequence in self.sequences}
-        names = list(map(TruthNames(known).respell, names))
-        if not known.keys() >= set(names):
-            raise KeyError(*[name for name in names if name not in known])
-        chosen = [known[name] for name in names]
-        return replace(self, sequences=chosen, elsewhere=(self.elsewhere | known.keys()) - set(names))
+    def select(self, names: List[str], protocol: SequenceProtocol) -> Split:
+        """Return the truth of some sequences; raises KeyError for those that it does not have.
+
+        Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.
+        """
+        sequences = {sequence.name: sequence for sequence in self.sequences}
+        respell, unknown = TruthNames(sequences).respell, []
+        #: The rounds of each sequence that is named.
+        rounds: Dict[str, Set[str]] = {}
+        for name in names:
+            folder, _, inner = name.partition("/")
+            own = respell(inner if folder in protocol.rounds else name)
+            rounds.setdefault(own, set()).update([folder] if folder in protocol.rounds else protocol.rounds)
+            if own not in sequences:
+                unknown.append(name)
+        if unknown:
+            raise KeyError(*unknown)
+        return replace(
+            self,
+            sequences=[sequences[name] for name in rounds],
+            elsewhere=(self.elsewhere | sequences.keys()) - rounds.keys(),
+            of_rounds=frozenset(f"{folder}/{name}" for name, folders in rounds.items() for folder in folders),
+        )
+
+    def list_oddities(self, protocol: SequenceProtocol) -> List[str]:
+        if protocol.by_class and not self.tells_unseen:
+            return ["nothing says which classes are unseen (--unseen FILE); all count as seen"]
+        return []
 
     def read_through(self) -> str:
         """Read all masks, and return in words how many there are."""

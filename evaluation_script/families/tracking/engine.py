@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from ...masks.stack import Array
-from ..base import codings
 from ..base.family import Values
+from ..base.reports import judge_matches
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, count
 from .files import TracksSubmission, read_truth
@@ -136,7 +136,7 @@ def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
         (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
     )
     matched, missed, surplus = map(int, total[:3])
-    return codings.judge_matches("mask", matched + missed, matched + surplus, matched)
+    return judge_matches("mask", matched + missed, matched + surplus, matched)
 
 
 ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities)

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.evaluation_script.scoring.scorer import phase_scorer
+from segjudge.evaluation_script.scoring.scorer import phase_scorers
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decoded, encoded
@@ -113,7 +113,7 @@ class _VideoTask:
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(self._answers, file)
             truths = self._choose_truths()
-            scorers = [phase_scorer(self._phase, split, truths) for split in self._phase.splits]
+            scorers = phase_scorers(self._phase, truths)
             result: Result = build_answer(self._phase, [scorer.score(path) for scorer in scorers], {})["result"]
         return result
 

@@ -25,22 +25,26 @@ KeptFrames = Mapping[str, bytes]
 NUMBER, DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
-class MemoryTrack(abc.ABC):
+class MemoryDoor(abc.ABC):
     """Counts masks in memory by a protocol."""
 
     @abc.abstractmethod
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         """Return what was counted of a frame; raises SubmissionError where its masks cannot be compared."""
 
     @abc.abstractmethod
     def check(self, data: bytes) -> None:
-        """Raise ValueError where these bytes are not what `counted` returns."""
+        """Raise ValueError where these bytes are not what `count` returns."""
 
     @abc.abstractmethod
-    def accumulator(self, frames: CountedFrames) -> Accumulator[Any, Any]:
-        """Return the accumulator of all that was counted, as files would fill it."""
+    def accumulate(self, frames: CountedFrames) -> Accumulator[Any, Any]:
+        """Return the accumulator of all that was counted, in its order, as files would fill it."""
 
-    def both_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
+    def sort_names(self, names: Iterable[str]) -> list[str]:
+        """Return the names of sequences in the order that files have where no list names them."""
+        return sorted(names)
+
+    def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
         """Return what is counted by itself, by name, of truth and prediction."""
         return self.sequences_of(truth), self.sequences_of(prediction)
 
@@ -54,7 +58,7 @@ class MemoryTrack(abc.ABC):
         return [(None, masks)]
 
 
-class UnitsInMemory(MemoryTrack):
+class UnitsInMemory(MemoryDoor):
     """Counts videos, and images: frames wait until all are there, then a video is counted at once."""
 
     protocol: Any
@@ -66,7 +70,7 @@ class UnitsInMemory(MemoryTrack):
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
         return numbered(masks, where)
 
-    def accumulator(self, frames: CountedFrames) -> UnitAccumulator[Any]:
+    def accumulate(self, frames: CountedFrames) -> UnitAccumulator[Any]:
         units = self.units(frames)
         accumulator = UnitAccumulator(self.protocol, self.facts(units), list(units))
         for name, kept in units.items():
@@ -75,7 +79,7 @@ class UnitsInMemory(MemoryTrack):
 
     def units(self, frames: CountedFrames) -> dict[str, KeptFrames]:
         """Return what is counted at once, by name."""
-        return {name: {frame: frames[name][frame] for frame in in_order(frames[name])} for name in in_order(frames)}
+        return dict(frames)
 
     def facts(self, units: Mapping[str, KeptFrames]) -> dict[str, Any]:
         """Return what the scores need to know of all units."""

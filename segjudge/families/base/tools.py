@@ -14,14 +14,14 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.engine import Progress
+    from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.evaluation_script.scoring.scorer import Scorer
     from segjudge.report.page import PageOptions, Sections
 
-    from .memory import MemoryTrack
+    from .memory import MemoryDoor
     from .published import PackedTruth, TruthSource
     from .units import UnitLosses
 
@@ -76,7 +76,7 @@ class FamilyTools:
 
     # ── masks in memory ──
 
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         """Return what counts masks in memory."""
         del categories, unseen
         raise UsageError(f"{protocol.name} scores files alone")

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.instances.records import Category
 from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.families.base.frame_masks import plain_array, run_lengths
-from segjudge.families.base.memory import CountedFrames, MemoryTrack, check_no_map, in_order, refused
+from segjudge.families.base.memory import CountedFrames, MemoryDoor, check_no_map, in_order, refused
 from segjudge.system.errors import UsageError
 
 Record = dict[str, Any]
@@ -32,7 +32,7 @@ HEAD = "<III"
 IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
 
 
-class InstancesInMemory(MemoryTrack):
+class InstancesInMemory(MemoryDoor):
     """Matches the instances of images or videos."""
 
     def __init__(self, protocol: InstanceProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -44,7 +44,7 @@ class InstancesInMemory(MemoryTrack):
         alone = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
         return {"1": masks} if alone else super().sequences_of(masks)
 
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         if frame and self.protocol.tubes:
             raise UsageError(
                 f"{self.protocol.name} compares whole videos: the frame is None, and masks are of all frames"
@@ -126,8 +126,9 @@ class InstancesInMemory(MemoryTrack):
         if _image_counts(data).counts.images["image"].tolist() != [0]:
             raise ValueError("is not what matching found in one image")
 
-    def accumulator(self, frames: CountedFrames) -> InstanceAccumulator:
-        parts = [_image_counts(frames[name][frame]) for name in in_order(frames) for frame in in_order(frames[name])]
+    def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
+        # Files have images in the order of their ids, whatever the order of their list.
+        parts = [_image_counts(data) for name in in_order(frames) for data in frames[name].values()]
         known = self._categories or [
             {"id": number, "name": str(number)} for number in sorted({number for part in parts for number in part.ids})
         ]
@@ -142,8 +143,8 @@ class InstancesInMemory(MemoryTrack):
             for table in tables[1:]:
                 table["category"] = np.array(places, np.int64)[table["category"]]
             moved.append(InstanceCounts(*tables))
-        accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories)
-        accumulator.notes = describe_records(sum(part.unknown for part in parts), sum(part.records for part in parts))
+        notes = describe_records(sum(part.unknown for part in parts), sum(part.records for part in parts))
+        accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories, notes)
         accumulator.update(merge_counts(moved))
         return accumulator
 

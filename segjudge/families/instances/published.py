@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, TypedDict
 
-from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.families.instances import truth
 from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError, name_list
-from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
 from segjudge.system.addresses import RemoteFolder
 from segjudge.system.errors import UsageError

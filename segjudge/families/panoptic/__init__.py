@@ -9,7 +9,7 @@ from segjudge.families.base.tools import Content, Members, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.units import UnitLosses
 
 __all__ = ["TOOLS"]
@@ -26,7 +26,7 @@ class _PanopticTools(UnitTools):
         "IoU": "how well pixels are classified",
     }
 
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del unseen
         from .memory import PanopticInMemory
 

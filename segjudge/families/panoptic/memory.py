@@ -1,6 +1,6 @@
 """Panoptic maps in memory: the overlaps of a frame's segments are kept, not its pixels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from segjudge.families.base.frame_masks import label_map
 from segjudge.families.base.memory import (
     CountedFrames,
     KeptFrames,
-    MemoryTrack,
+    MemoryDoor,
     UnitsInMemory,
     check_no_map,
+    in_order,
     one_size,
     refused,
 )
@@ -41,12 +42,12 @@ class PanopticInMemory(UnitsInMemory):
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return images or videos by name; one video alone is called video."""
-        return super().sequences_of(masks) if self.protocol.video else MemoryTrack.sequences_of(self, masks)
+        return super().sequences_of(masks) if self.protocol.video else MemoryDoor.sequences_of(self, masks)
 
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
         return super().frames_of(masks, where) if self.protocol.video else [(None, masks)]
 
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where = f"{sequence}, frame {frame}" if frame else sequence
         real, listed = self._segments(truth, f"truth of {where}")
         sent, segments = self._segments(prediction, f"prediction of {where}")
@@ -83,6 +84,9 @@ class PanopticInMemory(UnitsInMemory):
 
     def check(self, data: bytes) -> None:
         _frame_table(data)
+
+    def sort_names(self, names: Iterable[str]) -> list[str]:
+        return in_order(names)
 
     def units(self, frames: CountedFrames) -> dict[str, KeptFrames]:
         units = super().units(frames)

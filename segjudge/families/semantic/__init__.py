@@ -9,7 +9,7 @@ from segjudge.families.base.tools import Content, Members, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.units import UnitLosses
 
 __all__ = ["TOOLS"]
@@ -24,7 +24,7 @@ class _SemanticTools(UnitTools):
         "VC": "share of the unchanging pixels whose label does not change either",
     }
 
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del categories, unseen
         from .memory import SemanticInMemory
 

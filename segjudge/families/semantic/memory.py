@@ -26,7 +26,7 @@ class SemanticInMemory(UnitsInMemory):
     def __init__(self, protocol: SemanticProtocol) -> None:
         self.protocol = protocol
 
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where = f"{sequence}, frame {frame}"
         real, sent = label_map(truth, f"truth of {where}"), label_map(prediction, f"prediction of {where}")
         one_size((real.shape, sent.shape), "maps", where)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.engine import Progress
+    from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
-    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.published import PackedTruth, TruthSource
     from segjudge.report.page import PageOptions, Sections
 
@@ -62,7 +62,7 @@ class _SequenceTools(FamilyTools):
 
         return pack(source, out, split, progress)
 
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del categories
         from .memory import SequencesInMemory
 

@@ -9,7 +9,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     ScoredSequence,
     has_kinds,
-    scored_sequences,
+    pair_with_scores,
     view_sequence,
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
@@ -45,4 +45,4 @@ def sequences_of(inputs: ScoringInputs, report: SequenceReport) -> Iterator[Scor
     with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
             raise UsageError(f"failures of {report.protocol.name} have no kinds")
-        yield from scored_sequences(opened, report)
+        yield from pair_with_scores(opened.pairs, report)

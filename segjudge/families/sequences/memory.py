@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import MissingRule,
 from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.evaluation_script.masks.stack import Array, Stacks, empty_stack
 from segjudge.families.base.frame_masks import FrameReader, plain_array
-from segjudge.families.base.memory import CountedFrames, MemoryTrack, in_order, numbered, one_size, refused, text_name
+from segjudge.families.base.memory import CountedFrames, MemoryDoor, numbered, one_size, refused, text_name
 from segjudge.system.errors import UsageError
 
 #: What a side of a comparison may hold: one video as an array, the objects of one, videos, or one of these two.
@@ -33,7 +33,7 @@ NOTHING = "\0"
 OF_TRUTH, OF_PREDICTION = (0, 3), 1
 
 
-class SequencesInMemory(MemoryTrack):
+class SequencesInMemory(MemoryDoor):
     """Counts frames of mask sequences."""
 
     def __init__(self, protocol: SequenceProtocol, unseen: Iterable[str] = ()) -> None:
@@ -42,7 +42,7 @@ class SequencesInMemory(MemoryTrack):
         self.protocol, self._unseen = protocol, frozenset(map(text_name, unseen))
         self._reader = FrameReader(many_values=protocol.many_values)
 
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where = f"{sequence}, frame {frame}"
         real = self._reader.stacks(truth, f"truth of {where}")
         sent = self._reader.stacks(prediction, f"prediction of {where}")
@@ -72,7 +72,7 @@ class SequencesInMemory(MemoryTrack):
         if len(one.frames) != 1 or len(one.rows) != 1:
             raise ValueError(f"{one.name} is not the counts of one frame")
 
-    def both_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
+    def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
         """Return the videos of both sides by name; one alone is called video.
 
         Raises UsageError for a mapping that may be one of videos or of objects.
@@ -106,15 +106,15 @@ class SequencesInMemory(MemoryTrack):
             (frame, {label: one[frame] for label, one in masks.items()}) for frame in range(max(lengths, default=0))
         ]
 
-    def accumulator(self, frames: CountedFrames) -> SequenceAccumulator:
-        accumulator = SequenceAccumulator(self.protocol, sorted(frames))
+    def accumulate(self, frames: CountedFrames) -> SequenceAccumulator:
+        accumulator = SequenceAccumulator(self.protocol, list(frames))
         for name in accumulator.names:
             accumulator.update(self._sequence_counts(name, frames[name]))
         return accumulator
 
     def _sequence_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
         """Return the counts of the objects that the protocol scores, in the frames that it compares."""
-        frames = in_order(counted)
+        frames = list(counted)
         table = _FrameTable(self.protocol, [decode_counts(counted[frame]) for frame in frames])
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
         scored = scored_objects(truth, self.protocol)

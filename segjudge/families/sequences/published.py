@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from segjudge.evaluation_script.families.base.engine import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset, truth
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES, GENERIC, LAYOUTS
 from segjudge.evaluation_script.files.problems import HostError, name_hint
-from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder

@@ -10,7 +10,7 @@ from segjudge.families.base.tools import Content, Facts, Members, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.families.base.memory import MemoryTrack
+    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.units import UnitLosses
 
 __all__ = ["TOOLS"]
@@ -35,7 +35,7 @@ class _TrackingTools(UnitTools):
         "AP": "average precision of tracks",
     }
 
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryTrack:
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del unseen
         from .memory import TracksInMemory
 

@@ -30,7 +30,7 @@ class TracksInMemory(UnitsInMemory):
         self._names = {int(one["id"]): str(one["name"]) for one in categories}
         self._merged = {int(other["id"]): int(one["id"]) for one in categories for other in one.get("merged", [])}
 
-    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where, sizes, problems = f"{sequence}, frame {frame}", list[Size](), Problems()
         real = [row[:SCORE] for row in self._rows(truth, sizes, f"truth of {where}")]
         sent = self._rows(prediction, sizes, f"prediction of {where}")

@@ -52,8 +52,8 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
 from segjudge.families.instances.error_kinds import KINDS, DetectionErrors, errors_of
 from segjudge.families.instances.judged import confusion, partners
 from segjudge.families.instances.thresholds import ImageCounts, best_threshold, by_image, calibration, located_error
-from segjudge.scoring.requests import named_protocol
-from segjudge.scoring.scores import Scores, score
+from segjudge.scoring import score
+from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
 from tests.builders import drawn, label_zip, stack_of
 from tests.families.instances.test_error_kinds import made_up
@@ -923,7 +923,7 @@ def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -
     truth[:, :10], sent[:, 10:] = 1, 1
     for name, labels in (("truth", truth), ("sent", sent)):
         (tmp_path / f"{name}.zip").write_bytes(label_zip({"video": list(labels)}))
-    protocol = named_protocol("vos-benchmark")
+    protocol = find_protocol("vos-benchmark")
     paths = [tmp_path / "sent.zip", tmp_path / "truth.zip"]
     found = score(*paths, protocol, layout="davis2017")
     (row,) = found.kinds.to_dict("records")

@@ -13,7 +13,6 @@ import pytest
 
 from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
@@ -21,7 +20,7 @@ from segjudge.evaluation_script.families.instances.submission import read_record
 from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
 from segjudge.families.instances.judged import JudgedDetections, confusion, judged
 from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error
-from tests.builders import score_instances
+from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from tests.shared import needs_shared
 
@@ -145,7 +144,7 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     found, results = coco(key), FILES[key][1]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     rules = ScoringRules(protocol, LOCAL_LIMITS)
-    counted = instances.OpenedRecords(str(results), found.truth, protocol, rules).count()
+    counted = count_results(str(results), found.truth, rules)
     score = counted.compute()
     (block,) = counted.state_dict().values()
     detections = decode_counts(block).detections

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
-from tests.builders import score_instances
+from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES
 from tests.shared import needs_shared
 
@@ -53,7 +52,7 @@ def check(run: Any, truth: Any, path: Path, protocol: Any) -> None:
             else:
                 assert mine[name] == pytest.approx(theirs[name], abs=EXACT), (mine["name"], name)
     if "precision_sha256" in run:
-        counted = instances.OpenedRecords(str(path), truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
+        counted = count_results(str(path), truth, ScoringRules(protocol, INSTANCE_LIMITS))
         curves = counted.rank_detections().curves(EVERY_PAIR)
         for name, array in (("precision", curves.precision), ("recall", curves.recall)):
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()

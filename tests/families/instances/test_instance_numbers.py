@@ -22,9 +22,9 @@ from segjudge.evaluation_script.families.instances.protocols import AREAS, INSTA
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring import scorer
 from tests.backends import use_numpy
-from tests.builders import score_instances, zipped
+from tests.builders import count_results, score_instances, zipped
 from tests.families.instances.test_instances import EVERY_PAIR, box, encoded, official, ours
 
 EXACT = 1e-9
@@ -231,7 +231,8 @@ def counted_of(truth: Any, found: Any, folder: Path) -> Any:
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    return instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).count()
+    counts: Any = count_results(str(path), read, ScoringRules(PLACES, INSTANCE_LIMITS))
+    return counts
 
 
 def values_of(truth: Any, found: Any, folder: Path) -> Any:
@@ -414,13 +415,13 @@ def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
         path.write_bytes(held)
         (name, read), *others = instance_truth.read(str(path), "x").items()
         assert (name, read.ids.tolist(), others) == ("x", [1], [])
-        assert list(annotation_file.read(str(path), "coco").splits) == ["val"]
+        assert list(scorer.read_truth(str(path), "coco").splits) == ["val"]
     for held in (zipped({"a.json": data, "b.json": data}), zipped({"a.txt": b"x"})):
         path.write_bytes(held)
         with pytest.raises(HostError, match="holds (2 JSON files|no JSON file); an annotation file has one"):
             instance_truth.read(str(path))
     instance_truth.write(str(path), {"a": data, "b": data})
-    assert list(instance_truth.read(str(path))) == list(annotation_file.read(str(path), "coco").splits) == ["a", "b"]
+    assert list(instance_truth.read(str(path))) == list(scorer.read_truth(str(path), "coco").splits) == ["a", "b"]
 
 
 def test_a_polygon_of_a_truth_lies_near_the_longer_side_of_its_image() -> None:

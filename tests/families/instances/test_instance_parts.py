@@ -15,7 +15,6 @@ import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.reports import standard_errors
-from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.matching import decode_counts
@@ -25,6 +24,7 @@ from segjudge.evaluation_script.families.instances.truth import LABELS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
+from tests.builders import count_results
 from tests.families.instances.test_instances import GOOD, document
 
 toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
@@ -65,13 +65,12 @@ def matched(tmp_path: Path, name: str = "coco", **options: Any) -> InstanceAccum
     protocol = replace(protocol, detections=(1, 2, 4)) if name != "coco-box" else protocol
     given = {key: options.pop(key) for key in ("jobs", "strict") if key in options}
     rules = ScoringRules(protocol, INSTANCE_LIMITS, **given)
-    return instances.OpenedRecords(str(tmp_path / "sent.json"), truth, protocol, rules).count(**options)
+    counts: InstanceAccumulator = count_results(str(tmp_path / "sent.json"), truth, rules, **options)
+    return counts
 
 
 def emptied(like: InstanceAccumulator) -> InstanceAccumulator:
-    empty = InstanceAccumulator(like.protocol, like.images, like.categories)
-    empty.notes = like.notes
-    return empty
+    return InstanceAccumulator(like.protocol, like.images, like.categories, like.notes)
 
 
 def result(accumulator: InstanceAccumulator) -> str:
@@ -97,7 +96,7 @@ def test_processes_blocks_and_parts_give_the_same_bits(
     monkeypatch.setattr(matching, "RECORDS_AT_ONCE", 3)
     assert result(matched(tmp_path, name)) == expected
     for count in (1, 2, 7, 64):
-        parts = [matched(tmp_path, name, part=Part(number + 1, count)) for number in range(count)]
+        parts = [matched(tmp_path, name, share=Part(number + 1, count)) for number in range(count)]
         random.Random(count).shuffle(parts)
         total = emptied(whole)
         for part in [*parts, parts[0], parts[-1]]:  # some of them twice
@@ -163,7 +162,7 @@ def test_when_strict_the_warnings_of_all_parts_refuse(tmp_path: Path) -> None:
     files(tmp_path)
     with pytest.raises(SubmissionError, match="beyond 4 in .* scored strictly") as alone:
         matched(tmp_path, strict=True).compute()
-    parts = [matched(tmp_path, strict=True, part=Part(number, 2)) for number in (1, 2)]
+    parts = [matched(tmp_path, strict=True, share=Part(number, 2)) for number in (1, 2)]
     parts[0].merge(parts[1])
     with pytest.raises(SubmissionError) as merged:
         parts[0].compute()

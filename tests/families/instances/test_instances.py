@@ -16,7 +16,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import matching
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
@@ -24,7 +23,7 @@ from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimi
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
-from tests.builders import score_instances, zipped
+from tests.builders import count_results, score_instances, zipped
 
 coco = pytest.importorskip("pycocotools.mask")
 SIZE = (30, 40)
@@ -110,7 +109,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).count()
+    counted = count_results(str(path), read, ScoringRules(protocol, INSTANCE_LIMITS))
     return counted.rank_detections().curves(EVERY_PAIR), counted.compute().warnings
 
 
@@ -426,7 +425,7 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     monkeypatch.setattr(matching, "match", lambda *arguments: calls.append(1) or match(*arguments))
 
     coco = INSTANCE_PROTOCOLS["coco"]
-    counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).count()
+    counted = count_results(str(path), read, ScoringRules(coco, INSTANCE_LIMITS))
 
     assert counted.compute().values
     assert counted.without_groups()

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import zipfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable
 
@@ -32,8 +31,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
-from segjudge.evaluation_script.scoring.scorer import Scorer
-from tests.builders import png, zipped
+from tests.builders import count_results, png, zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
@@ -45,8 +43,8 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.count()
+    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
+    return counts
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

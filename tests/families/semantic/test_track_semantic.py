@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable
 
@@ -21,8 +20,7 @@ from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.scoring.scorer import Scorer
-from tests.builders import chunk, png, raw_png, tarred, zipped
+from tests.builders import chunk, count_results, png, raw_png, tarred, zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
@@ -33,8 +31,8 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.count()
+    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
+    return counts
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

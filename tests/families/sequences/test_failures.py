@@ -23,7 +23,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     window_of,
 )
 from segjudge.families.sequences.failures import list_failures
-from segjudge.scoring.requests import ScoreRequest, named_protocol, prepare
+from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
@@ -83,7 +83,7 @@ def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davi
         path.write_bytes(label_zip({name: list(frames) for name, frames in videos.items()}))
     found = score(paths[0], paths[1], protocol, layout="davis2017")
     source = TruthSource(str(paths[1]), "davis2017", "", "", "")
-    rows = failures(ScoreRequest(str(paths[0]), source, named_protocol(protocol)), found.reports)
+    rows = failures(ScoreRequest(str(paths[0]), source, find_protocol(protocol)), found.reports)
     return rows, [1 - row.get("J&F-Mean", row["J-Mean"]) for row in found.tables["objects"]]
 
 
@@ -183,7 +183,7 @@ def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair
     truth, predictions = write_pair(pair, tmp_path, by_object=False)
     found = score(predictions, truth, protocol)
     source = TruthSource(str(truth), "", "", "", "")
-    rows = failures(ScoreRequest(str(predictions), source, named_protocol(protocol)), found.reports)
+    rows = failures(ScoreRequest(str(predictions), source, find_protocol(protocol)), found.reports)
     losses = [1 - row["J&F-Mean"] for row in found.tables["objects"]]
     for row, loss in zip(rows, losses, strict=True):
         assert sum(row.values()) == pytest.approx(loss, abs=1e-9)

@@ -31,7 +31,7 @@ from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.archive import FolderFiles
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
-from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring import scorer
 from tests.builders import drawn, png, stack_of, zipped
 
 ONE = drawn("........", ".####...", ".####...", ".####...", "........").astype(np.uint8)
@@ -413,7 +413,7 @@ def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     assert (one.unseen, one.salient, one.lists_objects) == (True, False, True)
     assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
     assert one.read_block(0)["1"].area.tolist() == [12, 0]
-    assert annotation_file.is_packed(str(path))
+    assert scorer.is_packed(str(path))
     assert (packed_file.track_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
 
 
@@ -437,7 +437,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     assert (
         packed_file.read_manifest(str(plain)),
         packed_file.track_of(str(plain)),
-        annotation_file.is_packed(str(plain)),
+        scorer.is_packed(str(plain)),
     ) == ({}, "", False)
     (tmp_path / "text").write_bytes(b"x")
     assert packed_file.splits_of(str(tmp_path / "text")) == []

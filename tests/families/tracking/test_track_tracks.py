@@ -6,7 +6,6 @@ import copy
 import json
 import sys
 import zipfile
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
@@ -25,8 +24,7 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.overlaps import best_assignment
-from segjudge.evaluation_script.scoring.scorer import Scorer
-from tests.builders import zipped
+from tests.builders import count_results, zipped
 from tests.data import TRACKS_DATA
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
@@ -39,8 +37,8 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
     rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    with closing(Scorer("val", truth, rules).open(str(path))) as opened:
-        return opened.count()
+    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
+    return counts
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

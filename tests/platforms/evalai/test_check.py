@@ -757,7 +757,7 @@ def test_a_module_is_parsed_once_for_each_content(
     assert changed(bundle, tmp_path) == []
     assert parsed == []
     broken = b"from .nowhere import nothing\nfrom .masks import Array\n"
-    script = zipped({**modules, "phase_report.py": broken})
+    script = zipped({**modules, "scoring/answer.py": broken})
     first = [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})]
     assert parsed == [broken]
     assert any("imports .nowhere, which is not in the zip" in problem for problem in first)
