@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from segjudge.platforms.codabench.compute_worker import ComputeWorker
-from segjudge.platforms.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
+from segjudge.platforms.codabench.opened_competition import OpenedCompetition, harm, open_competition
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.problems import BundleProblem
@@ -134,13 +134,13 @@ def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
     from segjudge.platforms.codabench.trial import CompetitionTrial
 
     problems: list[BundleProblem] = []
-    with opened_competition(target.path) as bundle:
+    with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, _worker(args))
         for run in trial.run(_samples(target, trial, bundle)):
             problems += run.problems
             if run.outcome.status != "Finished":
                 last = (run.outcome.stderr.strip() or run.outcome.details).splitlines()[-1]
-                problems.append(harmful(61, run.sample, f"does not score: {last}", "Correct the sample, or the truth"))
+                problems.append(harm(61, run.sample, f"does not score: {last}", "Correct the sample, or the truth"))
     return problems
 
 
@@ -192,7 +192,7 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     from segjudge.report.tables import leaderboard
 
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
-    with opened_competition(target.path) as bundle:
+    with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
         found = _samples(target, trial, bundle)
         if not any(found.values()):
@@ -242,7 +242,7 @@ def _push(push: Any, path: str, *, again: bool) -> int:
     from segjudge.platforms.codabench.push import NotUnpackedError, digest_of
 
     name = os.path.basename(path)
-    known = None if again else push.known(name)
+    known = None if again else push.recall(name)
     if known is not None and known.number:
         same = known.digest == digest_of(path)
         print(f"{name}: is competition {known.number}, {push.page(known)}")

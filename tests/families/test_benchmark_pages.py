@@ -13,7 +13,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
-from segjudge.platforms.codabench.build import WITH_PACKAGES
+from segjudge.platforms.codabench.build import _WITH_PACKAGES
 from segjudge.report.overview import summary
 from segjudge.report.tables import PUBLISHED, means
 from segjudge.scoring.arrays import score_arrays
@@ -144,7 +144,7 @@ def test_the_readmes_table_says_what_each_protocol_says_of_its_evaluator() -> No
         assert assumed in (set(), set(names))
         assert official <= set(re.findall("`(.+?)`", equal))
         assert evalai == "yes"
-        with_wheel = {PROTOCOLS[name].track in WITH_PACKAGES for name in names}
+        with_wheel = {PROTOCOLS[name].track in _WITH_PACKAGES for name in names}
         assert with_wheel == {codabench == "with a wheel"}
 
 

@@ -30,14 +30,14 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.report.page import environment
 
 from . import competition, scoring_program
-from .competition import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
+from .competition import Chain, DatedPhase, Notes, chain_phases, collect_columns, collect_phases, note
 
 OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
 #: Tracks that are scored with pycocotools.
-WITH_PACKAGES = frozenset({"instances", "tracks"})
+_WITH_PACKAGES = frozenset({"instances", "tracks"})
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
 #: Packages by name and hash: for the scorers, and for pages.
@@ -139,11 +139,11 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         own = "a queue of your own (--queue) has yours do it"
         note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
     check_secrecy(config, source.scored.values())
-    phases = dated_phases(config, hidden=source.options.hidden)
+    phases = collect_phases(config, hidden=source.options.hidden)
     for phase in phases:
         if not phase.columns:
             note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
-    competitions = chains([phase for phase in phases if phase.columns], source.notes)
+    competitions = chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
         raise HostError("no phase has a split that participants see")
     built = []
@@ -165,7 +165,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     """Return the files of a competition by their paths."""
     config, options = source.bundle.config, source.options
     texts = {key: source.bundle.read(config[key]) for key in competition.PAGES if config.get(key)}
-    document = competition.competition(config, chain, title, texts, options.queue, options.image)
+    document = competition.make_document(config, chain, title, texts, options.queue, options.image)
     logo, picture = _logo(source)
     document.update(image=logo, tasks=[], phases=[], leaderboards=[competition.leaderboard_entry(chain)])
     terms = competition.page_text(source.bundle.read(config["terms_and_conditions"]))
@@ -173,7 +173,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     for key in [key for key in texts if texts[key]]:
         files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
         if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
-            columns = [column for column in board_columns(chain) if column.description]
+            columns = [column for column in collect_columns(chain) if column.description]
             files[f"pages/{key}.html"] += environment().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
@@ -206,7 +206,7 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
 def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
     """Return whether a phase is scored with pycocotools."""
     tracks = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
-    return not tracks.isdisjoint(WITH_PACKAGES)
+    return not tracks.isdisjoint(_WITH_PACKAGES)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
@@ -214,17 +214,17 @@ def _logo(source: _Source) -> tuple[str, bytes]:
     name = source.bundle.config.get("image")
     if not name:
         note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
-        return _saved(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
+        return _save_picture(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
     data = source.bundle.read(name)
     try:
         with Image.open(io.BytesIO(data)) as picture:
             ending = _PICTURES.get(picture.format or "")
-            return (competition.LOGO + ending, data) if ending else _saved(picture)
+            return (competition.LOGO + ending, data) if ending else _save_picture(picture)
     except (OSError, ValueError) as error:
         raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one ({error})") from None
 
 
-def _saved(picture: Image.Image) -> tuple[str, bytes]:
+def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
     out = io.BytesIO()
     picture.convert("RGB").save(out, "PNG")
     return f"{competition.LOGO}.png", out.getvalue()
@@ -237,7 +237,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     codenames = [phase.codename for phase in chain if _needs_packages(source, phase)]
     if codenames and source.options.image == competition.IMAGE:
         try:
-            packages = wheel_files()
+            packages = _read_wheels()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
         except CompileError as error:
             reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
@@ -247,8 +247,8 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     codenames = [phase.codename for phase in chain if _page_of(source, phase)]
     if codenames:
         try:
-            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in wheel_files(PAGE_LOCK).items()})
-            files.update(page_files(scoring_program.PAGE_PROGRAM))
+            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in _read_wheels(PAGE_LOCK).items()})
+            files.update(_read_page_files(scoring_program.PAGE_PROGRAM))
         except CompileError as error:
             reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
             note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
@@ -293,7 +293,7 @@ def _zip_of(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def wheel_files(lock: Path = LOCK) -> dict[str, bytes]:
+def _read_wheels(lock: Path = LOCK) -> dict[str, bytes]:
     """Return the files of the locked wheels by their paths; pip fetches them once, into the user's cache.
 
     Raises `CompileError`, whose text says why, where they cannot be had.
@@ -308,7 +308,7 @@ def wheel_files(lock: Path = LOCK) -> dict[str, bytes]:
     return files
 
 
-def page_files(program: str) -> dict[str, bytes]:
+def _read_page_files(program: str) -> dict[str, bytes]:
     """Return files by their paths: the program, and the package beside it."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
@@ -327,7 +327,7 @@ def _module_files(name: str) -> list[Path]:
         path = _module_file(module)
         if path is not None and module not in paths and not module.startswith(_SCORERS):
             paths[module] = path
-            pending += [module.rpartition(".")[0], *_imported_names(module, path)]
+            pending += [module.rpartition(".")[0], *_find_imports(module, path)]
     return [paths[module] for module in sorted(paths)]
 
 
@@ -336,10 +336,10 @@ def _module_file(module: str) -> Path | None:
     return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if module and path.is_file()), None)
 
 
-def _imported_names(module: str, path: Path) -> Iterator[str]:
+def _find_imports(module: str, path: Path) -> Iterator[str]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             base = package if node.level else ""
-            base = ".".join(part for part in (base, node.module) if part)
+            base = ".".join(name for name in (base, node.module) if name)
             yield from (base, *(f"{base}.{alias.name}" for alias in node.names))

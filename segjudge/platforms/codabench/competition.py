@@ -85,12 +85,12 @@ def note(notes: Notes, subject: str, text: str) -> None:
         notes[text].append(subject)
 
 
-def dated_phases(config: dict[str, Any], *, hidden: bool = False) -> list[DatedPhase]:
+def collect_phases(config: dict[str, Any], *, hidden: bool = False) -> list[DatedPhase]:
     """Return the phases of a config; with `hidden`, the splits that participants may not see as hidden columns."""
-    return [_dated_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
+    return [_make_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
 
 
-def _dated_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) -> DatedPhase:
+def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) -> DatedPhase:
     codenames = {split["id"]: str(split["codename"]) for split in mappings_in(config, "dataset_splits")}
     schemas = {board["id"]: board["schema"] for board in mappings_in(config, "leaderboard")}
     rows = [row for row in mappings_in(config, "challenge_phase_splits") if row["challenge_phase_id"] == phase["id"]]
@@ -126,7 +126,7 @@ def _moment(value: object) -> datetime.datetime:
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
-def chains(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
+def chain_phases(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
     """Return the phases as competitions, in their order; dates that are moved are noted.
 
     A competition holds phases of one leaderboard, either public or not.
@@ -153,7 +153,7 @@ def _is_public(phase: DatedPhase) -> bool:
     return bool(phase.config.get("is_public", True))
 
 
-def board_columns(chain: Chain) -> list[BoardColumn]:
+def collect_columns(chain: Chain) -> list[BoardColumn]:
     """Return the columns of a competition: those of its phases, each once; the one that ranks stands first."""
     columns: dict[str, BoardColumn] = {}
     for phase in chain:
@@ -162,7 +162,7 @@ def board_columns(chain: Chain) -> list[BoardColumn]:
     return list(columns.values())
 
 
-def competition(
+def make_document(
     config: dict[str, Any], chain: Chain, title: str, texts: dict[str, bytes], queue: str, image: str
 ) -> dict[str, Any]:
     """Return the content of `competition.yaml`, without what depends on the files of phases."""
@@ -192,8 +192,8 @@ def phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -
         "index": index,
         "name": phase.config["name"],
         "description": description,
-        "start": _written(phase.start),
-        "end": _written(phase.end),
+        "start": _write_date(phase.start),
+        "end": _write_date(phase.end),
         "tasks": [index],
         "max_submissions_per_day": phase.config.get("max_submissions_per_day"),
         "max_submissions": phase.config.get("max_submissions"),
@@ -229,12 +229,12 @@ def leaderboard_entry(chain: Chain) -> dict[str, Any]:
                 "precision": column.precision,
                 "hidden": column.hidden,
             }
-            for index, column in enumerate(board_columns(chain))
+            for index, column in enumerate(collect_columns(chain))
         ],
     }
 
 
-def _written(moment: datetime.datetime) -> str:
+def _write_date(moment: datetime.datetime) -> str:
     """Return a date as text: an unquoted one loses its time on Codabench."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
@@ -271,7 +271,9 @@ def check_lengths(document: dict[str, Any]) -> None:
     keys = [(column["key"], SHORT) for board in document["leaderboards"] for column in board["columns"]]
     texts = [(document["title"], TITLE), (document.get("reward", ""), REWARD), *names, *keys]
     long = [
-        f"{text!r} has {len(text)} characters, and Codabench takes {most}" for text, most in texts if len(text) > most
+        f"{text!r} has {len(text)} characters, and Codabench takes {limit}"
+        for text, limit in texts
+        if len(text) > limit
     ]
     if long:
         raise HostError("\n".join(long))

@@ -26,7 +26,7 @@ from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .opened_competition import METADATA, GivenUpError, command_of, unpack
+from .opened_competition import METADATA, GivenUpError, find_command, unpack
 from .scoring_program import ADDED, LOG, TOO_LARGE
 
 FINISHED, FAILED = "Finished", "Failed"
@@ -97,7 +97,7 @@ class ComputeWorker:
         with temporary_folder("segjudge-") as folder:
             try:
                 self._prepare(task, submission, folder)
-                return self._run(command_of(task["scoring_program"]), folder, columns, seconds)
+                return self._run(find_command(task["scoring_program"]), folder, columns, seconds)
             except GivenUpError as error:
                 return ScoredSubmission(FAILED, str(error))
 
@@ -110,16 +110,16 @@ class ComputeWorker:
             raise GivenUpError("Bad or empty zip file")
         with open(os.path.join(results, ADDED), "w", encoding="ascii") as file:
             file.write(_ADDED_TEXT)
-        places = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
-        for key, place in places.items():
+        folders = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
+        for key, name in folders.items():
             if task.get(key):
-                unpack(task[key], os.path.join(folder, place))
+                unpack(task[key], os.path.join(folder, name))
         for name in ("output", "shared", "tmp"):
             os.makedirs(os.path.join(folder, name))
 
     def _run(self, command: str, folder: str, columns: list[str], seconds: int) -> ScoredSubmission:
-        for variable, place in _VARIABLES:
-            command = command.replace(variable, place)
+        for variable, path in _VARIABLES:
+            command = command.replace(variable, path)
         words, started = shlex.split(command), time.monotonic()
         if not words:  # the real worker goes on, and finds nothing
             raise GivenUpError("Could not find scores file, did the scoring program output it?")
@@ -138,10 +138,10 @@ class ComputeWorker:
             page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
         try:
-            written = _written(outcome, run.code, output, seconds, run.excess)
+            written = _read_result(outcome, run.code, output, seconds, run.excess)
         except GivenUpError as error:
             return replace(outcome, status=FAILED, details=str(error))
-        return replace(outcome, written=written, scores=stored(written, columns))
+        return replace(outcome, written=written, scores=store_scores(written, columns))
 
     def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
         """Return the program's folder, command and environment variables, in the sandbox where there is one."""
@@ -161,14 +161,14 @@ class ComputeWorker:
         return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
 
 
-def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
+def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
     if not os.path.isfile(path):
         return ""
     with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read(most)
+        return file.read(limit)
 
 
-def _written(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
+def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
     """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
     if excess:
         raise GivenUpError(f"The scoring program was ended: {excess}")
@@ -200,7 +200,7 @@ def _scores_in(output: str) -> Any:
     raise GivenUpError("Could not find scores file, did the scoring program output it?")
 
 
-def stored(written: object, columns: list[str]) -> dict[str, Decimal]:
+def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
     """Return what the site stores: up to the first value that it cannot, and nothing where JSON has none."""
     values: dict[str, Decimal] = {}
     if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):

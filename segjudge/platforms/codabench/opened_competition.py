@@ -22,26 +22,26 @@ from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines, read_yaml
 
 CONFIG = "competition.yaml"
 #: Where a key is missing that should be at the top.
-FIRST_LINE = f"{CONFIG}:1:1"
+_FIRST_LINE = f"{CONFIG}:1:1"
 #: Files that say what a program runs, in the order in which they count.
 METADATA = ("metadata.yaml", "metadata")
 #: How Codabench words what its unpacker did not expect: this, and Python's own text.
-ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
+_ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
 _UNPACKED_BYTES = 20 << 30
 
 
-def refused(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
+def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
     """Return a problem that Codabench refuses, with its own words."""
     return BundleProblem(subject, fault, remedy, quote, rule)
 
 
-def crashed(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
+def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
     """Return a problem that Codabench answers with a text of Python's."""
-    return BundleProblem(subject, fault, remedy, ERROR_LOG + text, rule)
+    return BundleProblem(subject, fault, remedy, _ERROR_LOG + text, rule)
 
 
-def harmful(rule: int, subject: str, fault: str, remedy: str) -> BundleProblem:
+def harm(rule: int, subject: str, fault: str, remedy: str) -> BundleProblem:
     """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
     return BundleProblem(subject, fault, remedy, rule=rule, severity=WARNING, accepted=True)
 
@@ -56,16 +56,16 @@ class OpenedCompetition:
             quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
             fault = "is not there, at the top of the bundle"
-            raise BundleRefusedError(refused(1, CONFIG, fault, remedy, f"{CONFIG} {quote}"))
+            raise BundleRefusedError(refusal(1, CONFIG, fault, remedy, f"{CONFIG} {quote}"))
         try:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError as error:
             fault = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
             text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
-            problem = crashed(1, CONFIG, fault, "Put the file itself there", text)
+            problem = crash(1, CONFIG, fault, "Put the file itself there", text)
             raise BundleRefusedError(problem) from None
-        self.config, self.lines = _parsed(data)
+        self.config, self.lines = _parse(data)
 
     def path(self, name: str) -> str:
         """Return where the unpacker looks for a file; it does not keep paths inside the bundle."""
@@ -85,12 +85,12 @@ class OpenedCompetition:
         """Return the mappings of a list in the config, each with its path."""
         return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
 
-    def located(self, problem: BundleProblem) -> BundleProblem:
+    def locate(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
-        return replace(problem, location=problem.location or self.lines.location(problem.subject) or FIRST_LINE)
+        return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
 
 
-def ordered_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
+def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
     """Return the phases by their index, as the unpacker sorts them; as written where that fails."""
     phases = bundle.mappings("phases")
     try:
@@ -99,12 +99,12 @@ def ordered_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]
         return phases
 
 
-def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
+def check_list(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
     """Yield why a block is not a list of mappings; `asked` is the method of a mapping that the unpacker calls."""
     block, remedy = bundle.config.get(key), "Write a list: - key: value"
     if not isinstance(block, Iterable):
         text = f"'{type(block).__name__}' object is not iterable"
-        yield crashed(rule, key, "is not a list", remedy, text)
+        yield crash(rule, key, "is not a list", remedy, text)
         return
     odd = [item for item in block if not isinstance(block, list) or not isinstance(item, dict)]
     if odd:
@@ -114,7 +114,7 @@ def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> B
             "list": "list indices must be integers or slices, not str",
         }.get(kind, f"'{kind}' object is not subscriptable")
         text = f"'{kind}' object has no attribute '{asked}'" if asked else text
-        yield crashed(rule, key, "is not a list of mappings", remedy, text)
+        yield crash(rule, key, "is not a list of mappings", remedy, text)
 
 
 def can_be_path(name: str) -> bool:
@@ -125,11 +125,11 @@ def can_be_path(name: str) -> bool:
         return False
 
 
-def not_a_path(rule: int, subject: str, name: object) -> BundleProblem:
+def path_crash(rule: int, subject: str, name: object) -> BundleProblem:
     """Return what the unpacker says of a path that is no text."""
     fault, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
     text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-    return crashed(rule, subject, fault, remedy, text)
+    return crash(rule, subject, fault, remedy, text)
 
 
 def is_uuid(text: str) -> bool:
@@ -140,7 +140,7 @@ def is_uuid(text: str) -> bool:
         return False
 
 
-def data_problems(
+def check_data(
     bundle: OpenedCompetition, rule: int, subject: str, item: dict[Any, Any], keys: Iterable[str]
 ) -> BundleProblems:
     """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
@@ -148,21 +148,21 @@ def data_problems(
         name, path = item.get(key), f"{subject}.{key}"
         if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
             fault = f"{name} is the root of the site's own machine, which it would zip as a whole"
-            yield crashed(rule, path, fault, "Name a finished zip in the bundle", "")
+            yield crash(rule, path, fault, "Name a finished zip in the bundle", "")
             continue
         if not isinstance(name, str) or os.path.exists(bundle.path(name)):
             continue
         if is_uuid(name):
             kind = "solution" if key == "path" else key
             fault = f"is the key of a {kind} on the site, which cannot be looked up here"
-            yield harmful(rule, path, fault, "See that it exists there")
+            yield harm(rule, path, fault, "See that it exists there")
         else:
             quote = f'Cannot find dataset: "{name}"'
-            yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
+            yield refusal(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
 
 
 @contextmanager
-def opened_competition(path: str) -> Iterator[OpenedCompetition]:
+def open_competition(path: str) -> Iterator[OpenedCompetition]:
     """Open a bundle; raises `BundleRefusedError` where Codabench comes no further than its config."""
     if os.path.isdir(path):
         yield OpenedCompetition(path)
@@ -180,28 +180,28 @@ def _extract(path: str, folder: str) -> None:
                 raise BundleRefusedError(BundleProblem(path, fault, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
-        problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
+        problem = refusal(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
         raise BundleRefusedError(problem) from None
     except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
-        problem = crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
+        problem = crash(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
         raise BundleRefusedError(problem) from None
 
 
-def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
+def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
     """Return the config and its lines; the content comes from PyYAML's own loader, as on the site."""
     try:
         config = yaml.safe_load(data.decode("utf-8"))
         _, lines = read_yaml(CONFIG, data)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
+        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else _FIRST_LINE
         fault = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
-        problem = crashed(3, CONFIG, fault, "Correct that line or the one above", str(error))
+        problem = crash(3, CONFIG, fault, "Correct that line or the one above", str(error))
         raise BundleRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"
-        problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
-        raise BundleRefusedError(replace(problem, location=FIRST_LINE))
+        problem = crash(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
+        raise BundleRefusedError(replace(problem, location=_FIRST_LINE))
     return config, lines
 
 
@@ -218,7 +218,7 @@ def _open_archive(path: str) -> Iterator[zipfile.ZipFile]:
         raise GivenUpError("Bad or empty zip file") from None
 
 
-def names_in(path: str) -> list[str]:
+def list_names(path: str) -> list[str]:
     """Return the paths of the files in a zip or a folder."""
     if os.path.isdir(path):
         paths = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -227,7 +227,7 @@ def names_in(path: str) -> list[str]:
         return [name for name in archive.namelist() if not name.endswith("/")]
 
 
-def texts_in(path: str, names: Iterable[str]) -> dict[str, str]:
+def read_texts(path: str, names: Iterable[str]) -> dict[str, str]:
     """Return files of a zip or a folder as texts."""
     if os.path.isdir(path):
         return {name: Path(path, name).read_text(encoding="utf-8", errors="replace") for name in names}
@@ -245,14 +245,14 @@ def unpack(path: str, folder: str) -> None:
         archive.extractall(folder)
 
 
-def command_of(path: str) -> str:
+def find_command(path: str) -> str:
     """Return what a program runs; "" where nothing is run."""
-    names = names_in(path)
+    names = list_names(path)
     name = next((name for name in METADATA if name in names), "")
     if not name:
         return ""
     try:
-        metadata: Any = yaml.safe_load(texts_in(path, [name])[name])
+        metadata: Any = yaml.safe_load(read_texts(path, [name])[name])
     except (yaml.YAMLError, ValueError, RecursionError):
         return ""
     command = metadata.get("command") if isinstance(metadata, dict) else None

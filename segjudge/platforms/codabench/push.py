@@ -33,7 +33,7 @@ DEFAULT_HOST = "https://www.codabench.org"
 #: KEY=VALUE lines, mode 0600.
 FILE = os.path.join("~", ".config", "segjudge", "codabench")
 #: What was pushed from a folder: server → name of the zip → competition.
-STATE = os.path.join(".segjudge", "codabench.json")
+_STATE = os.path.join(".segjudge", "codabench.json")
 LOGIN, DATA_SETS, COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
 STATUS, COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
 PAGE = "{host}/competitions/{number}/"
@@ -98,10 +98,10 @@ class CompetitionPush:
     """Uploads a folder's competitions to one server."""
 
     def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
-        self._account, self._path, self._sleep = account, Path(root, STATE), sleep
+        self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
         self._client = CodabenchClient(account.host, account.token)
 
-    def known(self, name: str) -> PushedCompetition | None:
+    def recall(self, name: str) -> PushedCompetition | None:
         """Return the outcome of the last upload of a competition; None where the site no longer has it."""
         row = self._state().get(self._account.host, {}).get(name)
         pushed = PushedCompetition(**row) if row else None
@@ -112,7 +112,7 @@ class CompetitionPush:
         except ApiError as error:
             if error.status == 404:  # deleted there
                 return None
-            raise HostError(self._explained(error)) from None
+            raise HostError(self._explain(error)) from None
         return pushed
 
     def upload(self, name: str, path: str) -> PushedCompetition:
@@ -121,12 +121,12 @@ class CompetitionPush:
         wanted = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
         wanted["request_sassy_file_name"] = file
         try:
-            place = self._client.call("POST", DATA_SETS, json=wanted)
-            self._send(str(place["sassy_url"]), path)
-            answer = self._client.call("PUT", COMPLETED, {"key": str(place["key"])}, json={})
+            target = self._client.call("POST", DATA_SETS, json=wanted)
+            self._send(str(target["sassy_url"]), path)
+            answer = self._client.call("PUT", COMPLETED, {"key": str(target["key"])}, json={})
             pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
         except ApiError as error:
-            raise HostError(self._explained(error)) from None
+            raise HostError(self._explain(error)) from None
         except (KeyError, TypeError, ValueError) as error:
             raise HostError(f"{self._account.host}: does not answer as Codabench does ({error!r})") from None
         self._remember(name, pushed)
@@ -140,7 +140,7 @@ class CompetitionPush:
                 answer = self._client.call("GET", STATUS, {"status": pushed.status})
             except ApiError as error:
                 if not error.transient:
-                    raise HostError(self._explained(error)) from None
+                    raise HostError(self._explain(error)) from None
                 answer = {}
             status = answer.get("status") if isinstance(answer, dict) else None
             if status == "Finished":
@@ -181,7 +181,7 @@ class CompetitionPush:
         if not 200 <= status < 300:
             raise HostError(f"the storage refuses the bundle ({status}: {text}); nothing was created")
 
-    def _explained(self, error: ApiError) -> str:
+    def _explain(self, error: ApiError) -> str:
         hint = f"\nYour token is wrong: set {TOKEN}, or {USER} and {PASSWORD}." if error.status == 401 else ""
         return f"{self._account.host} says: {error.message}{hint}"
 

@@ -42,7 +42,7 @@ _LONGEST = 2**31 - 1
 #: Codabench keeps no log, and so no number of ours leads to one: what each side can do instead.
 _TO_BOTH = "Tell the organisers which submission it was, by its ID. Organisers: {}"
 _REBUILD = "build the competition anew with `segjudge build --platform codabench`, and upload its reference data."
-NOT_YOURS = "Scoring failed, and it is not your fault. " + _TO_BOTH.format(
+_NOT_YOURS = "Scoring failed, and it is not your fault. " + _TO_BOTH.format(
     "download that submission into examples/ of your bundle, in the phase's folder; "
     "`segjudge run --platform codabench` shows the log that Codabench does not keep."
 )
@@ -65,7 +65,7 @@ footer {{ color: #777; font-size: 13px }}
 """
 
 
-class TaskError(Exception):
+class _TaskError(Exception):
     """Raised for a bundle that says not what is scored; the text is for the participant and the organiser."""
 
 
@@ -89,7 +89,7 @@ def main() -> None:
         answer = _evaluate(task, source)
         values = _values(task, answer)
         _check_shown(task, answer)
-        page = submission_page(task, answer, signal.alarm(0))
+        page = _submission_page(task, answer, signal.alarm(0))
         _write(target, "detailed_results.html", page)
         _write(target, "scores.json", json.dumps(values, allow_nan=False))
     except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
@@ -97,12 +97,12 @@ def main() -> None:
         text = str(error)
         if type(error).__name__ not in ("SubmissionError", "TaskError"):
             traceback.print_exc()  # with the incident that a HostError numbers
-            text = NOT_YOURS
+            text = _NOT_YOURS
         refuse(text)
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """Return what the host's bundle says of the phase; raises `TaskError`, whose text both sides can use."""
+    """Return what the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)
@@ -116,7 +116,7 @@ def _task(path: str) -> Dict[str, Any]:
         reason = "is not in its reference data"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"in its reference data cannot be read ({type(error).__name__}: {error})"
-    raise TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
+    raise _TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
 
 
 def _keep_log_from_participant() -> int:
@@ -129,8 +129,8 @@ def _keep_log_from_participant() -> int:
 
 
 def _evaluate(task: Dict[str, Any], source: str) -> Dict[str, Any]:
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.append(os.path.join(here, PACKAGES))
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(os.path.join(folder, PACKAGES))
     script = importlib.import_module("evaluation_script")
     annotations = os.path.join(source, "ref", task["annotations"])
     answer: Dict[str, Any] = script.evaluate(annotations, _submission(source), task["phase"], submission_metadata={})
@@ -171,39 +171,39 @@ def _write(folder: str, name: str, text: str) -> None:
 # ── the page beside the scores, which everybody may read who sees the competition ───────────────────────────────────
 
 
-def submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
+def _submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
     """Return the page of one submission: what the phase left for it, drawn by a program of its own, or a plain one."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    program = os.path.join(here, PAGE_PROGRAM)
+    folder = os.path.dirname(os.path.abspath(__file__))
+    program = os.path.join(folder, PAGE_PROGRAM)
     if task.get("page") and os.path.isfile(program):
         try:
-            text = json.dumps({"title": task["title"], "result": _shown(task, answer)})
-            made = subprocess.run(
+            text = json.dumps({"title": task["title"], "result": _select_public(task, answer)})
+            process = subprocess.run(
                 [sys.executable, program], input=text.encode(), stdout=subprocess.PIPE,
                 timeout=min(max(seconds, 1), PAGE_SECONDS), check=True,
             )  # fmt: skip
-            return made.stdout.decode("utf-8")
+            return process.stdout.decode("utf-8")
         except Exception:  # noqa: BLE001 - the scores stay, and so does the plain page
             traceback.print_exc()
-    return results_page(task, answer)
+    return _results_page(task, answer)
 
 
 def _check_shown(task: Dict[str, Any], answer: Dict[str, Any]) -> None:
     """Raise ValueError where the phase leaves scores for participants that no column shows them."""
     public = {column["split"] for column in task["columns"] if not column["hidden"]}
     entries = (answer.get("submission_result") or {}).get("result") or []
-    found = sorted({split for entry in entries for split in entry} - public)
-    if found:
-        raise ValueError(f"the phase leaves scores of {found}, which no column shows to participants")
+    unseen = sorted({split for entry in entries for split in entry} - public)
+    if unseen:
+        raise ValueError(f"the phase leaves scores of {unseen}, which no column shows to participants")
 
 
-def _shown(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
+def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
     """Return what everybody may read of a stored result."""
-    left: Dict[str, Any] = answer["submission_result"]
-    return left if task["page"] == "all" else {key: left[key] for key in SHOWN if key in left}
+    stored: Dict[str, Any] = answer["submission_result"]
+    return stored if task["page"] == "all" else {key: stored[key] for key in SHOWN if key in stored}
 
 
-def results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
+def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
     """Return the page of one submission: what the leaderboard shows, error bars, warnings and versions."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}

@@ -11,12 +11,12 @@ from typing import Any
 
 from segjudge.platforms.evalai.bundle.problems import BundleProblems
 
-from .opened_competition import refused
+from .opened_competition import refusal
 
 TEXT, FLAG, NATURAL, INTEGER = "text", "flag", "natural number", "whole number"
 CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
 #: Stands for a key that is not there.
-MISSING = object()
+_MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
 #: The largest number that the database takes.
 _LARGEST = 2**31 - 1
@@ -40,7 +40,7 @@ class SerializerField:
     #: The number of the rule that is broken.
     rule: int
     #: The most characters.
-    most: int = 0
+    limit: int = 0
     required: bool = False
     null: bool = False
     blank: bool = False
@@ -48,7 +48,7 @@ class SerializerField:
 
     def answer(self, value: object) -> str:
         """Return Codabench's message about a value that it refuses; "" for one that it accepts."""
-        if value is MISSING:
+        if value is _MISSING:
             return "This field is required." if self.required else ""
         if value is None:
             return "" if self.null else "This field may not be null."
@@ -60,8 +60,8 @@ def _text(field: SerializerField, value: object) -> str:
         return "" if field.blank else "This field may not be blank."
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return "Not a valid string."
-    if field.most and len(str(value).strip()) > field.most:
-        return f"Ensure this field has no more than {field.most} characters."
+    if field.limit and len(str(value).strip()) > field.limit:
+        return f"Ensure this field has no more than {field.limit} characters."
     if "\0" in str(value):
         return "Null characters are not allowed."
     half = SURROGATE.search(str(value))
@@ -69,18 +69,18 @@ def _text(field: SerializerField, value: object) -> str:
 
 
 def _flag(_field: SerializerField, value: object) -> str:
-    known = value.lower() if isinstance(value, str) else value
-    return "" if isinstance(known, (str, int, float)) and known in _FLAGS else "Must be a valid boolean."
+    flag = value.lower() if isinstance(value, str) else value
+    return "" if isinstance(flag, (str, int, float)) and flag in _FLAGS else "Must be a valid boolean."
 
 
-def whole(value: object) -> int:
+def to_integer(value: object) -> int:
     """Return a value as the whole number that Codabench takes it for; raises ValueError where it is none."""
     return int(re.sub(r"\.0*\s*$", "", str(value)))
 
 
 def _integer(field: SerializerField, value: object) -> str:
     try:
-        number = whole(value)
+        number = to_integer(value)
     except ValueError:
         return "A valid integer is required."
     least = 0 if field.kind == NATURAL else -_LARGEST - 1
@@ -90,8 +90,8 @@ def _integer(field: SerializerField, value: object) -> str:
 
 
 def _choice(field: SerializerField, value: object) -> str:
-    known = str(value) in field.choices or (value == "" and field.blank)
-    return "" if known else f'"{value}" is not a valid choice.'
+    is_choice = str(value) in field.choices or (value == "" and field.blank)
+    return "" if is_choice else f'"{value}" is not a valid choice.'
 
 
 def _email(field: SerializerField, value: object) -> str:
@@ -99,8 +99,8 @@ def _email(field: SerializerField, value: object) -> str:
     if words or str(value).strip() == "":
         return words
     user, _, domain = str(value).strip().rpartition("@")
-    known = len(str(value).strip()) <= _ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
-    return "" if known else "Enter a valid email address."
+    is_address = len(str(value).strip()) <= _ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
+    return "" if is_address else "Enter a valid email address."
 
 
 def _is_domain(domain: str) -> bool:
@@ -134,24 +134,24 @@ _ANSWERS = {TEXT: _text, FLAG: _flag, NATURAL: _integer, INTEGER: _integer}
 _ANSWERS |= {CHOICE: _choice, EMAIL: _email, JSON: _json, LIST: _list}
 
 
-def field_problems(
+def check_fields(
     subject: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
 ) -> BundleProblems:
     """Yield what a serializer refuses in a mapping, in its order; `prefix` is what it puts before a field's name."""
     for key, field in fields.items():
-        words = field.answer(item.get(key, MISSING))
+        words = field.answer(item.get(key, _MISSING))
         if not words:
             continue
         path = f"{subject}.{key}".lstrip(".")
         quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
         fault = "is missing" if key not in item else f"is {item[key]!r:.60}"
-        yield refused(field.rule, path, f"{fault}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+        yield refusal(field.rule, path, f"{fault}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
 
 
 def _kind(field: SerializerField) -> str:
     if field.choices:
         return " or ".join(field.choices)
-    return f"a {field.kind}" + (f" of up to {field.most} characters" if field.most else "")
+    return f"a {field.kind}" + (f" of up to {field.limit} characters" if field.limit else "")
 
 
 #: The files of a phase.

@@ -105,13 +105,13 @@ def _settings(
     ]
     if not columns:
         return {}
-    first, *others = columns
+    ranking, *more = columns
     return {
-        "score_title": first["title"],
-        "score_jsonpath": first["path"],
-        "score_error_jsonpath": first["error_path"],
-        "score_default_sort": first["order"],
-        "extra_results_columns": others,
+        "score_title": ranking["title"],
+        "score_jsonpath": ranking["path"],
+        "score_error_jsonpath": ranking["error_path"],
+        "score_default_sort": ranking["order"],
+        "extra_results_columns": more,
     }
 
 

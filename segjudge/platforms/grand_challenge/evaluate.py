@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 FOLDERS = ("/input", "/opt/ml/input/data/ground_truth", "/output")
-HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.abspath(__file__))
 #: Written by the platform: the jobs of an algorithm, whose outputs lie in folders of their own.
-JOBS = "predictions.json"
+_JOBS = "predictions.json"
 #: The most bytes of the list of jobs, which is the platform's.
-JOBS_BYTES = 64 << 20
+_JOBS_BYTES = 64 << 20
 #: What a participant may have uploaded as one file.
 SINGLE_FILES = (".json", ".gz", ".tar", ".tgz", ".zip")
 
@@ -32,7 +32,7 @@ def main() -> int:
     source, truth, target = sys.argv[1:4] if len(sys.argv) == 4 else FOLDERS
     try:
         script: Any = importlib.import_module("evaluation_script")
-        with open(os.path.join(HERE, "task.json"), encoding="utf-8") as file:
+        with open(os.path.join(_HERE, "task.json"), encoding="utf-8") as file:
             task = json.load(file)
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             annotations, submission = os.path.join(truth, task["annotations"]), _submission(source, task, temporary)
@@ -52,8 +52,8 @@ def main() -> int:
 def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Return the scores of each split that participants may see, with their standard errors."""
     metrics: dict[str, dict[str, float]] = {}
-    for part in (*answer["result"], *answer.get("error", ())):
-        for split, values in part.items():
+    for entry in (*answer["result"], *answer.get("error", ())):
+        for split, values in entry.items():
             if split in task["keys"]:
                 renamed = {
                     f"{label.removeprefix('error_')}_error" if label.startswith("error_") else label: value
@@ -65,12 +65,12 @@ def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str
 
 def _submission(source: str, task: dict[str, Any], temporary: str) -> str:
     """Return the path of a submission: the folder, the file that is alone in it, or what an algorithm's jobs wrote."""
-    listed = os.path.join(source, JOBS)
-    if os.path.isfile(listed) and os.path.getsize(listed) <= JOBS_BYTES:
+    listed = os.path.join(source, _JOBS)
+    if os.path.isfile(listed) and os.path.getsize(listed) <= _JOBS_BYTES:
         with open(listed, encoding="utf-8") as file:
             jobs = json.load(file)
         if isinstance(jobs, list) and jobs and all(isinstance(job, dict) and "outputs" in job for job in jobs):
-            return _joined(_outputs(source, jobs), task, temporary)
+            return _join(_outputs(source, jobs), task, temporary)
     names = os.listdir(source)
     path = os.path.join(source, names[0]) if len(names) == 1 else ""
     is_file = os.path.isfile(path) and not os.path.islink(path)
@@ -87,16 +87,16 @@ def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
     try:
         for job in jobs:
             for output in job["outputs"]:
-                place = (output.get("socket") or output["interface"])["relative_path"]
-                path = os.path.realpath(os.path.join(source, str(job["pk"]), "output", place))
+                target = (output.get("socket") or output["interface"])["relative_path"]
+                path = os.path.realpath(os.path.join(source, str(job["pk"]), "output", target))
                 if path.endswith(SINGLE_FILES) and path.startswith(inside):
                     paths.append(path)
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise errors.SubmissionError(f"{JOBS} is not a list of jobs with their outputs.") from None
+        raise errors.SubmissionError(f"{_JOBS} is not a list of jobs with their outputs.") from None
     return paths
 
 
-def _joined(paths: list[str], task: dict[str, Any], temporary: str) -> str:
+def _join(paths: list[str], task: dict[str, Any], temporary: str) -> str:
     """Return one submission of the JSON that several jobs wrote, within the phase's limits."""
     errors: Any = importlib.import_module("evaluation_script.files.problems")
     if len(paths) == 1:

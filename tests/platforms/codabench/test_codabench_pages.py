@@ -21,9 +21,9 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.platforms.codabench import scoring_program
-from segjudge.platforms.codabench.build import BuiltCompetitions, build, page_files
+from segjudge.platforms.codabench.build import BuiltCompetitions, _read_page_files, build
 from segjudge.platforms.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
-from segjudge.platforms.codabench.opened_competition import opened_competition
+from segjudge.platforms.codabench.opened_competition import open_competition
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 from tests.browser import chromium, fresh_page, needs_chromium
@@ -63,7 +63,7 @@ def scored(built: BuiltCompetitions, number: int, sample: str, changes: dict[str
     """What becomes of a sample, by a program with some files changed, and the files in it."""
     worker = ComputeWorker(open_interpreter(sys.executable))
     (codename,) = built.competitions[number].codenames
-    with opened_competition(built.competitions[number].path) as opened:
+    with open_competition(built.competitions[number].path) as opened:
         program = opened.path("scoring_program.zip")
         with zipfile.ZipFile(program) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
@@ -172,7 +172,7 @@ def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
 
 
 def test_the_files_beside_the_program_are_all_that_it_needs(tmp_path: Path) -> None:
-    for name, data in page_files(scoring_program.PAGE_PROGRAM).items():
+    for name, data in _read_page_files(scoring_program.PAGE_PROGRAM).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
     shutil.copytree(ROOT / "evaluation_script", tmp_path / "evaluation_script")

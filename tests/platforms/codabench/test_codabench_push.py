@@ -60,15 +60,15 @@ def test_what_was_pushed_is_remembered_until_it_is_deleted_there(
 ) -> None:
     uploads = uploader(server, tmp_path)
     done = uploads.outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
-    assert uploader(server, tmp_path).known("dev.zip") == done
+    assert uploader(server, tmp_path).recall("dev.zip") == done
     server.competitions.clear()
-    assert uploader(server, tmp_path).known("dev.zip") is None
+    assert uploader(server, tmp_path).recall("dev.zip") is None
 
 
 def test_servers_are_remembered_apart(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
     uploader(server, tmp_path).upload("dev.zip", str(bundle))
     elsewhere = CompetitionPush(CodabenchAccount("https://codabench.example", TOKEN), str(tmp_path))
-    assert elsewhere.known("dev.zip") is None
+    assert elsewhere.recall("dev.zip") is None
 
 
 def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bun
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(HostError, match="still unpacks upload 1"):
         uploads.outcome("dev.zip", pushed, patience=0.1)
-    assert uploader(server, tmp_path).known("dev.zip") == pushed
+    assert uploader(server, tmp_path).recall("dev.zip") == pushed
 
 
 def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
@@ -88,7 +88,7 @@ def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(NotUnpackedError, match="Unable to find image"):
         uploads.outcome("dev.zip", pushed)
-    assert uploads.known("dev.zip") is None
+    assert uploads.recall("dev.zip") is None
 
 
 def test_a_storage_that_refuses_ends_the_push_before_a_competition(

@@ -20,9 +20,9 @@ from segjudge.platforms.codabench.compute_worker import (
     ComputeWorker,
     ScoredSubmission,
     as_zip,
-    stored,
+    store_scores,
 )
-from segjudge.platforms.codabench.opened_competition import opened_competition
+from segjudge.platforms.codabench.opened_competition import open_competition
 from segjudge.platforms.codabench.trial import CompetitionTrial
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -30,7 +30,7 @@ from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = open_interpreter(sys.executable)
-OURS = scoring_program.NOT_YOURS + "\n"
+OURS = scoring_program._NOT_YOURS + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_a_program_that_runs_over_its_limit_is_ended(worker: ComputeWorker, tmp_
     ],
 )
 def test_the_site_stores_numbers_up_to_the_first_that_it_cannot(written: object, kept: dict[str, str]) -> None:
-    assert stored(written, ["a", "b"]) == {key: Decimal(value) for key, value in kept.items()}
+    assert store_scores(written, ["a", "b"]) == {key: Decimal(value) for key, value in kept.items()}
 
 
 def test_a_submission_with_a_metadata_file_is_taken_for_a_program(worker: ComputeWorker, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_scores_are_evalais_to_the_last_digit_that_codabench_keeps(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, codename: str
 ) -> None:
     phase = phase_named(codename)
-    with opened_competition(competitions[codename].path) as bundle:
+    with open_competition(competitions[codename].path) as bundle:
         name = bundle.config["phases"][0]["name"]
         runs = list(CompetitionTrial(bundle, worker).run({name: list_samples(str(ROOT), codename)}))
     assert runs
@@ -175,7 +175,7 @@ def of_demo(
     reference: dict[str, str] | None = None,
 ) -> ScoredSubmission:
     """What becomes of a submission to the first phase, with a script or reference data in the place of ours."""
-    with opened_competition(competitions["sequences-dev"].path) as bundle:
+    with open_competition(competitions["sequences-dev"].path) as bundle:
         program = bundle.path("scoring_program.zip")
         if script:
             with zipfile.ZipFile(program) as archive:
@@ -295,7 +295,7 @@ def test_a_submission_that_takes_too_long_ends_by_itself(
 def test_the_page_shows_scores_and_escapes_what_others_wrote(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker
 ) -> None:
-    from segjudge.platforms.codabench.scoring_program import results_page
+    from segjudge.platforms.codabench.scoring_program import _results_page
 
     columns = [
         {"split": "dev", "label": "A", "key": "A", "hidden": False},
@@ -307,7 +307,7 @@ def test_the_page_shows_scores_and_escapes_what_others_wrote(
         "interval": [{"dev": {"A": [0.48, 0.52]}}, {"test": {"A": [0.91, 0.99]}}],
         "submission_result": {"warnings": ["<script>"], "versions": {"segjudge": "1"}},
     }
-    page = results_page({"title": "T & T", "columns": columns}, answer)
+    page = _results_page({"title": "T & T", "columns": columns}, answer)
     assert "0.500 ± 0.010" in page
     assert "(0.480 to 0.520)" in page
     assert "0.987" not in page
