@@ -91,7 +91,7 @@ def test_an_agent_that_waits_after_it(data: Path, tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_larger_than_a_message(data: Path, tmp_path: Path) -> None:
-    noise = "(np.random.default_rng(0).integers(0, 2, (3000, 3000))).astype(np.uint8)"
+    noise = "(np.random.default_rng(0).integers(0, 2, (1600, 1600))).astype(np.uint8)"
     running = served(data, "--max-message", "1")
     subprocess.run([sys.executable, program(tmp_path, noise), running.address], check=False, stderr=subprocess.DEVNULL)
     message = running.outcome()["message"]
@@ -109,35 +109,28 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
     assert running.outcome()["message"] == "The agent ended before the evaluation did, at drift/00001."
 
 
-@pytest.mark.parametrize(
-    ("name", "action", "words"),
-    [
-        ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
-        ("act_on_environment", Action("S", 7), "Step 7 is not due; 0 is."),
-        ("act_on_environment", Action("other", 0), "That is not the session that is running."),
-        ("act_on_environment", Action("S", 0, problem="\x1b[31m no\nweights"), "drift/00000:  [31m no weights."),
-        ("reset", Action("other"), "A session is running; it can be taken over after 60 seconds without a call."),
-    ],
-)
-def test_every_refusal_is_kept(name: str, action: Action, words: str, data: Path) -> None:
+REFUSED_CALLS = [
+    ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
+    ("act_on_environment", Action("S", 7), "Step 7 is not due; 0 is."),
+    ("act_on_environment", Action("other", 0), "That is not the session that is running."),
+    ("reset", Action("other"), "A session is running; it can be taken over after 60 seconds without a call."),
+    ("act_on_environment", b"\x0a\x04\x80\x04N.", "That is a Python pickle"),
+    ("act_on_environment", Action("S", 0, problem="\x1b[31m no\nweights"), "drift/00000:  [31m no weights."),
+]
+
+
+def test_every_refusal_is_answered_and_the_last_is_kept(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    session = caller.session if action.session_id == "S" else action.session_id
-    _, output = caller.refused(name, pack_message(Action(session, action.step, action.value, action.problem)))
+    for name, action, words in REFUSED_CALLS:
+        if isinstance(action, Action):
+            session = caller.session if action.session_id == "S" else action.session_id
+            action = pack_message(Action(session, action.step, action.value, action.problem))  # noqa: PLW2901
+        _, output = caller.refused(name, action)
+        assert words in output
     caller.channel.close()
-    message = running.outcome()["message"]
-    assert words in output
-    assert f"Its last call was refused: {output}" in message
-
-
-def test_a_pickle_is_named(data: Path) -> None:
-    running = served(data)
-    caller = Caller(running.address)
-    caller.begin()
-    caller.refused("act_on_environment", b"\x0a\x04\x80\x04N.")
-    caller.channel.close()
-    assert "Its last call was refused: That is a Python pickle" in running.outcome()["message"]
+    assert f"Its last call was refused: {output}" in running.outcome()["message"]
 
 
 def test_a_flood_names_the_last_of_it(data: Path) -> None:
@@ -167,21 +160,34 @@ def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> N
     assert ANSWERS[answer][1].rstrip(".") in output.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [
-        ("[1, 2]", "the action is not a mapping"),
-        ("{'masks': [np.zeros((3, 3), np.uint8)]}", "the mask is 3 × 3, and the frame"),
-        ("{'masks': 7}", "the action cannot be sent ('int' object is not iterable)"),
-    ],
-)
-def test_interactive_answers(action: str, words: str, data: Path, tmp_path: Path) -> None:
+INTERACTIVE_ANSWERS = {
+    "[1, 2]": "the action is not a mapping",
+    "{'masks': 7}": "the action cannot be sent ('int' object is not iterable)",
+    "{'masks': [np.zeros((3, 3), np.uint8)]}": "the mask is 3 × 3, and the frame",
+}
+
+
+def test_interactive_answers(data: Path, tmp_path: Path) -> None:
     options = ["--env", INTERACTIVE, "--option", f"truth={json.dumps(str(data / 'root'))}", "--option", "draw=1"]
     running = Served(data, *options, "--option", "interactions=1", "--gone-seconds", "0.2")
-    subprocess.run([sys.executable, program(tmp_path, action), running.address], check=False, capture_output=True)
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        "import sys\nimport numpy as np\nfrom segjudge.agent import ActionRefusedError, Environment\n"
+        "with Environment(*sys.argv[1:], quiet=True) as environment:\n"
+        "    environment.reset()\n"
+        f"    for answer in ({', '.join(INTERACTIVE_ANSWERS)}):\n"
+        "        try: environment.act(answer)\n"
+        "        except ActionRefusedError as error: print(error)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, path, running.address], check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+    *_, last = INTERACTIVE_ANSWERS.values()
+    for line, words in zip(ran.stdout.splitlines(), INTERACTIVE_ANSWERS.values(), strict=True):
+        assert words in line
     message = running.outcome()["message"]
     assert "Its last call was refused: " in message
-    assert words in message
+    assert last in message
 
 
 def test_any_other_environment(data: Path, tmp_path: Path) -> None:
