@@ -105,14 +105,13 @@ def duel(
     with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
         socket_path = os.path.join(folder, "socket")
-        own = {LOCAL_VARIABLE: "1"} if variables is None else dict(variables)
+        own = {**_plain_environment(), **({LOCAL_VARIABLE: "1"} if variables is None else variables)}
+        own["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
         if box is not None:
             own["SEGJUDGE_BIND"] = f"unix:{socket_path}"
         command = [sys.executable, "-P", "-m", _ENVIRONMENT, *words, "--port", "0", "--result", result]
-        own = {**_plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}
         environment = ends.enter_context(_run(command, own))
-        address = _address(environment)
-        address = address if box is None else f"unix:{socket_path}"
+        address = _read_address(environment)
         agents = {**_plain_environment(), **agent.variables, ADDRESS_VARIABLE: address}
         words = sandbox.agent_command(box, agent.command, agent.folder, [(socket_path, True)], secret, limits)
         bounds = _agent_bounds(limits, box)
@@ -243,7 +242,7 @@ def end_all() -> None:
         process.end()
 
 
-def _address(environment: Child) -> str:
+def _read_address(environment: Child) -> str:
     """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
     late = threading.Timer(_START, environment.end)
     late.start()
@@ -323,13 +322,13 @@ def duel_with_host(
         if not _is_up(server, environment.port):
             server.end()
             return DuelLogs("", server_log.text(), f"The environment did not listen at port {environment.port}.")
-        mine = {**_plain_environment(), "PYTHONPATH": _search_path(agent.folder), **agent.variables}
-        mine[ADDRESS_VARIABLE] = f"localhost:{environment.port}"
+        agents = {**_plain_environment(), "PYTHONPATH": _search_path(agent.folder), **agent.variables}
+        agents[ADDRESS_VARIABLE] = f"localhost:{environment.port}"
         utils = os.path.join(os.path.dirname(agent.folder), "utils")
         mounts = [(utils, False)] if os.path.isdir(utils) else []
         words = sandbox.agent_command(box, agent.command, agent.folder, mounts, [*hidden, environment.folder], limits)
         words = sandbox.with_network(words)
-        player, tree = ends.enter_context(_run_bounded(words, mine, agent.folder, _agent_bounds(limits, box)))
+        player, tree = ends.enter_context(_run_bounded(words, agents, agent.folder, _agent_bounds(limits, box)))
         player_log = Tail(player.output, _LOG // 2, beginning=True)
         sentence = _watch(server, player, limits.seconds, has_ended)
         player.end()

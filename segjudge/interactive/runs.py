@@ -172,7 +172,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
         needed = {"sequence", "scribble_idx", "interaction", "object_id", *METRICS.values(), "timing"}
         missing = needed - {*report.columns}
         if missing:
-            raise KeyError(", ".join(sorted(missing)))
+            raise ValueError(f"it has no column {', '.join(sorted(missing))}")
         if len(report) and not report["interaction"].between(1, MOST_INTERACTIONS).all():
             raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         summary_file = file.with_suffix(".summary.json")
@@ -181,7 +181,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
         return Run(name or file.stem, report, of_run, _steps_of(file), has_summary or samples is not None)
     except FileNotFoundError:
         raise ValueError(f"{file}: there is no such report") from None
-    except (KeyError, UnicodeDecodeError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(
             f"{file}: is not a report of an interactive session ({type(error).__name__}: {error})"
         ) from None

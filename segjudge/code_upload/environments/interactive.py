@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.code_upload.messages import Picture
+from segjudge.code_upload.messages import Labels, Picture
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.interactive.dataset import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.other_datasets import open_dataset
@@ -20,7 +20,7 @@ from segjudge.interactive.scribbles import ScribbleLine, scribbles2mask
 from segjudge.interactive.session import LocalConnector, Session, SessionTerms
 from segjudge.masks.run_lengths import decoded
 
-from .tasks import SPLIT, ActionError, Observation, Result, Stepped, TaskEnvironment, read_picture
+from .tasks import SPLIT, ActionError, Observation, Result, StepResult, TaskEnvironment, read_picture
 
 #: What an interactive leaderboard shows.
 _AREA, _AT = "AUC", "J&F@60s"
@@ -87,12 +87,12 @@ class _InteractiveTask:
             raise ActionError('the action is not a mapping with "masks"')
         masks = action["masks"]
         if isinstance(masks, list):
+            if not all(isinstance(labels, Labels) for labels in masks) or len({labels.size for labels in masks}) != 1:
+                raise ActionError("masks is not a list of masks of one size")
             try:
                 masks = np.stack([decoded(labels.objects.items(), labels.size) for labels in masks])
             except Flaw as flaw:
                 raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
-            except (ValueError, AttributeError, TypeError):
-                raise ActionError("masks is not a list of masks of one size") from None
         candidates = action.get("candidates")
         try:
             session.submit(masks, list(candidates) if candidates is not None and len(candidates) else None)
@@ -101,12 +101,12 @@ class _InteractiveTask:
         return self._next()
 
     @property
-    def _open_session(self) -> Session:
+    def _current_session(self) -> Session:
         assert self._session is not None  # noqa: S101 - a task is begun first
         return self._session
 
     def _next(self) -> Observation:
-        session = self._open_session
+        session = self._current_session
         if not session.next():
             return Observation({}, done=True)
         sequence, scribbles, new = session.read_scribbles(only_last=False)
@@ -129,12 +129,12 @@ class _InteractiveTask:
 
     def result(self) -> Result:
         """Return the area under the curve, and its value after a minute."""
-        summary = self._open_session.summary
+        summary = self._current_session.summary
         return [{SPLIT: {_AREA: summary["auc"], _AT: summary["metric_at_threshold"]["J_AND_F"]}}]
 
     def last_score(self) -> float:
         """Return the mean J&F of the masks that were submitted last."""
-        report = self._open_session.report()
+        report = self._current_session.report()
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class InteractiveSegmentation(TaskEnvironment):
         task = _InteractiveTask(dataset, subset, interactions, clock)
         super().__init__(task, self._size, spaces_of_values, reward=reward)
 
-    def step(self, action: dict[str, Any]) -> Stepped:
+    def step(self, action: dict[str, Any]) -> StepResult:
         count, height, width = self._size
         candidates = np.flatnonzero(action["candidates"][:count])
         masks = np.asarray(action["masks"])[:count, :height, :width]

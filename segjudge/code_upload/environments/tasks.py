@@ -23,8 +23,8 @@ Image = NDArray[np.uint8]
 SPLIT = "test"
 
 #: What `reset` and `step` of an environment return.
-_Begin = tuple[dict[str, Any], dict[str, Any]]
-Stepped = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
+_ResetResult = tuple[dict[str, Any], dict[str, Any]]
+StepResult = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 
 #: Results as `evaluate()` returns them.
 Result = list[dict[str, dict[str, float]]]
@@ -83,12 +83,12 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
         sizes = spaces.Box(np.ones(len(size), np.int64), np.array(size), dtype=np.int64)
         self.observation_space = spaces.Dict({**values, "size": sizes, "new_sequence": spaces.Discrete(2)})
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Begin:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _ResetResult:
         super().reset(seed=seed, options=options)
         observation = self.task.begin()
         return self._pad(observation.values), {"where": observation.position}
 
-    def _step_to(self, observation: Observation, reward: float) -> Stepped:
+    def _step_to(self, observation: Observation, reward: float) -> StepResult:
         if not observation.done:
             return self._pad(observation.values), reward, False, False, {"where": observation.position}
         result = self.task.result()

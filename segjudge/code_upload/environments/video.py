@@ -29,7 +29,7 @@ from segjudge.masks.run_lengths import decoded, encoded
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.static import SequenceRuns
 
-from .tasks import ActionError, Image, Observation, Result, Stepped, TaskEnvironment, read_picture
+from .tasks import ActionError, Image, Observation, Result, StepResult, TaskEnvironment, read_picture
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _VideoTask:
     def close(self) -> None:
         """Do nothing: no file is held open."""
 
-    def labels(self) -> Image | None:
+    def truth(self) -> Image | None:
         """Return the truth of this frame, None after the last."""
         return self._view.mask if self._view is not None else None
 
@@ -235,12 +235,10 @@ class VideoObjectSegmentation(TaskEnvironment):
         picture = spaces.Box(0, 255, (*footage.largest, 3), np.uint8)
         super().__init__(task, footage.largest, {"frame": picture, "first_mask": self.action_space}, reward=reward)
 
-    def step(self, action: Image) -> Stepped:
-        truth_labels = self.task.labels() if self._reward else None
+    def step(self, action: Image) -> StepResult:
+        truth_mask = self.task.truth() if self._reward else None
         observation = self.task.act(action)
-        return self._step_to(
-            observation, 0.0 if truth_labels is None else _similarity(truth_labels, np.asarray(action))
-        )
+        return self._step_to(observation, 0.0 if truth_mask is None else _similarity(truth_mask, np.asarray(action)))
 
     def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
         padded = super()._pad(values)
