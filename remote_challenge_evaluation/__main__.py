@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 
-from segjudge.commands.worker import file_of, worker_options
+from segjudge.commands.worker import add_worker_options, file_of
 from segjudge.platforms.evalai.client import StoppedError
 
 from .services import TokenRefusedError
@@ -24,7 +24,7 @@ _CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
-    worker_options(parser)
+    add_worker_options(parser)
     args = parser.parse_args(arguments)
     if args.print:
         sys.stdout.write(file_of(args.print))

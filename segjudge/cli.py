@@ -1,44 +1,103 @@
-"""The command line: its parser, and the exit codes of errors.
+"""The command line: the table of commands, their parser, and the exit codes of errors.
 
 Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, a full disk, or a
 defect of Segjudge, 4 of `check` a bundle that is taken and does not work, 130 stopped with Ctrl-C.
+
+Start-up counts: only the module of the command that runs is imported, and an error's words only where there is one.
 """
 
+from __future__ import annotations
+
 import argparse
-import codecs
-import io
 import os
-import select
 import signal
 import sys
-import traceback
 from contextlib import nullcontext, suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
-from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError, nearest
-from segjudge.evaluation_script.scoring import VERSION
-from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import without_secrets
+from segjudge.commands.shared import DONE, OURS, PROGRAM, THEIRS, USAGE, check_files, say
 from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
-#: Each command, and the module of `segjudge.commands` that has it and its options.
+if TYPE_CHECKING:
+    from segjudge.commands.shared import Command
+
+
+class _Row(NamedTuple):
+    """Where a command is, and what it does."""
+
+    #: The module of `segjudge.commands` whose `COMMANDS` has it.
+    module: str
+    about: str
+
+
+#: The commands in the order in which the help shows them.
 COMMANDS = {
-    "new": "new", "host": "new", "benchmarks": "new", "run": "bundle", "score": "score", "merge": "score_output",
-    "compare": "compare", "rank": "ranking", "pack": "data", "show": "data", "report": "report", "convert": "data",
-    "compress": "data", "demo": "data", "build": "bundle", "check": "check", "push": "push", "worker": "worker",
-    "rehearse": "rehearse", "interactive": "interactive", "arena": "arena", "schema": "bundle",
-}  # fmt: skip
-#: Platforms beside EvalAI: their commands, and the module of `segjudge.commands` that has them and their options.
+    "new": _Row("new", "Write a small repository with a challenge: your truth, a protocol, samples, texts."),
+    "host": _Row("new", "Write a challenge of a benchmark as `new` does: `host NAME --truth PATH --out FOLDER`."),
+    "benchmarks": _Row("new", "List the benchmarks, by family: what each one scores, in a line."),
+    "run": _Row(
+        "evalai", "Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."
+    ),
+    "score": _Row("score", "Score a results folder, zip or JSON, exactly as the server would."),
+    "merge": _Row("score", "Merge the parts that `score --part` wrote into the scores of one run."),
+    "compare": _Row(
+        "methods", "Compare methods on the same truth: differences, intervals, and which can be told apart."
+    ),
+    "rank": _Row("methods", "Rank methods by their scores, and tell how far the ranking holds."),
+    "pack": _Row("data", "Make an annotation file from a dataset in its published layout."),
+    "show": _Row("data", "Draw truth, and detections beside it, over images: PNGs and one page."),
+    "report": _Row(
+        "report", "Write one page, for a browser without network, that shows what results scored and where they fail."
+    ),
+    "convert": _Row("data", "Convert Places-style PNGs to COCO's JSON, as the official converter does."),
+    "compress": _Row("data", "Make results smaller for an upload, and prove that no pixel changed."),
+    "demo": _Row("data", "Make the synthetic annotation files and sample submissions."),
+    "build": _Row("evalai", "Build the zip that EvalAI takes, for one of the four ways to run a challenge."),
+    "check": _Row("evalai", "Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."),
+    "push": _Row("evalai", "Check the bundle, have EvalAI validate it, then create or update the challenge."),
+    "worker": _Row(
+        "worker",
+        "Score the submissions of a remote challenge until asked to stop; its settings are environment variables.",
+    ),
+    "rehearse": _Row("rehearse", "Serve EvalAI's API and web pages, with this bundle in it, and play its worker."),
+    "interactive": _Row("interactive", "Segment interactively: serve sessions, run a method, plot its curve."),
+    "arena": _Row(
+        "arena",
+        "Run an agent against an environment, or with --static a command that writes a submission, without containers.",
+    ),
+    "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
+}
+#: The commands of platforms beside EvalAI, by `--platform`.
 PLATFORMS = {
-    "codabench": {"run": "codabench", "build": "codabench", "check": "codabench", "push": "codabench"},
-    "grand-challenge": {"build": "grand_challenge"},
+    "codabench": {
+        "run": _Row(
+            "codabench",
+            "Build competitions, check them, score every sample as Codabench's compute worker does, show the "
+            "leaderboards.",
+        ),
+        "build": _Row(
+            "codabench",
+            "Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard.",
+        ),
+        "check": _Row(
+            "codabench", "Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."
+        ),
+        "push": _Row(
+            "codabench",
+            "Check competitions, upload those that Codabench does not have yet, wait until they are unpacked.",
+        ),
+    },
+    "grand-challenge": {
+        "build": _Row(
+            "grand_challenge",
+            "Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its "
+            "settings.",
+        ),
+    },
 }
 EVALAI = "evalai"
-PROGRAM = "segjudge"
-DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
+_ABOUT = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 #: What is printed for characters that a terminal's encoding lacks.
 _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-", "→": "->", "’": "'", "“": '"', "”": '"'}
 
@@ -48,33 +107,23 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         _open_streams()
         leave_at_once()
-    given, args = sys.argv[1:] if arguments is None else arguments, argparse.Namespace()
+    words, writes_stdout = sys.argv[1:] if arguments is None else arguments, False
     try:
         try:
-            args = _parser(given).parse_args(given)
+            args = _parser(words).parse_args(words)
         finally:
             sys.stdout.flush()  # the help is written while the parser exits
+        values = list(vars(args).values())
+        writes_stdout = "-" in values
         with interruptible() if arguments is None else nullcontext():
-            check_files(args)
-            code: int = args.command(args)
+            check_files(values)
+            code: int = args.run(args)
             sys.stdout.flush()  # what cannot be written is found here, not while Python ends
-    except SubmissionError as error:
-        return _fail(str(error), THEIRS)
-    except UsageError as error:
-        option = "--" if isinstance(error, OptionError) else ""
-        return _fail(f"{PROGRAM}: {option}{error}", USAGE)
-    except HostError as error:
-        return _fail(str(error), OURS)
     except KeyboardInterrupt as error:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))
-    except MemoryError as error:
-        reason = f" ({error})" if str(error) else ""
-        return _fail(f"{PROGRAM}: memory ran out, or the system ended a process{reason}; try fewer --jobs", OURS)
-    except OSError as error:
-        return _system_error(error, loses="-" in vars(args).values())
-    except Exception as error:  # noqa: BLE001 - reported as a defect
-        return _mistake_in_phases(error) or _defect()
+    except Exception as error:  # noqa: BLE001 - what is nobody else's mistake is reported as a defect
+        return _explain(error, writes_stdout=writes_stdout)
     return code
 
 
@@ -83,6 +132,9 @@ def _open_streams() -> None:
 
     What an encoding lacks is printed in other characters.
     """
+    import codecs
+    import io
+
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
@@ -101,41 +153,71 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     return "".join(plain), error.end
 
 
-def _system_error(error: OSError, *, loses: bool) -> int:
+# ── errors ──────────────────────────────────────────────────────────────────
+
+
+def _explain(error: Exception, *, writes_stdout: bool) -> int:
+    """Say what went wrong, and return whose mistake it was as an exit code."""
+    from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+    from segjudge.system.errors import OptionError, UsageError
+
+    if isinstance(error, SubmissionError):
+        return _fail(str(error), THEIRS)
+    if isinstance(error, UsageError):
+        return _fail(f"{PROGRAM}: {'--' if isinstance(error, OptionError) else ''}{error}", USAGE)
+    if isinstance(error, HostError):
+        return _fail(str(error), OURS)
+    if isinstance(error, MemoryError):
+        reason = f" ({error})" if str(error) else ""
+        return _fail(f"{PROGRAM}: memory ran out, or the system ended a process{reason}; try fewer --jobs", OURS)
+    if isinstance(error, OSError):
+        return _explain_system_error(error, writes_stdout=writes_stdout)
+    return _explain_mistake_in_phases(error) or _report_defect(error)
+
+
+def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
     """Return the exit code for a closed pipe, a full disk or a file that cannot be written; others are a defect.
 
     A pipe that is closed loses what a program was to read from it.
     """
-    if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+    from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
+
+    if isinstance(error, BrokenPipeError) and _is_stdout_closed():
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _fail(f"{PROGRAM}: stdout was closed before all was written", OURS) if loses else DONE
+        return _fail(f"{PROGRAM}: stdout was closed before all was written", OURS) if writes_stdout else DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would write once more at exit
         text = f"{PROGRAM}: {error.filename or 'the output'}: cannot be written ({error.strerror})"
         return _fail(text, OURS if error.errno in DISK_FULL else USAGE)
-    return _defect()
+    return _report_defect(error)
 
 
-def _stdout_is_closed() -> bool:
+def _is_stdout_closed() -> bool:
     """Return whether stdout is a pipe whose other end is closed."""
+    import select
+
     poll = select.poll()
     poll.register(1, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _mistake_in_phases(error: Exception) -> int:
+def _explain_mistake_in_phases(error: Exception) -> int:
     """Return the exit code of a mistake in the file that hosts edit, which many commands import; 0 for other errors."""
+    import traceback
+
     last = traceback.extract_tb(error.__traceback__)[-1]
-    place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
-    if os.path.basename(str(place[0])) != "phases.py" and "phases.py" not in traceback.format_exc():
+    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+    if os.path.basename(str(file)) != "phases.py" and "phases.py" not in "".join(traceback.format_exception(error)):
         return 0
-    return _fail(f"{os.path.relpath(str(place[0]))}, line {place[1]}: {error}. Fix phases.py and try again.", THEIRS)
+    return _fail(f"{os.path.relpath(str(file))}, line {line}: {error}. Fix phases.py and try again.", THEIRS)
 
 
-def _defect() -> int:
-    say(traceback.format_exc().rstrip())
+def _report_defect(error: Exception) -> int:
+    import traceback
+
+    say("".join(traceback.format_exception(error)).rstrip())
     return _fail("segjudge: this is a defect of segjudge, not of your files", OURS)
 
 
@@ -144,11 +226,15 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
+# ── the parser ──────────────────────────────────────────────────────────────
+
+
 class _Version(argparse.Action):
     """Print the version, and whether the kernel or numpy scores, which is determined only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from segjudge.evaluation_script.masks.backend import backend
+        from segjudge.evaluation_script.scoring import VERSION
 
         sys.stdout.write(f"segjudge {VERSION}, {backend().about}\n")
         parser.exit()
@@ -159,36 +245,45 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [*map(str, action.choices)]
-            near, names = nearest(value, known), ", ".join(known)
-            hint = f"; did you mean {near}? There are {names}" if near else f", only {names}"
+            from segjudge.evaluation_script.files.problems import nearest
+
+            names = [*map(str, action.choices)]
+            near, listing = nearest(value, names), ", ".join(names)
+            hint = f"; did you mean {near}? There are {listing}" if near else f", only {listing}"
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
+        from segjudge.system.files import without_secrets
+
         self.exit(USAGE, without_secrets(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
 
 
-def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    """Return a parser that knows the command among the arguments, or else all: what is not imported costs no time."""
-    parser = _Parser(prog=PROGRAM, description=DESCRIPTION)
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    """Return a parser that knows the command among the words; where there is none, it lists them all."""
+    parser = _Parser(prog=PROGRAM, description=_ABOUT)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name in arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS:
-        modules = {EVALAI: COMMANDS[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
-        module = import_module(f"segjudge.commands.{modules.get(_platform(arguments), COMMANDS[name])}")
-        function = getattr(module, name)
-        sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
-        sub.set_defaults(command=function)
-        getattr(module, f"{name}_options", lambda _: None)(sub)
-        if len(modules) > 1:
-            sub.add_argument("--platform", choices=list(modules), default=EVALAI, help="whose bundle it is (evalai)")
+    name = words[0] if words and words[0] in COMMANDS else ""
+    if not name:
+        for each, row in COMMANDS.items():
+            commands.add_parser(each, help=row.about)
+        return parser
+    platforms = {EVALAI: COMMANDS[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
+    platform = _platform(words) if len(platforms) > 1 else EVALAI
+    row = platforms.get(platform, COMMANDS[name])
+    sub = commands.add_parser(name, help=row.about, description=row.about)
+    command: Command = import_module(f"segjudge.commands.{row.module}").COMMANDS[name]
+    sub.set_defaults(run=command.run)
+    command.add_options(sub)
+    if len(platforms) > 1:
+        sub.add_argument("--platform", choices=list(platforms), default=EVALAI, help="whose bundle it is (evalai)")
     return parser
 
 
-def _platform(arguments: list[str]) -> str:
-    """Return the platform among the arguments, which decides about the options."""
+def _platform(words: list[str]) -> str:
+    """Return the platform among the words, which decides about the options."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--platform", default=EVALAI)
     with suppress(argparse.ArgumentError):
-        return str(parser.parse_known_args(arguments)[0].platform)
+        return str(parser.parse_known_args(words)[0].platform)
     return EVALAI

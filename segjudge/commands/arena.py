@@ -1,81 +1,119 @@
 """`segjudge arena`: code upload on this machine, without containers."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import shlex
-import shutil
-import signal
-import tempfile
+from dataclasses import dataclass
+from typing import NoReturn
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
-from segjudge.system import sandbox
-from segjudge.system.bounds import missing_bounds
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, written
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
-from .shared import DONE, bundle_options, named_bundle, say, seconds, whole_number
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    add_bundle_options,
+    choose_bundle,
+    read_options,
+    say,
+    seconds,
+    whole_number,
+)
 
 
-def arena(args: argparse.Namespace) -> int:
-    """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
+@dataclass(frozen=True)
+class _Options:
+    """Who meets whom, on what, and for how long."""
+
+    agent: list[str]
+    bundle: str
+    env: str
+    truth: str | None
+    frames: str | None
+    sequence: str | None
+    phase: str | None
+    option: list[str]
+    episodes: int
+    seed: int
+    data: str | None
+    look_every: float
+    result: str | None
+
+
+def _run(args: argparse.Namespace) -> int:
+    import signal
+
+    from segjudge.system.bounds import missing_bounds
+    from segjudge.system import sandbox
+
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
     for sentence in missing_bounds(sandbox.find_sandbox(required=args.require_sandbox)):
         say(sentence)
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
-        signal.signal(number, _interrupted)
-    return _static(args, limits) if args.static else _duel(args, limits)
+        signal.signal(number, _interrupt)
+    options = read_options(_Options, args)
+    return _static(options, limits) if args.static else _duel(options, limits)
 
 
-def _interrupted(_number: int, _frame: object) -> None:
+def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
+def _duel(options: _Options, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import duel, find_agent
 
-    if not args.agent:
+    if not options.agent:
         raise UsageError("name the agent: a file of Python, or a command after --")
-    environment = ["--env", args.env]
-    options = {"truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase}
-    if args.phase and args.env.startswith("segjudge/Video"):
-        source = named_bundle(args)
-        source.phase(args.phase)  # refused here, and not by the environment
-        options["bundle"] = source.archive or source.root
-    for name, value in options.items():
+    environment = ["--env", options.env]
+    values: dict[str, str | None] = {
+        "truth": options.truth, "frames": options.frames, "sequence": options.sequence, "phase": options.phase,
+    }  # fmt: skip
+    if options.phase and options.env.startswith("segjudge/Video"):
+        source = choose_bundle(options.bundle)
+        source.phase(options.phase)  # refused here, and not by the environment
+        values["bundle"] = source.archive or source.root
+    for name, value in values.items():
         if value is not None:
             path = os.path.abspath(value) if name in ("truth", "frames") else value
             environment += ["--option", f"{name}={json.dumps(path)}"]
-    for pair in args.option:
+    for pair in options.option:
         environment += ["--option", pair]
-    environment += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
-    hidden = [path for path in (args.truth, args.frames) if path and os.path.exists(path)]
-    ended = duel(find_agent(args.agent), environment, limits, hidden=hidden)
+    environment += ["--episodes", str(options.episodes), "--seed", str(options.seed)]
+    hidden = [path for path in (options.truth, options.frames) if path and os.path.exists(path)]
+    ended = duel(find_agent(options.agent), environment, limits, hidden=hidden)
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
-    if args.result:
-        with written(args.result) as file:
+    if options.result:
+        with written(options.result) as file:
             json.dump(ended.result, file, indent=2)
     if ended.result["result"] is None:
         _show_log(ended.log)
-        raise SubmissionError.of(Problem(" ".join(args.agent), ended.result["message"].rstrip("."), "Fix the agent"))
+        raise SubmissionError.of(Problem(" ".join(options.agent), ended.result["message"].rstrip("."), "Fix the agent"))
     _print_scores(ended.result["result"])
     steps, seconds_per_step = ended.result["metadata"]["steps"], ended.result["metadata"]["seconds_per_step"]
-    median, most = seconds_per_step["median"], seconds_per_step["most"]
-    print(f"{steps} steps, {median:.3f} s for a step (median), {most:.3f} s at most")
+    median, longest = seconds_per_step["median"], seconds_per_step["most"]
+    print(f"{steps} steps, {median:.3f} s for a step (median), {longest:.3f} s at most")
     return DONE
 
 
-def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
+def _static(options: _Options, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import SubmissionFileError, find_agent, run_static
     from segjudge.evaluation_script.main import evaluate_phase
 
-    if not args.agent or not args.data or not args.phase:
+    if not options.agent or not options.data or not options.phase:
         raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
-    source = named_bundle(args)
-    phase = source.phase(args.phase)
-    annotations = args.truth or os.path.join(source.root, phase.annotations)
+    source = choose_bundle(options.bundle)
+    phase = source.phase(options.phase)
+    annotations = options.truth or os.path.join(source.root, phase.annotations)
+    import shutil
+    import tempfile
+
     submissions: list[str] = []
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
 
@@ -84,20 +122,22 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
             submissions.append(shutil.copy(path, folder))
 
         try:
-            ended = run_static(find_agent(args.agent), args.data, limits, args.look_every, keep, [annotations])
+            ended = run_static(find_agent(options.agent), options.data, limits, options.look_every, keep, [annotations])
         except SubmissionFileError as error:
-            raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
+            raise SubmissionError.of(Problem(shlex.join(options.agent), str(error), "Write a plain file")) from None
         if not submissions:
             _show_log(ended.log)
-            found = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
+            fault = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
             if not (ended.result or {})["early"]:
-                found = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
-            raise SubmissionError.of(Problem(shlex.join(args.agent), found, "Write it into the folder SUBMISSION_PATH"))
+                fault = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
+            raise SubmissionError.of(
+                Problem(shlex.join(options.agent), fault, "Write it into the folder SUBMISSION_PATH")
+            )
         if (ended.result or {})["early"]:
             say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
         answer = evaluate_phase(phase, annotations, submissions[0])
-    if args.result:
-        with written(args.result) as file:
+    if options.result:
+        with written(options.result) as file:
             json.dump(answer, file, indent=2)
     _print_scores(answer["result"])
     return DONE
@@ -116,21 +156,20 @@ def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
                 print(f"  {name:<10} {value:.4f}")
 
 
-def arena_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `arena`."""
+def _add_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)")
-    bundle_options(sub, positional=False)
+    add_bundle_options(sub, positional=False)
     add("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
-    add("--truth", help="packed annotation file or dataset, for our environments")
-    add("--frames", help="where the pictures are (default: beside the masks)")
+    add("--truth", type=InputPath, help="packed annotation file or dataset, for our environments")
+    add("--frames", type=InputPath, help="where the pictures are (default: beside the masks)")
     add("--sequence", help="run only this sequence")
     add("--phase", help="scored as this phase of the challenge")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
     add("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")
     add("--seed", type=int, default=0, help="of the first episode")
     add("--static", action="store_true", help="static code upload: the command writes submission.json")
-    add("--data", help="with --static: the folder that the platform mounts at /dataset")
+    add("--data", type=InputPath, help="with --static: the folder that the platform mounts at /dataset")
     add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)")
     add("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
     add(
@@ -143,3 +182,6 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     add("--processes", type=whole_number(1, 1 << 20), default=PROCESSES, help="of the agent, threads included")
     add("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
     add("--result", type=OutputFile, help="file for the result, as JSON")
+
+
+COMMANDS = {"arena": Command(_add_options, _run)}

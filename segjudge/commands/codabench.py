@@ -6,31 +6,38 @@ import argparse
 import json
 import os
 import sys
-import tempfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from segjudge.platforms.codabench.compute_worker import ComputeWorker
-from segjudge.platforms.codabench.opened_competition import OpenedCompetition, harm, open_competition
-from segjudge.platforms.evalai.bundle.build import list_samples
-from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
-from segjudge.platforms.evalai.bundle.problems import BundleProblem
-from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder, file_name, make_folder
 
-from .bundle import fetch_kernel, kernel_options
-from .check import has_errors, passes, print_problems
-from .pages import write_html
-from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say, say_version
+from .evalai import add_kernel_options, fetch_kernel, has_errors, passes, print_problems
+from .shared import (
+    DONE,
+    OURS,
+    THEIRS,
+    Command,
+    add_bundle_options,
+    choose_bundle,
+    read_options,
+    say,
+    say_version,
+    write_html,
+)
 
 if TYPE_CHECKING:
-    from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions
+    from segjudge.platforms.codabench.build import BuiltCompetitions
+    from segjudge.platforms.codabench.compute_worker import ComputeWorker
+    from segjudge.platforms.codabench.opened_competition import OpenedCompetition
+    from segjudge.platforms.codabench.push import CompetitionPush
+    from segjudge.platforms.codabench.trial import CompetitionTrial
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+    from segjudge.platforms.evalai.bundle.problems import BundleProblem
 
-PLATFORM = "Codabench"
+_PLATFORM = "Codabench"
 
 
 @dataclass(frozen=True)
@@ -44,49 +51,58 @@ class _Target:
     codenames: tuple[str, ...] = ()
 
 
-def build(args: argparse.Namespace) -> int:
-    """Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard."""
-    print(*_built(args, named_bundle(args), args.out or "").competitions, sep="\n")
-    return DONE
+@dataclass(frozen=True)
+class _Options:
+    """Which bundle or competition a command is about, and how a bundle is built."""
 
+    bundle: str
+    path: str
+    image: str | None
+    queue: str | None
+    hidden: bool
+    samples: bool
+    kernel: bool
+    no_kernel: bool
 
-def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
-    from segjudge.platforms.codabench.build import build as build_competitions
+    def build(self, source: BundleSource, out: str) -> BuiltCompetitions:
+        """Build the competitions of a bundle into a folder."""
+        from segjudge.platforms.codabench.build import CodabenchOptions, build
+        from segjudge.platforms.codabench.competition import IMAGE
 
-    say_version(source)
-    if args.kernel:
-        fetch_kernel(source)
-    built = build_competitions(source, out, _options(args))
-    for text, codenames in built.notes.items():
-        say(f"{', '.join(codenames)}: {text}.")
-    return built
+        say_version(source)
+        if self.kernel:
+            fetch_kernel(source)
+        built = build(
+            source,
+            out,
+            CodabenchOptions(self.image or IMAGE, self.queue or "", self.hidden, not self.no_kernel, self.samples),
+        )
+        for text, codenames in built.notes.items():
+            say(f"{', '.join(codenames)}: {text}.")
+        return built
 
+    @contextmanager
+    def targets(self) -> Iterator[list[_Target]]:
+        """Yield the competitions: one that is named as Codabench takes it, or those of a bundle for EvalAI, built."""
+        import tempfile
 
-def _options(args: argparse.Namespace) -> CodabenchOptions:
-    from segjudge.platforms.codabench.build import CodabenchOptions
-    from segjudge.platforms.codabench.competition import IMAGE
-
-    return CodabenchOptions(args.image or IMAGE, args.queue or "", args.hidden, not args.no_kernel, args.samples)
-
-
-@contextmanager
-def _targets(args: argparse.Namespace) -> Iterator[list[_Target]]:
-    """Yield the competitions: one that is named as Codabench takes it, or those of a bundle for EvalAI, built."""
-    positional = getattr(args, "path", "")
-    if positional and args.bundle not in ("", positional):
-        named_bundle(args)  # says that there are two
-    path = args.bundle or positional
-    if os.path.basename(path) == "competition.yaml":
-        path = os.path.dirname(path) or os.curdir
-    here = path or os.getcwd()
-    if _is_competition(here, named=bool(path)):
-        root = here if os.path.isdir(here) else os.path.dirname(os.path.abspath(here))
-        yield [_Target(here, root)]
-        return
-    source = find_bundle(path)
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        built = _built(args, source, folder)
-        yield [_Target(one.path, source.root, tuple(one.codenames)) for one in built.competitions]
+        if self.path and self.bundle not in ("", self.path):
+            choose_bundle(self.bundle, self.path)  # says that there are two
+        path = self.bundle or self.path
+        if os.path.basename(path) == "competition.yaml":
+            path = os.path.dirname(path) or os.curdir
+        target = path or os.getcwd()
+        if _is_competition(target, named=bool(path)):
+            root = target if os.path.isdir(target) else os.path.dirname(os.path.abspath(target))
+            yield [_Target(target, root)]
+            return
+        source = choose_bundle(path)
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            built = self.build(source, folder)
+            yield [
+                _Target(competition.path, source.root, tuple(competition.codenames))
+                for competition in built.competitions
+            ]
 
 
 def _is_competition(path: str, *, named: bool) -> bool:
@@ -98,6 +114,8 @@ def _is_competition(path: str, *, named: bool) -> bool:
         return os.path.exists(os.path.join(path, "competition.yaml")) or (named and not for_evalai)
     if path.endswith((".yaml", ".yml")):
         return False
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             return not {"challenge_config.yaml", "challenge_config.yml"} & set(archive.namelist())
@@ -105,37 +123,44 @@ def _is_competition(path: str, *, named: bool) -> bool:
         return True
 
 
-def check(args: argparse.Namespace) -> int:
-    """Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."""
+def _build(args: argparse.Namespace) -> int:
+    options = read_options(_Options, args)
+    source = choose_bundle(options.bundle, options.path)
+    print(*options.build(source, args.out or "").competitions, sep="\n")
+    return DONE
+
+
+def _check(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
 
-    found: dict[str, list[BundleProblem]] = {}
-    with _targets(args) as targets:
+    problems_of: dict[str, list[BundleProblem]] = {}
+    with read_options(_Options, args).targets() as targets:
         for target in targets:
             problems = check_competition(target.path)
             if target.codenames and not args.quick and not has_errors(problems):
-                problems += _try(args, target)
-            found[os.path.basename(target.path)] = problems
-    every = [problem for problems in found.values() for problem in problems]
+                problems += _try(target, _compute_worker(args.python))
+            problems_of[os.path.basename(target.path)] = problems
+    every = [problem for problems in problems_of.values() for problem in problems]
     failed = has_errors(every) or (args.strict and bool(every))
     if args.json:
-        _print_json(found, failed=failed)
+        _print_json(problems_of, failed=failed)
         return OURS if failed else DONE
-    for name, problems in found.items():
-        print_problems(problems, PLATFORM)
+    for name, problems in problems_of.items():
+        print_problems(problems, _PLATFORM)
         print(f"{name}: Codabench would {'refuse' if has_errors(problems) else 'accept'} this bundle.")
     if failed and not has_errors(every):
         print("Its warnings fail here, since --strict is on.")
     return OURS if failed else DONE
 
 
-def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
+def _try(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
     """Return the problems of a competition's samples, and those samples that are refused."""
+    from segjudge.platforms.codabench.opened_competition import harm, open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
 
     problems: list[BundleProblem] = []
     with open_competition(target.path) as bundle:
-        trial = CompetitionTrial(bundle, _worker(args))
+        trial = CompetitionTrial(bundle, worker)
         for run in trial.run(_samples(target, trial, bundle)):
             problems += run.problems
             if run.outcome.status != "Finished":
@@ -144,22 +169,26 @@ def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
     return problems
 
 
-def _worker(args: argparse.Namespace) -> ComputeWorker:
-    return ComputeWorker(open_interpreter(args.python or sys.executable))
+def _compute_worker(python: str | None) -> ComputeWorker:
+    from segjudge.platforms.codabench.compute_worker import ComputeWorker
+    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+
+    return ComputeWorker(open_interpreter(python or sys.executable))
 
 
-def _samples(target: _Target, trial: Any, bundle: OpenedCompetition) -> dict[str, list[str]]:
+def _samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
     """Return the samples by the names of their phases: of a bundle built here, else its solutions."""
     if not target.codenames:
-        found: dict[str, list[str]] = trial.solutions()
-        return found
+        return trial.solutions()
+    from segjudge.platforms.evalai.bundle.build import list_samples
+
     names = [str(phase.get("name")) for _, phase in bundle.mappings("phases")]
     return {name: list_samples(target.root, codename) for name, codename in zip(names, target.codenames, strict=True)}
 
 
-def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
+def _print_json(problems_of: dict[str, list[BundleProblem]], *, failed: bool) -> None:
     rows = []
-    for name, problems in found.items():
+    for name, problems in problems_of.items():
         for problem in problems:
             row = problem.as_json()
             rows.append({"bundle": name, "codabench": row.pop("evalai"), **row})
@@ -167,19 +196,18 @@ def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
     print(json.dumps({"accepted": not failed, "findings": rows, "refused": refused}, indent=1, ensure_ascii=False))
 
 
-def run(args: argparse.Namespace) -> int:
-    """Build competitions, check them, score every sample as Codabench's compute worker does, show the leaderboards."""
+def _run(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
 
-    code, worker = DONE, _worker(args)
+    code, worker = DONE, _compute_worker(args.python)
     if not worker.is_boxed:
         say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
     else:
         for sentence in worker.missing_bounds():
             say(sentence)
-    with _targets(args) as targets:
+    with read_options(_Options, args).targets() as targets:
         for target in targets:
-            if not passes(check_competition(target.path), PLATFORM):
+            if not passes(check_competition(target.path), _PLATFORM):
                 return OURS
             print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
             code = max(code, _score(target, worker, args.pages))
@@ -188,16 +216,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
+    from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
     from segjudge.report.tables import leaderboard
 
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
     with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
-        found = _samples(target, trial, bundle)
-        if not any(found.values()):
+        paths = _samples(target, trial, bundle)
+        if not any(paths.values()):
             print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
-        for run_ in trial.run(found):
+        for run_ in trial.run(paths):
             outcome = run_.outcome
             print(f"{run_}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
             if outcome.details:
@@ -206,7 +235,7 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
             if outcome.log:
                 print(f"What the program's own log says, which no participant sees:\n{outcome.log.rstrip()}")
                 code = OURS
-            print_problems(run_.problems, PLATFORM)
+            print_problems(run_.problems, _PLATFORM)
             if pages and outcome.page:
                 make_folder(pages)
                 write_html(outcome.page, os.path.join(pages, file_name(str(run_).replace(" ← ", "-") + ".html")))
@@ -220,80 +249,83 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     return code
 
 
-def push(args: argparse.Namespace) -> int:
-    """Check competitions, upload those that Codabench does not have yet, wait until they are unpacked."""
+def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
     from segjudge.platforms.codabench.push import CompetitionPush, read_account
 
     code, account = DONE, None if args.dry_run else read_account()
-    with _targets(args) as targets:
+    with read_options(_Options, args).targets() as targets:
         for target in targets:
-            if not passes(check_competition(target.path), PLATFORM):
+            if not passes(check_competition(target.path), _PLATFORM):
                 return OURS
         for target in targets:
             if account is None:
                 print(f"{os.path.basename(target.path)} would be uploaded, unless that was done before.")
             else:
-                code = max(code, _push(CompetitionPush(account, target.root), target.path, again=args.again))
+                code = max(code, _upload(CompetitionPush(account, target.root), target.path, again=args.again))
     return code
 
 
-def _push(push: Any, path: str, *, again: bool) -> int:
+def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
     from segjudge.platforms.codabench.push import NotUnpackedError, digest_of
 
     name = os.path.basename(path)
-    known = None if again else push.recall(name)
-    if known is not None and known.number:
-        same = known.digest == digest_of(path)
-        print(f"{name}: is competition {known.number}, {push.page(known)}")
+    earlier = None if again else push.recall(name)
+    if earlier is not None and earlier.number:
+        same = earlier.digest == digest_of(path)
+        print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")
         if not same:
             say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")
         return DONE if same else OURS
     try:
-        pushed = push.outcome(name, known or push.upload(name, path))
+        competition = push.outcome(name, earlier or push.upload(name, path))
     except NotUnpackedError as error:
         say(f"{name}: was refused. Codabench: {str(error).strip()}")
         return OURS
-    print(f"{name}: became competition {pushed.number}, {push.page(pushed)} (publish it on that page)")
+    print(f"{name}: became competition {competition.number}, {push.page(competition)} (publish it on that page)")
     return DONE
 
 
-def _common_options(sub: argparse.ArgumentParser) -> None:
-    bundle_options(sub)
+def _add_common_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
     sub.add_argument("--image", help="the Docker image that scores (default: the one with Python 3.12)")
     sub.add_argument("--queue", help="the UUID of your own queue; without it the public one allows 600 s")
     sub.add_argument("--hidden", action="store_true", help="keep splits that participants may not see, hidden there")
     sub.add_argument("--samples", action="store_true", help="offer your samples for download, as starting kits")
-    kernel_options(sub, "fetch the compiler of the kernel for the image, if that was not done before")
+    add_kernel_options(sub, "fetch the compiler of the kernel for the image, if that was not done before")
 
 
-def build_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `build`."""
-    _common_options(sub)
+def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    _add_common_options(sub)
     sub.add_argument(
         "--out", metavar="FOLDER", type=OutputFolder, help="where to write the zips (default: dist/codabench)"
     )
 
 
-def check_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `check`."""
-    _common_options(sub)
+def _add_check_options(sub: argparse.ArgumentParser) -> None:
+    _add_common_options(sub)
     sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
     sub.add_argument("--quick", action="store_true", help="do not score the samples")
     sub.add_argument("--json", action="store_true", help="print problems for a program")
     sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
 
 
-def run_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `run`."""
-    _common_options(sub)
+def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    _add_common_options(sub)
     sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
     about = "keep the pages of the samples (detailed results)"
     sub.add_argument("--pages", metavar="FOLDER", type=OutputFolder, help=about)
 
 
-def push_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `push`."""
-    _common_options(sub)
+def _add_push_options(sub: argparse.ArgumentParser) -> None:
+    _add_common_options(sub)
     sub.add_argument("--again", action="store_true", help="upload what is there already, as a second competition")
     sub.add_argument("--dry-run", action="store_true", help="check, and stop there")
+
+
+COMMANDS = {
+    "run": Command(_add_run_options, _run),
+    "build": Command(_add_build_options, _build),
+    "check": Command(_add_check_options, _check),
+    "push": Command(_add_push_options, _push),
+}

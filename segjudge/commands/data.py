@@ -1,22 +1,23 @@
 """`segjudge pack`, `convert`, `compress`, `show`, `demo`: datasets and results in other files, and a look at them."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
+from dataclasses import dataclass
 
 from segjudge.datasets.demo import SEED
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
 from segjudge.families import LAYOUTS
-from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
 
-from .shared import DONE, ProgressBar, say
+from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, read_options, say
 
 
-def pack(args: argparse.Namespace) -> int:
-    """Make an annotation file from a dataset in its published layout."""
+def _pack(args: argparse.Namespace) -> int:
     from segjudge.datasets import opening
 
     source = opening.TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
@@ -27,14 +28,14 @@ def pack(args: argparse.Namespace) -> int:
     return DONE
 
 
-def convert(args: argparse.Namespace) -> int:
-    """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
-    from segjudge.families.instances.published import convert as convert_places
+def _convert(args: argparse.Namespace) -> int:
+    from segjudge.families.instances.published import convert
 
-    root, out = (_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json")))
-    categories = _given(args, "categories", "imgCatIdsFile")
+    root = _choose("PNG_DIR", args.png_dir, "--ann_dir", args.ann_dir)
+    out = _choose("OUT", args.out, "--output_json", args.output_json)
+    categories = _choose("--categories", args.categories, "--imgCatIdsFile", args.imgCatIdsFile)
     with ProgressBar("image") as bar:
-        document, oddities = convert_places(root, categories, bar)
+        document, oddities = convert(root, categories, bar)
     with written(out) as file:
         json.dump(document, file)
     _warn(oddities)
@@ -42,12 +43,11 @@ def convert(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _given(args: argparse.Namespace, ours: str, theirs: str) -> str:
+def _choose(ours: str, value: str | None, theirs: str, their_value: str | None) -> str:
     """Return the value of our option or of the official tool's."""
-    values = {getattr(args, name) for name in (ours, theirs)} - {None}
+    values = {value, their_value} - {None}
     if len(values) != 1:
-        name = f"--{ours}" if ours == "categories" else ours.upper()
-        raise UsageError(f"convert needs {name} or --{theirs}" + ", and only one of them" * bool(values))
+        raise UsageError(f"convert needs {ours} or {theirs}" + ", and only one of them" * bool(values))
     return str(values.pop())
 
 
@@ -56,60 +56,72 @@ def _warn(lines: list[str]) -> None:
         say(f"warning: {line}")
 
 
-def compress(args: argparse.Namespace) -> int:
-    """Make results smaller for an upload, and prove that no pixel changed."""
-    from segjudge.datasets.compression import PNGS, RUN_LENGTHS
-    from segjudge.datasets.compression import compress as compress_results
+def _compress(args: argparse.Namespace) -> int:
+    from segjudge.datasets.compression import PNGS, RUN_LENGTHS, compress
 
-    if not args.out.endswith((RUN_LENGTHS, PNGS)):
-        raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {args.out}")
-    with ProgressBar("file" if args.out.endswith(PNGS) else "sequence") as bar:
-        saving = compress_results(args.results, args.out, bar)
+    out: str = args.out
+    if not out.endswith((RUN_LENGTHS, PNGS)):
+        raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {out}")
+    with ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
+        saving = compress(args.results, out, bar)
     share = saving.after / saving.before
-    print(f"{args.out}: {saving.after:,} bytes instead of {saving.before:,}, {share:.0%}")
+    print(f"{out}: {saving.after:,} bytes instead of {saving.before:,}, {share:.0%}")
     print(f"Read again and compared: {saving.compared}, all equal.")
     return DONE
 
 
-def show(args: argparse.Namespace) -> int:
-    """Draw truth, and detections beside it, over images: PNGs and one page."""
+@dataclass(frozen=True)
+class _Drawing:
+    """What is drawn, and where it goes."""
+
+    results: str | None
+    truth: str
+    categories: str | None
+    split: str | None
+    images: str | None
+    iou: float
+    score: float
+    out: str
+
+
+def _show(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.families.instances.published import open_instances
     from segjudge.report.drawing import View, draw_all
 
-    if not 0 < args.iou <= 1:
-        raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
-    if args.images and not os.path.isdir(args.images):
-        raise UsageError(f"--images {args.images}: there is no such folder")
+    options = read_options(_Drawing, args)
+    if not 0 < options.iou <= 1:
+        raise UsageError(f"--iou is a fraction above 0, not {options.iou:g}")
+    if options.images and not os.path.isdir(options.images):
+        raise UsageError(f"--images {options.images}: there is no such folder")
     with ProgressBar("image") as bar:
-        opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), progress=bar)
+        opened = open_instances(TruthSource(options.truth, categories=options.categories or ""), progress=bar)
     _warn(opened.notes)
-    name = args.split or next(iter(opened.splits))
+    name = options.split or next(iter(opened.splits))
     if name not in opened.splits:
-        raise UsageError(f"{args.truth} has no split {name!r}{name_hint(name, opened.splits)}")
+        raise UsageError(f"{options.truth} has no split {name!r}{name_hint(name, opened.splits)}")
     truth, records = opened.splits[name], None
     if truth.images.frames is not None:
-        raise UsageError(f"{args.truth}: holds videos; show draws images")
-    if args.results:
-        records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
-    pictures = [args.images] if args.images else []
-    check_outputs([BuiltFile(os.path.join(args.out, name)) for name in ("index.html", "images/1.png")], pictures)
+        raise UsageError(f"{options.truth}: holds videos; show draws images")
+    if options.results:
+        records = read_records(options.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    pictures = [options.images] if options.images else []
+    check_outputs([BuiltFile(os.path.join(options.out, name)) for name in ("index.html", "images/1.png")], pictures)
     with ProgressBar("image") as bar:
-        drawn = draw_all(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
-    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
+        drawn = draw_all(truth, records, options.out, View(options.images or "", options.iou, options.score), bar)
+    print(f"{os.path.join(options.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
     return DONE
 
 
-def demo(args: argparse.Namespace) -> int:
-    """Make the synthetic annotation files and sample submissions."""
-    from segjudge.datasets.demo.make import frames, make
+def _make_demo(args: argparse.Namespace) -> int:
+    from segjudge.datasets.demo.make import make, write_frames
 
     if args.frames:
-        frames(args.frames, args.seed)
+        write_frames(args.frames, args.seed)
         print(f"{args.frames}: the pictures of the sequences")
         return DONE
-    for path in make(args.out or find_bundle().root, args.seed):
+    for path in make(args.out or choose_bundle("").root, args.seed):
         print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
     return DONE
 
@@ -117,54 +129,61 @@ def demo(args: argparse.Namespace) -> int:
 # ── options ─────────────────────────────────────────────────────────────────
 
 
-def pack_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `pack`."""
-    sub.add_argument("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
-    sub.add_argument(
-        "--categories", help="with Places-style PNGs: JSON with categories, and images where there is a list"
-    )
-    sub.add_argument("--root", required=True, help="the dataset's folder or zip")
-    sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
-    sub.add_argument("--out", required=True, type=BuiltFile, help="the annotation file to write")
-    sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
-    sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
+def _add_pack_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
+    categories = "with Places-style PNGs: JSON with categories, and images where there is a list"
+    add("--categories", type=InputPath, help=categories)
+    add("--root", required=True, type=InputPath, help="the dataset's folder or zip")
+    add("--subset", default="", help="the list of sequences, e.g. val")
+    add("--out", required=True, type=BuiltFile, help="the annotation file to write")
+    add("--split", default="", help="add the dataset to OUT under this name")
+    add("--unseen", default="", type=InputPath, help="file with the names of unseen sequences or categories")
 
 
-def show_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `show`."""
-    sub.add_argument("results", nargs="?", help="the detections; without them the truth is drawn alone")
-    sub.add_argument("--truth", required=True, help="COCO's JSON, a packed file of instances, or Places-style PNGs")
-    sub.add_argument("--categories", metavar="FILE", help="with PNGs as truth: JSON with their categories")
-    sub.add_argument("--split", help="which split of a packed file (default: the first)")
-    sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
-    sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
-    sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
-    sub.add_argument("--out", required=True, type=OutputFolder, help="folder for index.html and the pictures")
+def _add_show_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("results", nargs="?", type=InputPath, help="the detections; without them the truth is drawn alone")
+    truth = "COCO's JSON, a packed file of instances, or Places-style PNGs"
+    add("--truth", required=True, type=InputPath, help=truth)
+    add("--categories", metavar="FILE", type=InputPath, help="with PNGs as truth: JSON with their categories")
+    add("--split", help="which split of a packed file (default: the first)")
+    add("--images", type=InputPath, help="folder of the images; without it masks are drawn on a plain ground")
+    add("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
+    add("--score", type=float, default=0.0, help="leave out detections with a lower score")
+    add("--out", required=True, type=OutputFolder, help="folder for index.html and the pictures")
 
 
-def compress_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `compress`."""
-    sub.add_argument("results", help="a folder or archive of PNGs, or JSON")
+def _add_compress_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("results", type=InputPath, help="a folder or archive of PNGs, or JSON")
     about = "NAME.json.gz for run lengths of objects, NAME.zip for PNGs"
     sub.add_argument("--out", required=True, type=OutputFile, help=about)
 
 
-def convert_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `convert`."""
-    sub.add_argument("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
-    sub.add_argument("png_dir", nargs="?", help="folder of PNGs: red holds the category, green the instance")
-    sub.add_argument("out", nargs="?", type=OutputFile, help="the JSON to write")
-    sub.add_argument("--categories", metavar="FILE", help="JSON with categories, and images where there is a list")
-    official = sub.add_argument_group("as the official converter calls them")
-    official.add_argument("--ann_dir", metavar="DIR", help="PNG_DIR")
-    official.add_argument("--imgCatIdsFile", metavar="FILE", help="as --categories")
-    official.add_argument("--output_json", metavar="FILE", type=OutputFile, help="OUT")
+def _add_convert_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
+    add("png_dir", nargs="?", type=InputPath, help="folder of PNGs: red holds the category, green the instance")
+    add("out", nargs="?", type=OutputFile, help="the JSON to write")
+    categories = "JSON with categories, and images where there is a list"
+    add("--categories", metavar="FILE", type=InputPath, help=categories)
+    add = sub.add_argument_group("as the official converter calls them").add_argument
+    add("--ann_dir", metavar="DIR", type=InputPath, help="PNG_DIR")
+    add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="as --categories")
+    add("--output_json", metavar="FILE", type=OutputFile, help="OUT")
 
 
-def demo_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `demo`."""
+def _add_demo_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", type=OutputFolder, help="another folder than the bundle")
-    sub.add_argument(
-        "--frames", metavar="DIR", type=OutputFolder, help="write the pictures of its sequences instead, for agents"
-    )
+    frames = "write the pictures of its sequences instead, for agents"
+    sub.add_argument("--frames", metavar="DIR", type=OutputFolder, help=frames)
     sub.add_argument("--seed", type=int, default=SEED)
+
+
+COMMANDS = {
+    "pack": Command(_add_pack_options, _pack),
+    "show": Command(_add_show_options, _show),
+    "convert": Command(_add_convert_options, _convert),
+    "compress": Command(_add_compress_options, _compress),
+    "demo": Command(_add_demo_options, _make_demo),
+}

@@ -1,19 +1,21 @@
 """`segjudge build --platform grand-challenge`."""
 
+from __future__ import annotations
+
 import argparse
 import os
 
-from segjudge.platforms.grand_challenge.build import build as build_methods
 from segjudge.system.files import OutputFolder
 
-from .shared import DONE, bundle_options, named_bundle, say, say_version
+from .shared import DONE, Command, add_bundle_options, choose_bundle, say, say_version
 
 
-def build(args: argparse.Namespace) -> int:
-    """Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its settings."""
-    source = named_bundle(args)
+def _build(args: argparse.Namespace) -> int:
+    from segjudge.platforms.grand_challenge.build import build
+
+    source = choose_bundle(args.bundle, args.path)
     say_version(source)
-    for folder, notes in build_methods(source, args.out or "").items():
+    for folder, notes in build(source, args.out or "").items():
         for note in notes:
             say(note)
         print(f"{os.path.relpath(folder)}: docker build it, upload the image and ground_truth.tar.gz;")
@@ -21,9 +23,10 @@ def build(args: argparse.Namespace) -> int:
     return DONE
 
 
-def build_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `build`."""
-    bundle_options(sub)
-    sub.add_argument(
-        "--out", metavar="FOLDER", type=OutputFolder, help="where to write (default: dist/grand-challenge)"
-    )
+def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
+    about = "where to write (default: dist/grand-challenge)"
+    sub.add_argument("--out", metavar="FOLDER", type=OutputFolder, help=about)
+
+
+COMMANDS = {"build": Command(_add_build_options, _build)}

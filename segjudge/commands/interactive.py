@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
-import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from segjudge.datasets.demo import SEED
-from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
-from segjudge.evaluation_script.files.packed import NotWritten
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
 
-from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    ProgressBar,
+    listen,
+    program,
+    read_options,
+    say,
+    seconds,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from segjudge.interactive import DavisInteractiveSession
@@ -26,12 +34,44 @@ if TYPE_CHECKING:
     from segjudge.interactive.reports import Sample, Summary
     from segjudge.interactive.runs import Model
 
-LOOPBACK, PORT = "127.0.0.1", 8897
-USER_KEY = "SEGJUDGE_USER_KEY"
+_LOOPBACK, _PORT = "127.0.0.1", 8897
+_USER_KEY = "SEGJUDGE_USER_KEY"
 
 
-def interactive(args: argparse.Namespace) -> int:
-    """Segment interactively: serve sessions, run a method, plot its curve."""
+@dataclass(frozen=True)
+class _Dataset:
+    """The sequences of a session."""
+
+    root: str | None
+    layout: str | None
+    images: str | None
+    subset: str
+    draw: int
+
+    def open(self) -> InteractiveDataset:
+        """Open it, in whichever layout."""
+        from segjudge.interactive.other_datasets import open_dataset
+
+        return open_dataset(self.root or "", self.layout, self.images, self.draw)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """When a session ends, and what it sums up."""
+
+    max_time: float | None
+    max_nb_interactions: int
+    metric: str
+
+    def check(self) -> None:
+        """Refuse a session that would never end."""
+        if not self.max_time and not self.max_nb_interactions:
+            raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+
+
+def _interactive(args: argparse.Namespace) -> int:
+    from segjudge.evaluation_script.files.packed import NotWritten
+
     try:
         code: int = args.action(args)
     except NotWritten:
@@ -47,19 +87,9 @@ def interactive(args: argparse.Namespace) -> int:
     return code
 
 
-def _dataset(args: argparse.Namespace) -> InteractiveDataset:
-    from segjudge.interactive.other_datasets import open_dataset
-
-    return open_dataset(args.root, args.layout, args.images, args.draw)
-
-
-def _check_limits(args: argparse.Namespace) -> None:
-    if not args.max_time and not args.max_nb_interactions:
-        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
-
-
 def _serve(args: argparse.Namespace) -> int:
-    """Hold sessions for users elsewhere."""
+    import logging
+
     import uvicorn
 
     from segjudge.interactive.server import build_app
@@ -68,11 +98,12 @@ def _serve(args: argparse.Namespace) -> int:
     from segjudge.system.files import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
-    _check_limits(args)
+    ends = read_options(_Terms, args)
+    ends.check()
     users = read_users(args.users)
-    port = listening(args.bind, args.port)
-    dataset = _dataset(args)
-    terms = SessionTerms(args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
+    port = listen(args.bind, args.port)
+    dataset = read_options(_Dataset, args).open()
+    terms = SessionTerms(args.subset, args.shuffle, ends.max_time, ends.max_nb_interactions, ends.metric)
     limits = SessionLimits(
         args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
         args.sessions_per_sequence,
@@ -85,7 +116,7 @@ def _serve(args: argparse.Namespace) -> int:
     try:
         host = SessionHost(folder, dataset, terms, users, limits, clock)
         say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {folder} keeps the sessions.")
-        if args.bind not in (LOOPBACK, "::1", "localhost"):
+        if args.bind not in (_LOOPBACK, "::1", "localhost"):
             say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
         print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
         config = uvicorn.Config(
@@ -100,12 +131,24 @@ def _serve(args: argparse.Namespace) -> int:
     return DONE
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Where a method's session is held, and where its report goes."""
+
+    host: str | None
+    user_key: str | None
+    out: str
+    resume: bool
+
+
 def _run(args: argparse.Namespace) -> int:
-    """Run a method through a complete session: MODULE:FUNCTION answers scribbles with masks."""
+    import traceback
+
     from segjudge.interactive.runs import ModelError, run
 
-    model = _model(args.model)
-    session, image_paths = _session(args)
+    model = _load_model(args.model)
+    options = (read_options(_Run, args), read_options(_Dataset, args), read_options(_Terms, args))
+    session, image_paths = _open_session(*options)
     with ProgressBar("interaction") as bar:
         try:
             summary = run(session, model, image_paths, bar, steps=args.steps)
@@ -118,28 +161,30 @@ def _run(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _session(args: argparse.Namespace) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
+def _open_session(
+    run: _Run, source: _Dataset, terms: _Terms
+) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
     """Return the session that the options name, and a function from a sequence to the paths of its images."""
     from segjudge.interactive import DavisInteractiveSession
     from segjudge.interactive.dataset import list_files
 
     def of_option(sequence: str) -> list[str]:
-        return list_files(os.path.join(args.images, sequence), ".jpg") if args.images else []
+        return list_files(os.path.join(source.images, sequence), ".jpg") if source.images else []
 
-    if args.host:
-        key = args.user_key or os.environ.get(USER_KEY)
+    if run.host:
+        key = run.user_key or os.environ.get(_USER_KEY)
         if not key:
-            raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
-        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), of_option
-    if not args.root:
+            raise UsageError(f"--host needs --user-key, or the variable {_USER_KEY}")
+        return DavisInteractiveSession(run.host, key, report_save_dir=run.out, resume=run.resume), of_option
+    if not source.root:
         raise UsageError("give --root, or --host for a session over the wire")
-    _check_limits(args)
-    dataset = _dataset(args)
+    terms.check()
+    dataset = source.open()
     session = DavisInteractiveSession(
-        subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
-        metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=dataset,
+        subset=source.subset, max_time=terms.max_time, max_nb_interactions=terms.max_nb_interactions,
+        metric_to_optimize=terms.metric, report_save_dir=run.out, resume=run.resume, dataset=dataset,
     )  # fmt: skip
-    return session, of_option if args.images and not args.layout else dataset.image_paths
+    return session, of_option if source.images and not source.layout else dataset.image_paths
 
 
 def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
@@ -156,9 +201,10 @@ def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
     print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
 
 
-def _model(name: str) -> Model:
+def _load_model(name: str) -> Model:
     """Return what MODULE:FUNCTION names; of a class, an instance."""
     import importlib
+    import traceback
 
     module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
@@ -175,10 +221,10 @@ def _model(name: str) -> Model:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    """Draw the curves of runs, and a page in which each interaction can be stepped through."""
     from segjudge.interactive.runs import plot, read_run
 
-    samples = _samples(args) if args.root else None
+    source = read_options(_Dataset, args)
+    samples = _count_objects(source.open(), source.subset) if source.root else None
     runs = [read_run(report, samples) for report in args.reports]
     for run in runs:
         if not run.complete:
@@ -196,18 +242,16 @@ def _plot(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _samples(args: argparse.Namespace) -> dict[Sample, int]:
+def _count_objects(dataset: InteractiveDataset, subset: str) -> dict[Sample, int]:
     """Return the number of objects of each sample of a session."""
-    dataset = _dataset(args)
     return {
         (name, number): dataset.dataset[name]["num_objects"]
-        for name in dataset.sequences(args.subset)
+        for name in dataset.sequences(subset)
         for number in range(1, dataset.num_scribbles(name) + 1)
     }
 
 
-def _demo(args: argparse.Namespace) -> int:
-    """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
+def _write_demo(args: argparse.Namespace) -> int:
     from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 
     write_demo_root(Path(args.out), make_demo_scenes(args.seed))
@@ -216,56 +260,73 @@ def _demo(args: argparse.Namespace) -> int:
     return DONE
 
 
-def interactive_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `interactive`."""
+class _Action(NamedTuple):
+    """What one of the actions is, and does."""
+
+    about: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _add_options(sub: argparse.ArgumentParser) -> None:
     actions = sub.add_subparsers(required=True, metavar="ACTION")
+    for name, action in _ACTIONS.items():
+        parser = actions.add_parser(name, help=action.about, description=action.about)
+        parser.set_defaults(action=action.run)
+        action.add_options(parser)
 
-    def action(name: str, function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=function.__doc__, description=function.__doc__)
-        parser.set_defaults(action=function)
-        return parser
 
-    _serve_options(action("serve", _serve))
-    sub = action("run", _run)
-    sub.add_argument("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
-    _sequences_options(sub, required=False)
-    sub.add_argument("--host", help="address of a server; subset, order and limits are then its own")
-    sub.add_argument("--user-key", help=f"for --host (default: the variable {USER_KEY})")
-    sub.add_argument("--out", default=".", type=OutputFolder, help="where the report goes (here)")
-    sub.add_argument("--resume", action="store_true", help="go on with the newest unfinished report there")
-    sub.add_argument("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
-    sub = action("demo", _demo)
+def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
+    _add_session_options(sub, required=False)
+    add("--host", help="address of a server; subset, order and limits are then its own")
+    add("--user-key", help=f"for --host (default: the variable {_USER_KEY})")
+    add("--out", default=".", type=OutputFolder, help="where the report goes (here)")
+    add("--resume", action="store_true", help="go on with the newest unfinished report there")
+    add("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
+
+
+def _add_demo_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", required=True, type=OutputFolder, help="the folder to write")
     sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
-    sub = action("plot", _plot)
-    sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
-    sub.add_argument("--out", required=True, type=OutputFolder, help="folder for curves.png, curves.svg and index.html")
-    _dataset_options(sub, required=False)
 
 
-def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
-    _dataset_options(sub, required=required)
+def _add_plot_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("reports", nargs="+", type=InputPath, metavar="[NAME=]REPORT", help="CSV files of sessions")
+    out = "folder for curves.png, curves.svg and index.html"
+    sub.add_argument("--out", required=True, type=OutputFolder, help=out)
+    _add_dataset_options(sub, required=False)
+
+
+def _add_session_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    _add_dataset_options(sub, required=required)
     sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
     sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
     sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
 
 
-def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
-    sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
+def _add_dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
+
+    root = "DAVIS' root; with --layout any dataset or packed file"
+    sub.add_argument("--root", required=required, type=InputPath, help=root)
     sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))
-    sub.add_argument("--images", help="where the pictures are, with --layout (default: beside the masks)")
+    sub.add_argument(
+        "--images", type=InputPath, help="where the pictures are, with --layout (default: beside the masks)"
+    )
     sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
     sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
                      help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
 
 
-def _serve_options(sub: argparse.ArgumentParser) -> None:
-    _sequences_options(sub, required=True)
+def _add_serve_options(sub: argparse.ArgumentParser) -> None:
+    _add_session_options(sub, required=True)
     add = sub.add_argument
     add("--users", required=True, help="file with a line `name key` for each user")
     add("--data", default=os.path.join(".segjudge", "interactive"), help="where sessions are kept")
-    add("--bind", default=LOOPBACK, help=f"the address to listen at ({LOOPBACK})")
-    add("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    add("--bind", default=_LOOPBACK, help=f"the address to listen at ({_LOOPBACK})")
+    add("--port", type=whole_number(0, 65535), default=_PORT, help=f"default {_PORT}; 0 takes any")
     add("--shuffle", action="store_true", help="another order of samples for each session")
     add("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
     add("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB", help="of run lengths in a submission (32)")
@@ -275,3 +336,22 @@ def _serve_options(sub: argparse.ArgumentParser) -> None:
     measured = "in which a user may have masks of one sequence measured, ever (5)"
     add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=measured)
     add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help="after which a session is closed (a day)")
+
+
+_ACTIONS = {
+    "serve": _Action("Hold sessions for users elsewhere.", _add_serve_options, _serve),
+    "run": _Action(
+        "Run a method through a complete session: MODULE:FUNCTION answers scribbles with masks.", _add_run_options, _run
+    ),
+    "demo": _Action(
+        "Write a small synthetic dataset with pictures and scribbles, to try a method on.",
+        _add_demo_options,
+        _write_demo,
+    ),
+    "plot": _Action(
+        "Draw the curves of runs, and a page in which each interaction can be stepped through.",
+        _add_plot_options,
+        _plot,
+    ),
+}
+COMMANDS = {"interactive": Command(_add_options, _interactive)}

@@ -5,26 +5,31 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
-from types import FrameType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from segjudge.platforms.evalai.bundle.agreement import check_agreement
-from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
-from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
-from segjudge.platforms.evalai.hosted_worker.process import sandbox_for
-from segjudge.system.bounds import missing_bounds
 from segjudge.system.errors import UsageError
 
-from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
+from .shared import (
+    DONE,
+    Command,
+    add_bundle_options,
+    choose_bundle,
+    listen,
+    read_options,
+    say,
+    seconds,
+    whole_number,
+)
 
 if TYPE_CHECKING:
+    import socket
+    from types import FrameType
+
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.server.background import Background
     from segjudge.server.code_uploads import AgentTable, CodeUploads
     from segjudge.server.first_run import Person
@@ -32,11 +37,35 @@ if TYPE_CHECKING:
     from segjudge.server.services import Services
     from segjudge.server.workers import JobScorer, Workers
 
-PORT = 8899
+_PORT = 8899
 
 
-def rehearse(args: argparse.Namespace) -> int:
-    """Serve EvalAI's API and web pages, with this bundle in it, and play its worker."""
+@dataclass(frozen=True)
+class _Options:
+    """What is served, where it is kept, and who scores."""
+
+    bundle: str
+    path: str
+    port: int
+    data: str | None
+    database: str
+    workers: int
+    requests_per_minute: int
+    visibility: float
+    faults: str | None
+    seed_demo: bool
+    agents: str | None
+    hosts: list[str]
+    require_sandbox: bool
+    now: str | None
+    reset: bool
+    python: str | None
+    seconds: float
+
+
+def _run(args: argparse.Namespace) -> int:
+    import threading
+
     stopped = threading.Event()
 
     def leave(_number: int, _frame: object) -> None:
@@ -45,35 +74,37 @@ def rehearse(args: argparse.Namespace) -> int:
 
     _on_signals(leave)
     try:
-        _rehearse(args)
+        _rehearse(read_options(_Options, args))
     except Exception:
         if not stopped.is_set():  # or it failed because it was stopped, as a query of PostgreSQL does in the middle
             raise
     return DONE
 
 
-def _rehearse(args: argparse.Namespace) -> None:
+def _rehearse(options: _Options) -> None:
+    from segjudge.platforms.evalai.bundle.agreement import check_agreement
+    from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
     from segjudge.server import first_run
     from segjudge.server.code_uploads import read_table
     from segjudge.server.server import LOOPBACK
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
 
-    faults, clock = _faults(args.faults), _clock(args.now)
-    source = named_bundle(args)
+    faults, clock = _faults(options.faults), _clock(options.now)
+    source = choose_bundle(options.bundle, options.path)
     root = source.root
-    scorer = _scorer(args, root)
-    table = read_table(args.agents, sandbox=args.require_sandbox) if args.agents else None
-    folder = os.path.abspath(args.data or os.path.join(root, ".segjudge", "rehearsal"))
-    port = listening(LOOPBACK, args.port)
+    scorer = _start_scorer(options, root)
+    table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None
+    folder = os.path.abspath(options.data or os.path.join(root, ".segjudge", "rehearsal"))
+    port = listen(LOOPBACK, options.port)
     # What is kept here is nobody else's: tokens, truths, submissions.
     os.umask(0o077)
-    if args.reset:
-        first_run.reset(folder, args.database)
+    if options.reset:
+        first_run.reset(folder, options.database)
     lock = first_run.lock_folder(folder)
-    hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
+    hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
     repeats = faults.strikes if faults else lambda: False
-    services = Services(folder, args.visibility, repeats, hosts, args.database, clock)
+    services = Services(folder, options.visibility, repeats, hosts, options.database, clock)
     services.files.sweep()
     _introduce(first_run.create_people(services, hosts))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
@@ -82,20 +113,20 @@ def _rehearse(args: argparse.Namespace) -> None:
         with Bundle(bundle) as opened:
             for problem in check_agreement(opened):  # our scorers' files are shown as they are
                 say(str(problem))
-    workers = Workers(services, scorer, args.workers)
-    sample_count = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
+    workers = Workers(services, scorer, options.workers)
+    sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _print_challenge(services, address, challenge, new=new)
     print(
-        _about_workers(scorer, workers, args.workers)
+        _describe_workers(scorer, workers, options.workers)
         + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
     )
-    place = f"{os.path.relpath(folder)} keeps it.{about}"
-    print(f"The rehearsal runs at {address} until you press Ctrl-C; {place}", flush=True)
+    ending = f"{os.path.relpath(folder)} keeps it.{about}"
+    print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
     agents = _agents(services, table, address)
     try:
         background = (workers, services.report_pages, *((agents,) if agents else ()))
-        _serve(services, (args.requests_per_minute, faults), port, background)
+        _serve(services, (options.requests_per_minute, faults), port, background)
     finally:
         lock.close()
 
@@ -168,16 +199,20 @@ def _clock(date: str | None) -> Callable[[], float]:
     return lambda: beginning + time.monotonic()
 
 
-def _scorer(args: argparse.Namespace, root: str) -> JobScorer:
+def _start_scorer(options: _Options, root: str) -> JobScorer:
     """Return the stand-in for the worker, after checking that it runs."""
+    from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
+    from segjudge.platforms.evalai.hosted_worker.process import sandbox_for
     from segjudge.server.workers import JobScorer
 
-    python = worker_interpreter(args.python, root)
-    return JobScorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
+    python = worker_interpreter(options.python, root)
+    return JobScorer(python, options.seconds, sandbox_for(python, required=options.require_sandbox))
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
     """Return the path of a bundle, and what the last line says of its kernel."""
+    from segjudge.platforms.evalai.bundle.build import build
+
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
     return built.path, f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
 
@@ -223,10 +258,13 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
     return CodeUploads(services, table, address, host)
 
 
-def _about_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
+def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
     """Return a sentence on how the stand-in differs from EvalAI's worker."""
     if not number:
         return "No worker runs here.\n"
+    from segjudge.system.bounds import missing_bounds
+    from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
+
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
         text += f"EvalAI has Python {PINNED_PYTHON}; none with numpy was found here (--python names one).\n"
@@ -238,11 +276,10 @@ def _about_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
     return text if workers.is_limited else text + "CPU is not limited here; EvalAI has half a core.\n"
 
 
-def rehearse_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `rehearse`."""
-    bundle_options(sub)
+def _add_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
     add = sub.add_argument
-    add("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    add("--port", type=whole_number(0, 65535), default=_PORT, help=f"default {_PORT}; 0 takes any")
     add("--data", help="where it is kept (default: .segjudge/rehearsal)")
     add("--database", metavar="URL", default="", help="PostgreSQL in the place of the SQLite file in --data")
     add("--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)")
@@ -259,3 +296,6 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and begin anew")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")
+
+
+COMMANDS = {"rehearse": Command(_add_options, _run)}

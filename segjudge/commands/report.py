@@ -3,93 +3,143 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from typing import Any
 
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
 
-from .pages import options_of, page_options, write_html, write_page
-from .shared import DONE, ProgressBar, jobs_option, names
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    ProgressBar,
+    add_jobs_option,
+    add_page_options,
+    make_page_options,
+    names,
+    read_options,
+    write_html,
+    write_page,
+)
 
 
-def report(args: argparse.Namespace) -> int:
-    """Write one page, for a browser without network, that shows what results scored and where they fail."""
-    from segjudge.analysis.report import report_page
-    from segjudge.commands.score import request_of
+@dataclass(frozen=True)
+class _Options:
+    """What the page is about, and what it shows."""
+
+    results: str | None
+    truth: str | None
+    protocol: str
+    subset: str
+    split: str | None
+    sequences: list[str] | None
+    layout: str | None
+    unseen: str | None
+    categories: str | None
+    jobs: Any
+    images: str | None
+    budget: int
+    title: str | None
+    out: str
+
+    @property
+    def rules(self) -> FamilyProtocol:
+        """The protocol."""
+        return PROTOCOLS[self.protocol]
+
+
+def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
-    from segjudge.scoring.scores import prepare
 
     reuse_memory()
-    if not args.truth:
-        return _stored(args)
-    if not args.results:
-        return _truth_alone(args)
-    with ProgressBar() as bar:
-        request = request_of(args)
-        job = prepare(request, bar)
-        scores = job.score(bar)
-    title = args.title or name_of(args.results)
-    write_page(report_page(job, scores, title, options_of(args)), args.out)
+    options = read_options(_Options, args)
+    if not options.truth:
+        _write_stored(options)
+    elif not options.results:
+        _write_truth(options)
+    else:
+        _write_scores(options)
     return DONE
 
 
-def _stored(args: argparse.Namespace) -> int:
+def _write_scores(options: _Options) -> None:
+    from segjudge.analysis.report import report_page
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.scoring.scores import ScoreRequest, prepare
+
+    truth, results = options.truth or "", options.results or ""
+    with ProgressBar() as bar:
+        source = TruthSource(
+            truth, options.layout or "", options.subset, options.unseen or "", options.categories or ""
+        )
+        request = ScoreRequest(
+            results, source, options.rules, options.split or "", options.sequences, jobs=options.jobs
+        )
+        job = prepare(request, bar)
+        scores = job.score(bar)
+    page = make_page_options(options.images, options.budget)
+    write_page(report_page(job, scores, options.title or name_of(results), page), options.out)
+
+
+def _write_stored(options: _Options) -> None:
     """Write the page of what a phase, or `score --json`, left."""
     from segjudge.analysis.stored_report import read_stored, stored_page
 
-    if not args.results:
+    if not options.results:
         raise UsageError("report needs --truth, or what a phase left of a submission")
     for option in ("subset", "split", "sequences", "layout", "unseen", "categories", "jobs", "images"):
-        if getattr(args, option):
+        if getattr(options, option):
             raise UsageError(f"--{option} has no meaning without --truth")
-    title = args.title or name_of(args.results)
-    write_html(stored_page(read_stored(args.results), title), args.out)
-    return DONE
+    title = options.title or name_of(options.results)
+    write_html(stored_page(read_stored(options.results), title), options.out)
 
 
-def _truth_alone(args: argparse.Namespace) -> int:
+def _write_truth(options: _Options) -> None:
     from segjudge.analysis.report import truth_page
     from segjudge.datasets.opening import TruthSource, open_truth
     from segjudge.scoring.scores import choose_sequences
 
-    source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
+    path = options.truth or ""
+    source = TruthSource(path, options.layout or "", options.subset, options.unseen or "", options.categories or "")
     with ProgressBar() as bar:
-        found = open_truth(source, PROTOCOLS[args.protocol], bar).splits
-    chosen = args.split or args.subset
-    if chosen and chosen not in found:
-        raise UsageError(f"{args.truth} has no split {chosen!r}{name_hint(chosen, found)}")
-    title = args.title or name_of(args.truth)
+        truths = open_truth(source, options.rules, bar).splits
+    chosen = options.split or options.subset
+    if chosen and chosen not in truths:
+        raise UsageError(f"{path} has no split {chosen!r}{name_hint(chosen, truths)}")
     splits = {
-        name: choose_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])
-        for name in ([chosen] if chosen else found)
+        name: choose_sequences(truths[name], options.sequences, options.rules)
+        for name in ([chosen] if chosen else truths)
     }
-    write_page(truth_page(splits, PROTOCOLS[args.protocol].track, title, options_of(args)), args.out)
-    return DONE
+    page = make_page_options(options.images, options.budget)
+    write_page(truth_page(splits, options.rules.track, options.title or name_of(path), page), options.out)
 
 
-def report_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `report`."""
-    sub.add_argument(
-        "results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
-    )
-    sub.add_argument(
-        "--truth", help="a packed annotation file, or a dataset root or zip (without: RESULTS is what a phase left)"
-    )
-    sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
-    sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
-    sub.add_argument("--split", help="report this split alone")
-    sub.add_argument("--sequences", type=names, help="report these sequences alone, separated by commas")
-    sub.add_argument(
-        "--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)"
-    )
-    sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
-    jobs_option(sub)
-    page_options(sub)
-    sub.add_argument("--title", help="the page's title (default: the name of the results)")
-    sub.add_argument(
-        "--out", default="report.html", metavar="FILE", type=OutputFile, help="the page to write (default: report.html)"
-    )
-    sub.set_defaults(strict=False, cap=None, id_zero_quirk=None)
+def _add_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    results = "folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
+    add("results", nargs="?", type=InputPath, help=results)
+    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS is what a phase left)"
+    add("--truth", type=InputPath, help=truth)
+    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
+    add("--subset", default="", help="the list of sequences to score, e.g. val")
+    add("--split", help="report this split alone")
+    add("--sequences", type=names, help="report these sequences alone, separated by commas")
+    layout = "how TRUTH is laid out (default: recognised)"
+    add("--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
+    unseen = "file with the names of unseen sequences (lvos) or categories (youtube-vos)"
+    add("--unseen", type=InputPath, help=unseen)
+    categories = "places2017 with a folder of PNGs as TRUTH: their categories"
+    add("--categories", metavar="FILE", type=InputPath, help=categories)
+    add_jobs_option(sub)
+    add_page_options(sub)
+    add("--title", help="the page's title (default: the name of the results)")
+    out = "the page to write (default: report.html)"
+    add("--out", default="report.html", metavar="FILE", type=OutputFile, help=out)
+
+
+COMMANDS = {"report": Command(_add_options, _report)}

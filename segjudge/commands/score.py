@@ -1,223 +1,399 @@
-"""`segjudge score`: what a participant runs."""
+"""`segjudge score` and `merge`: what a participant runs, and the tables and files that come of it."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import re
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.families import OPTIONAL_LAYOUTS
-from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-from segjudge.system.errors import UsageError
-from segjudge.system.files import OutputFile, name_of
+from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, name_of, written
 
-from .score_output import check_hub, output_options, show
-from .shared import DONE, ProgressBar, jobs_option, names, part, say
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    PhaseName,
+    ProgressBar,
+    add_jobs_option,
+    names,
+    part_number,
+    read_options,
+    say,
+    write_page,
+)
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
+    from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.scoring.phase import Phase
     from segjudge.scoring.scores import ScoreRequest, Scores
 
-#: Our names of options, and the official tools' names: Places 2017's script, then DAVIS's.
-NAMES = {
+#: The tasks of DAVIS's script.
+_TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
+#: Options of the official tools, Places 2017's script and DAVIS's, by ours.
+_OFFICIAL = {
     "results": ("preds_json", "results_path"),
     "truth": ("dataset_json", "davis_path"),
     "subset": ("set",),
     "categories": ("imgCatIdsFile",),
 }
-#: The tasks of DAVIS's script.
-TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
 
 
-def score(args: argparse.Namespace) -> int:
-    """Score a results folder, zip or JSON, exactly as the server would."""
+@dataclass(frozen=True)
+class _Output:
+    """What is written of scores, and how they are printed."""
+
+    csv: str | None
+    json: str | None
+    results_yaml: str | None
+    hub_dataset: str
+    #: The page that is written as well.
+    page: str | None
+    #: Results were compared with a truth that the user named.
+    compares: bool
+    #: Tables are those of Places 2017's script.
+    is_official: bool
+    #: Splits whose scores are not for the file that hubs publish.
+    hidden: frozenset[str]
+
+    def check(self) -> None:
+        """Refuse a file for model hubs that does not name their data set: the protocol's name is none of theirs."""
+        if self.hub_dataset and not self.results_yaml:
+            raise OptionError("hub-dataset goes with --results-yaml")
+        if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):
+            fault = f"{self.hub_dataset!r} is not that" if self.hub_dataset else "as it is called there"
+            raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What to score; names are ours, whichever tool's options were given."""
+
+    results: str
+    phase: str | None
+    annotations: str | None
+    truth: str | None
+    categories: str | None
+    protocol: str
+    subset: str
+    layout: str | None
+    split: str | None
+    sequences: list[str] | None
+    unseen: str | None
+    jobs: Any
+    scheduler: str | None
+    cap: str | None
+    id_zero_quirk: str | None
+    style: str | None
+    strict: bool
+    part: tuple[int, int] | None
+    out: str | None
+    report: str | None
+
+    def request(self) -> ScoreRequest:
+        """Return what is to be scored on a truth."""
+        from segjudge.datasets.opening import TruthSource
+        from segjudge.scoring.scores import ScoreRequest
+
+        source = TruthSource(self.truth or "", self.layout or "", self.subset, self.unseen or "", self.categories or "")
+        protocol = _change_rules(PROTOCOLS[self.protocol], self.cap, self.id_zero_quirk)
+        return ScoreRequest(self.results, source, protocol, self.split or "", self.sequences, self.strict, self.jobs)
+
+    def phase_inputs(self) -> tuple[str, Phase, str, str, list[str] | None]:
+        """Return the results, a phase as the options change it, its annotation file, and the part that is scored."""
+        from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+        source = find_bundle()
+        phase = source.phase(self.phase or "")
+        jobs = {None: phase.jobs, "auto": 0}.get(self.jobs, self.jobs)
+        phase = replace(phase, strict=self.strict or phase.strict, jobs=jobs)
+        annotations = self.annotations or os.path.join(source.root, phase.annotations)
+        return self.results, phase, annotations, self.split or "", self.sequences
+
+
+def _score(args: argparse.Namespace) -> int:
     reuse_memory()
-    _take_official_names(args)
-    if not args.results:
-        raise UsageError("score needs the results to score")
-    if bool(args.phase) == bool(args.truth):
-        raise UsageError("score needs either --phase, or --truth with --protocol")
-    _check_options(args)
-    check_hub(args)
-    if args.truth and not args.protocol:
-        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
-    if bool(args.part) != bool(args.out):
-        raise UsageError("--part and --out go together")
-    if args.part:
-        return _score_part(args)
-    hidden = _hidden(args)
-    with ProgressBar("part" if args.scheduler else "sequence") as bar:
-        scores = _score_phase(args, bar) if args.phase else _score_on_truth(args, bar)
-    show(scores.reports, scores.notes, scores.provenance, args, hidden)
-    if args.report:
-        _write_report(scores, args)
+    options = _translate(vars(args))
+    _check(options)
+    output = read_options(
+        _Output,
+        args,
+        page=options.report,
+        compares=bool(options.truth),
+        is_official=options.style == "official",
+        hidden=_hidden_splits(options) if options.phase and args.results_yaml else frozenset(),
+    )
+    output.check()
+    if options.part:
+        return _score_part(options)
+    with ProgressBar("part" if options.scheduler else "sequence") as bar:
+        scores = _score_phase(options, bar) if options.phase else _score_on_truth(options, bar)
+    _show(scores.reports, scores.notes, scores.provenance, output)
+    if options.report:
+        _write_report(scores, options)
     return DONE
 
 
-def _write_report(scores: Scores, args: argparse.Namespace) -> None:
-    """Write the page that `segjudge report` writes."""
-    from segjudge.analysis.report import report_page
-    from segjudge.commands.pages import write_page
-    from segjudge.report.page import PageOptions
-    from segjudge.scoring.scores import prepare, prepare_phase
-
-    job = prepare_phase(*_phase(args)) if scores.request is None else prepare(scores.request)
-    write_page(report_page(job, scores, name_of(args.results), PageOptions()), args.report)
-
-
-def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | None]:
-    """Return the results, a phase as the options change it, its annotation file, and which part of it is scored."""
-    source = find_bundle()
-    phase = source.phase(args.phase)
-    jobs = {None: phase.jobs, "auto": 0}.get(args.jobs, args.jobs)
-    phase = replace(phase, strict=args.strict or phase.strict, jobs=jobs)
-    annotations = args.annotations or os.path.join(source.root, phase.annotations)
-    return args.results, phase, annotations, args.split or "", args.sequences
-
-
-def _hidden(args: argparse.Namespace) -> frozenset[str]:
-    """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
-    if not (args.phase and args.results_yaml):
-        return frozenset()
-    from segjudge.platforms.evalai.bundle.agreement import find_hidden_splits
-
-    source = find_bundle()
-    phase = source.phase(args.phase)
-    hidden = find_hidden_splits(source, phase)
-    chosen = {args.split} if args.split else {split.codename for split in phase.splits}
-    if chosen <= hidden:
-        found = f"{' and '.join(sorted(chosen))} of {phase.codename}, whose scores participants are not shown"
-        raise UsageError(f"--results-yaml writes what hubs publish, and nothing of {found}")
-    return hidden
+def _translate(arguments: dict[str, Any]) -> _Options:
+    """Return the options by our names: those of the official tools come with the defaults of those tools."""
+    protocol, subset = arguments["protocol"], arguments["subset"]
+    if arguments["task"]:
+        of_task = _TASKS[arguments["task"]]
+        if protocol not in (None, of_task):
+            raise UsageError(
+                f"--task {arguments['task']} means --protocol {of_task}, not {protocol}; give one of the two"
+            )
+        protocol = of_task
+    if arguments["dataset_json"] and not protocol:
+        protocol = "places2017-official"  # what the script with these options computes
+    if arguments["davis_path"]:
+        protocol = protocol or _TASKS["unsupervised"]
+        arguments = {**arguments, "set": arguments["set"] or subset or "val"}
+    ours = {name: arguments[name] for name in _Options.__dataclass_fields__} | {"protocol": protocol or ""}
+    for name, official in _OFFICIAL.items():
+        options = [f"--{option}" for option in official if arguments[option]]
+        values = {arguments[option] for option in (name, *official)} - {None, ""}
+        if len(values) > 1:
+            raise UsageError(f"{' and '.join(options)}: {name} is given twice, as {' and '.join(sorted(values))}")
+        ours[name] = next(iter(values), arguments[name])
+    return _Options(**ours)
 
 
-def _score_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import prepare_phase
-
-    return prepare_phase(*_phase(args)).score(bar)
-
-
-def _score_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import prepare
-
-    if not args.scheduler:
-        return prepare(request_of(args), bar).score(bar)
-    from segjudge.scoring.sharing import connect, score_by_workers
-
-    with connect(args.scheduler) as client:
-        return score_by_workers(client, request_of(args), bar)
-
-
-def request_of(args: argparse.Namespace) -> ScoreRequest:
-    """Return what a command's options ask to score."""
-    from segjudge.datasets.opening import TruthSource
-    from segjudge.scoring.scores import ScoreRequest
-
-    files = [args.layout or "", args.subset or "", args.unseen or "", args.categories or ""]
-    source = TruthSource(args.truth, *files)
-    return ScoreRequest(args.results, source, _protocol(args), args.split or "", args.sequences, args.strict, args.jobs)
+def _check(options: _Options) -> None:
+    """Refuse options of this command that would be ignored or lack others; `segjudge.score` refuses the rest."""
+    if not options.results:
+        raise UsageError("score needs the results to score")
+    if bool(options.phase) == bool(options.truth):
+        raise UsageError("score needs either --phase, or --truth with --protocol")
+    of_truth = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
+    family = PROTOCOLS[options.protocol].track if options.protocol else ""
+    ignored = {
+        "--phase": (*of_truth, "part", "scheduler") if options.phase else (),
+        "--scheduler": ("part",) if options.scheduler else (),
+        "--part": ("report",) if options.part else (),
+        "--truth": ("annotations",) if options.truth else (),
+        family: () if not family or _has_cap(family) else ("cap", "id_zero_quirk", "style"),
+    }
+    for subject, fields in ignored.items():
+        for field in fields:
+            if getattr(options, field):
+                raise UsageError(f"--{field.replace('_', '-')} has no meaning for {subject}")
+    if options.truth and not options.protocol:
+        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
+    if bool(options.part) != bool(options.out):
+        raise UsageError("--part and --out go together")
 
 
-def _score_part(args: argparse.Namespace) -> int:
+def _has_cap(family: str) -> bool:
+    """Return whether a family's protocols bound the detections."""
+    return any(hasattr(protocol, "cap") for protocol in FAMILIES[family].protocols.values())
+
+
+def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
+    """Return the protocol with the rules that were asked for, which its description then names."""
+    if not cap and not quirk:
+        return protocol
+    from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
+
+    if not isinstance(protocol, InstanceProtocol):
+        return protocol
+    changed = replace(
+        protocol,
+        cap=cap or protocol.cap,
+        id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk,
+    )
+    if changed == protocol:
+        return protocol
+    counted = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[changed.cap]
+    effect = "cannot be matched" if changed.id_zero_quirk else "is as any other"
+    about = f"changed: up to {protocol.detections[-1]} for each {counted}; the annotation with id 0 {effect}."
+    return replace(changed, about=about)
+
+
+def _score_part(options: _Options) -> int:
     from segjudge.evaluation_script.runner.parallel import Part
     from segjudge.scoring.scores import prepare
     from segjudge.scoring.sharing import PartCounter
 
     with ProgressBar() as bar:
-        PartCounter(prepare(request_of(args), bar)).write(Part(*args.part), args.out, bar)
-    say(f"wrote {args.out}")
+        PartCounter(prepare(options.request(), bar)).write(Part(*options.part or (1, 1)), options.out or "", bar)
+    say(f"wrote {options.out}")
     return DONE
 
 
-def _protocol(args: argparse.Namespace) -> FamilyProtocol:
-    """Return the protocol with the rules that were asked for, which its description then names."""
-    if args.protocol not in INSTANCE_PROTOCOLS:
-        return PROTOCOLS[args.protocol]
-    protocol = INSTANCE_PROTOCOLS[args.protocol]
-    cap = args.cap or protocol.cap
-    quirk = protocol.id_zero_quirk if args.id_zero_quirk is None else args.id_zero_quirk == "on"
-    if (cap, quirk) == (protocol.cap, protocol.id_zero_quirk):
-        return protocol
-    counted = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[cap]
-    lost = "cannot be matched" if quirk else "is as any other"
-    about = f"changed: up to {protocol.detections[-1]} for each {counted}; the annotation with id 0 {lost}."
-    return replace(protocol, cap=cap, id_zero_quirk=quirk, about=about)
+def _score_phase(options: _Options, bar: ProgressBar) -> Scores:
+    from segjudge.scoring.scores import prepare_phase
+
+    return prepare_phase(*options.phase_inputs()).score(bar)
 
 
-def _take_official_names(args: argparse.Namespace) -> None:
-    """Turn options of the official tools into ours, with the defaults of those tools."""
-    if args.task:
-        protocol = TASKS[args.task]
-        if args.protocol not in (None, protocol):
-            raise UsageError(
-                f"--task {args.task} means --protocol {protocol}, not {args.protocol}; give one of the two"
-            )
-        args.protocol = protocol
-    if args.dataset_json and not args.protocol:
-        args.protocol = "places2017-official"  # what the script with these options computes
-    if args.davis_path:
-        args.protocol = args.protocol or TASKS["unsupervised"]
-        args.set = args.set or args.subset or "val"
-    for ours, theirs in NAMES.items():
-        options = [f"--{name}" for name in theirs if getattr(args, name)]
-        values = {getattr(args, name) for name in (ours, *theirs)} - {None, ""}
-        if len(values) > 1:
-            raise UsageError(f"{' and '.join(options)}: {ours} is given twice, as {' and '.join(sorted(values))}")
-        setattr(args, ours, next(iter(values), getattr(args, ours)))
+def _score_on_truth(options: _Options, bar: ProgressBar) -> Scores:
+    from segjudge.scoring.scores import prepare
+
+    if not options.scheduler:
+        return prepare(options.request(), bar).score(bar)
+    from segjudge.scoring.sharing import connect, score_by_workers
+
+    with connect(options.scheduler) as client:
+        return score_by_workers(client, options.request(), bar)
 
 
-def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
-    truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
-    track = PROTOCOLS[args.protocol].track if args.protocol else ""
-    ignored = {
-        "--phase": (*truth_alone, "part", "scheduler") if args.phase else (),
-        "--scheduler": ("part",) if args.scheduler else (),
-        "--part": ("report",) if args.part else (),
-        "--truth": ("annotations",) if args.truth else (),
-        track: () if track in ("", "instances") else ("cap", "id_zero_quirk", "style"),
-    }
-    for subject, options in ignored.items():
-        for name in options:
-            if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} has no meaning for {subject}")
+def _hidden_splits(options: _Options) -> frozenset[str]:
+    """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
+    from segjudge.platforms.evalai.bundle.agreement import find_hidden_splits
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+    source = find_bundle()
+    phase = source.phase(options.phase or "")
+    hidden = find_hidden_splits(source, phase)
+    chosen = {options.split} if options.split else {split.codename for split in phase.splits}
+    if chosen <= hidden:
+        splits = f"{' and '.join(sorted(chosen))} of {phase.codename}, whose scores participants are not shown"
+        raise UsageError(f"--results-yaml writes what hubs publish, and nothing of {splits}")
+    return hidden
 
 
-def score_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `score`."""
-    sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
-    sub.add_argument("--phase", help="score as this phase of the bundle")
-    sub.add_argument("--annotations", help="with --phase: another annotation file")
-    sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
-    sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
-    sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
-    sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
-    sub.add_argument(
-        "--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)"
-    )
-    sub.add_argument("--split", help="score this split alone")
-    sub.add_argument("--sequences", type=names, help="score these sequences alone, separated by commas")
-    sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    jobs_option(sub)
-    sub.add_argument("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
-    sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
-    sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
-    sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
-    sub.add_argument("--strict", action="store_true", help="warnings are errors")
-    sub.add_argument("--part", type=part, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
-    sub.add_argument("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
-    sub.add_argument("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
-    output_options(sub)
-    official = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them")
-    official.add_argument("--davis_path", metavar="DIR", help="TRUTH, by default for the task unsupervised and set val")
-    official.add_argument("--results_path", metavar="DIR", help="the results")
-    official.add_argument("--task", choices=list(TASKS), help="the protocol davis2017 or davis2017-unsupervised")
-    official.add_argument("--set", metavar="SUBSET", help="as --subset")
-    official.add_argument("--dataset_json", metavar="FILE", help="TRUTH, by default for places2017-official")
-    official.add_argument("--preds_json", metavar="FILE", help="the results")
-    official.add_argument("--imgCatIdsFile", metavar="FILE", help="as --categories")
+def _write_report(scores: Scores, options: _Options) -> None:
+    """Write the page that `segjudge report` writes."""
+    from segjudge.analysis.report import report_page
+    from segjudge.report.page import PageOptions
+    from segjudge.scoring.scores import prepare, prepare_phase
+
+    job = prepare_phase(*options.phase_inputs()) if scores.request is None else prepare(scores.request)
+    write_page(report_page(job, scores, name_of(options.results), PageOptions()), options.report or "")
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from segjudge.scoring.parts import merge_parts
+
+    output = read_options(_Output, args, page=None, compares=True, is_official=False, hidden=frozenset())
+    output.check()
+    _show(*merge_parts(args.parts), output)
+    return DONE
+
+
+def _show(
+    reports: list[Report],
+    notes: list[str],
+    provenance: dict[str, Any],
+    output: _Output,
+) -> None:
+    """Write the files that were asked for, and print what was scored, with notes on the truth and warnings."""
+    from segjudge.evaluation_script.scoring.answer import public_warnings
+    from segjudge.report.tables import of_report
+
+    for note in public_warnings(notes):
+        say(f"truth: {note}")
+    document = _document(reports, provenance) if output.json else ""
+    paths: list[str] = []
+    if output.csv:
+        from segjudge.report import score_files
+
+        make_folder(output.csv)
+        paths = score_files.paths(reports, output.csv)
+        files = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
+        check_outputs([*paths, *files], [])
+        score_files.write_all(reports, output.csv)
+    if output.json and output.json != "-":
+        with written(output.json) as file:
+            file.write(document + "\n")
+    if output.results_yaml:
+        from segjudge.report import score_files
+
+        with written(output.results_yaml) as file:
+            public = [report for report in reports if report.split not in output.hidden]
+            file.write(score_files.results_yaml(public, output.hub_dataset))
+    for path in paths:
+        say(f"wrote {path}")
+    for report in reports:
+        if report.split in output.hidden:
+            say(f"{report.split} is hidden from participants, and left out of {output.results_yaml}")
+    for report in reports:
+        say(f"Protocol {report.protocol.name}: {report.protocol.about}")
+        text = _official_text(report) if output.is_official else ""
+        text = text or of_report(report, compare=output.compares) + "\n"
+        print(text, file=sys.stderr if output.json == "-" else sys.stdout)
+    if output.json == "-":
+        print(document)  # alone: a program reads it
+    for line in public_warnings([line for report in reports for line in report.warnings]):
+        say(f"warning: {line}")
+
+
+def _document(reports: list[Report], provenance: dict[str, Any]) -> str:
+    """Return everything with full precision, as JSON."""
+    from segjudge.analysis.score_tables import comparable
+
+    errors = [{report.split: report.errors()} for report in reports]
+    intervals = [{report.split: report.intervals()} for report in reports]
+    scores = {**comparable(reports, provenance), "errors": errors, "intervals": intervals}
+    return json.dumps(scores, indent=1, allow_nan=False)
+
+
+def _official_text(report: Report) -> str:
+    """Return what the script of Places 2017 prints; "" for what it does not score."""
+    from segjudge.evaluation_script.families.instances.metrics import InstanceReport
+    from segjudge.report import score_files
+
+    return score_files.places(report) if isinstance(report, InstanceReport) else ""
+
+
+def _add_score_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("results", nargs="?", type=InputPath, help="folder, zip, tar(.gz) or JSON with the predicted masks")
+    add("--phase", type=PhaseName, help="score as this phase of the bundle")
+    add("--annotations", type=InputPath, help="with --phase: another annotation file")
+    truth = "a packed annotation file, or a dataset root or zip in its published layout"
+    add("--truth", type=InputPath, help=truth)
+    categories = "places2017 with a folder of PNGs as TRUTH: their categories"
+    add("--categories", metavar="FILE", type=InputPath, help=categories)
+    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
+    add("--subset", default="", help="the list of sequences to score, e.g. val")
+    layout = "how TRUTH is laid out (default: recognised)"
+    add("--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
+    add("--split", help="score this split alone")
+    add("--sequences", type=names, help="score these sequences alone, separated by commas")
+    unseen = "file with the names of unseen sequences (lvos) or categories (youtube-vos)"
+    add("--unseen", type=InputPath, help=unseen)
+    add_jobs_option(sub)
+    add("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
+    add("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
+    add("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
+    add("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
+    add("--strict", action="store_true", help="warnings are errors")
+    add("--part", type=part_number, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
+    add("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
+    add("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
+    _add_output_options(sub)
+    add = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them").add_argument
+    davis_path = "TRUTH, by default for the task unsupervised and set val"
+    add("--davis_path", metavar="DIR", type=InputPath, help=davis_path)
+    add("--results_path", metavar="DIR", type=InputPath, help="the results")
+    add("--task", choices=list(_TASKS), help="the protocol davis2017 or davis2017-unsupervised")
+    add("--set", metavar="SUBSET", help="as --subset")
+    add("--dataset_json", metavar="FILE", type=InputPath, help="TRUTH, by default for places2017-official")
+    add("--preds_json", metavar="FILE", type=InputPath, help="the results")
+    add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="as --categories")
+
+
+def _add_merge_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("parts", nargs="+", type=InputPath, help="all parts of one scoring, in any order")
+    _add_output_options(sub)
+
+
+def _add_output_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files, for sequences as the official tool does")
+    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+    add("--results-yaml", metavar="FILE", type=OutputFile, help="write what model hubs read in .eval_results")
+    add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the data set there")
+
+
+COMMANDS = {"score": Command(_add_score_options, _score), "merge": Command(_add_merge_options, _merge)}

@@ -1,110 +1,185 @@
-"""Shared parts of the commands: exit codes, the bundle's folder, messages and types of options."""
+"""What commands share: exit codes, messages, types of options, the bundle's folder, the progress bar.
+
+It is imported whenever the program starts, so that it imports what it needs where it is needed.
+"""
+
+from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import socket
 import sys
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from segjudge.evaluation_script.scoring import VERSION
-from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
-from segjudge.system.errors import UsageError
-from segjudge.system.files import OutputFile, check_outputs, without_secrets
+if TYPE_CHECKING:
+    import socket
 
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+    from segjudge.report.page import PageOptions, ReportPage
+
+PROGRAM = "segjudge"
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 #: What `check` adds to them: EvalAI would take the bundle, and it would not work, or with --strict has warnings.
 TAKEN = 4
 
-#: The arguments of all commands that name files and folders which are read.
-INPUTS = (
-    "results", "truth", "annotations", "categories", "unseen", "davis_path", "results_path", "dataset_json",
-    "preds_json", "imgCatIdsFile", "parts", "scores", "images", "root", "png_dir", "ann_dir", "reports", "frames",
-    "data",
-)  # fmt: skip
-#: The folders of a bundle whose files are read.
-_BUNDLE_FOLDERS = (SCRIPT_FOLDER, "annotations", "templates", "examples")
+_Options = TypeVar("_Options")
+
+
+class Command(NamedTuple):
+    """What a module has for each of its commands in its table `COMMANDS`."""
+
+    add_options: Callable[[argparse.ArgumentParser], object]
+    #: Returns the exit code.  No function but this is given the namespace.
+    run: Callable[[argparse.Namespace], int]
+
+
+def read_options(options: type[_Options], args: argparse.Namespace, **values: object) -> _Options:
+    """Return a dataclass whose fields are arguments, beside those whose values are named."""
+    fields: dict[str, object] = options.__dataclass_fields__  # type: ignore[attr-defined]
+    return options(**{name: values[name] if name in values else getattr(args, name) for name in fields})
 
 
 def say(text: str) -> None:
     """Print a message to stderr; stdout is for results."""
-    print(without_secrets(text), file=sys.stderr, flush=True)
+    if "://" in text:
+        from segjudge.system.files import without_secrets
 
-
-def check_files(args: argparse.Namespace) -> None:
-    """Refuse outputs that cannot be written, or not without a loss, before anything is done: that may take an hour."""
-    outputs = [value for value in vars(args).values() if isinstance(value, OutputFile)]
-    if "-" in outputs and sys.__stdout__ is None:
-        raise UsageError("- is stdout, which is closed; name a file")
-    outputs = [path for path in outputs if path and path != "-"]
-    if outputs:
-        check_outputs(outputs, [*_inputs(args), *_files_of_bundle(args)])
-
-
-def _inputs(args: argparse.Namespace) -> list[str]:
-    """Return the files and folders on this machine that the arguments name to be read."""
-    values: list[str] = []
-    for name in INPUTS:
-        value = getattr(args, name, None)
-        values += value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    named = [value if os.path.exists(value) else value.rpartition("=")[2] for value in values]
-    return [path for path in named if not isinstance(path, OutputFile) and os.path.exists(path)]
-
-
-def _files_of_bundle(args: argparse.Namespace) -> list[str]:
-    """Return the files of the bundle that a command reads, if it reads one."""
-    path = getattr(args, "bundle", "") or getattr(args, "path", "")
-    if not (path or getattr(args, "phase", None)):
-        return []
-    try:
-        source = find_bundle(path)
-    except UsageError:  # the command says so, or it is about a built competition
-        return [path] if os.path.isfile(path) else []
-    folders = [os.path.join(source.root, name) for name in _BUNDLE_FOLDERS]
-    below = [os.path.join(top, name) for folder in folders for top, _, names in os.walk(folder) for name in names]
-    return [source.archive or os.path.join(source.root, source.config_name), *below]
+        text = without_secrets(text)
+    print(text, file=sys.stderr, flush=True)
 
 
 def program() -> str:
     """Return the command with which the user started this program."""
-    return "./run.sh" if os.environ.get(BUNDLE) else "segjudge"
+    from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE
+
+    return "./run.sh" if os.environ.get(BUNDLE) else PROGRAM
 
 
 def shell_path(path: str) -> str:
     """Return a path as an argument of a command in a shell, which no program takes for an option."""
+    import shlex
+
     return shlex.quote(os.path.join(os.curdir, path) if path.startswith("-") else path)
 
 
-def bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
+# ── what is read and written ────────────────────────────────────────────────
+
+
+class InputPath(str):
+    """The path of a file or folder that a command reads, or NAME=PATH."""
+
+    __slots__ = ()
+
+
+class BundlePath(str):
+    """The path of a bundle; "" is the current folder's."""
+
+    __slots__ = ()
+
+
+class PhaseName(str):
+    """The codename of a phase of the current bundle."""
+
+    __slots__ = ()
+
+
+def check_files(values: Sequence[object]) -> None:
+    """Refuse outputs that cannot be written, or not without a loss, before anything is done: that may take an hour.
+
+    The values are those of all arguments, whose types say what is read and what is written.
+    """
+    from segjudge.system.errors import UsageError
+    from segjudge.system.files import OutputFile, check_outputs
+
+    outputs = [value for value in values if isinstance(value, OutputFile)]
+    if "-" in outputs and sys.__stdout__ is None:
+        raise UsageError("- is stdout, which is closed; name a file")
+    outputs = [path for path in outputs if path and path != "-"]
+    if outputs:
+        check_outputs(outputs, [*_existing_inputs(values), *_files_of_bundle(values)])
+
+
+def _existing_inputs(values: Sequence[object]) -> list[str]:
+    """Return the files and folders on this machine that are read."""
+    paths = [path for value in values for path in (value if isinstance(value, list) else [value])]
+    inputs = [path for path in paths if isinstance(path, InputPath)]
+    named = [path if os.path.exists(path) else path.rpartition("=")[2] for path in inputs]
+    return [path for path in named if os.path.exists(path)]
+
+
+def _files_of_bundle(values: Sequence[object]) -> list[str]:
+    """Return the files of the bundle that a command reads, if it reads one."""
+    if not any(isinstance(value, BundlePath | PhaseName) for value in values):
+        return []
+    from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, find_bundle
+    from segjudge.system.errors import UsageError
+
+    path = next((value for value in values if isinstance(value, BundlePath) and value), "")
+    try:
+        source = find_bundle(path)
+    except UsageError:  # the command says so, or it is about a built competition
+        return [path] if os.path.isfile(path) else []
+    folders = [os.path.join(source.root, name) for name in (SCRIPT_FOLDER, "annotations", "templates", "examples")]
+    below = [os.path.join(top, name) for folder in folders for top, _, names in os.walk(folder) for name in names]
+    return [source.archive or os.path.join(source.root, source.config_name), *below]
+
+
+def write_page(page: ReportPage, path: str) -> None:
+    """Write a page, and say how large it is."""
+    from segjudge.report.page import rendered
+
+    write_html(rendered(page), path)
+
+
+def write_html(text: str, path: str) -> None:
+    """Write the text of a page, and say how large it is."""
+    from segjudge.system.files import written
+
+    with written(path) as file:
+        file.write(text)
+    say(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
+
+
+# ── the bundle ──────────────────────────────────────────────────────────────
+
+
+def add_bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Add `--bundle`, and the positional argument that means the same."""
     about = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
-    sub.add_argument("--bundle", metavar="PATH", default="", help=about)
+    sub.add_argument("--bundle", metavar="PATH", type=BundlePath, default="", help=about)
     if positional:
-        sub.add_argument("path", metavar="BUNDLE", nargs="?", default="", help="the same as --bundle")
+        sub.add_argument("path", metavar="BUNDLE", type=BundlePath, nargs="?", default="", help="the same as --bundle")
 
 
-def named_bundle(args: argparse.Namespace) -> BundleSource:
+def choose_bundle(option: str, positional: str = "") -> BundleSource:
     """Return the bundle that a command is about."""
-    path = getattr(args, "path", "")
-    if path and args.bundle and os.path.realpath(path) != os.path.realpath(args.bundle):
-        raise UsageError(f"{path} and --bundle {args.bundle} are two bundles; name one")
-    return find_bundle(args.bundle or path)
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+    from segjudge.system.errors import UsageError
+
+    if positional and option and os.path.realpath(positional) != os.path.realpath(option):
+        raise UsageError(f"{positional} and --bundle {option} are two bundles; name one")
+    return find_bundle(option or positional)
 
 
 def say_version(source: BundleSource) -> None:
     """Say where a challenge's requirements name another Segjudge than the one that runs, whose scorers are taken."""
-    from segjudge.starting.lock import FILE, locked_version
+    from segjudge.evaluation_script.scoring import VERSION
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
+    from segjudge.starting.lock import FILE, read_locked_version
 
-    named = locked_version(source.root) if source.kind is BundleKind.SMALL and not source.archive else ""
+    named = read_locked_version(source.root) if source.kind is BundleKind.SMALL and not source.archive else ""
     if named and named != VERSION:
-        found = f"{FILE} names Segjudge {named}, and the scorers of {VERSION} are taken, which runs here"
-        say(f"warning: {found}. Install what it names: pip install -r {FILE}")
+        fault = f"{FILE} names Segjudge {named}, and the scorers of {VERSION} are taken, which runs here"
+        say(f"warning: {fault}. Install what it names: pip install -r {FILE}")
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a port; raises `UsageError` when the port is in use."""
+    import socket
+
+    from segjudge.system.errors import UsageError
+
     # The protocol is named, since asyncio sets TCP_NODELAY only then: 40 ms of each answer.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -119,12 +194,15 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
+# ── types of options ────────────────────────────────────────────────────────
+
+
+def whole_number(least: int, largest: int) -> Callable[[str], int]:
     """Return the type of an option that is a number within bounds."""
 
     def number(text: str) -> int:
-        if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {largest}")
         return int(text)
 
     return number
@@ -135,7 +213,7 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def part(text: str) -> tuple[int, int]:
+def part_number(text: str) -> tuple[int, int]:
     """Return the value of an option such as 3/64."""
     number, slash, count = text.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 100_000):
@@ -152,6 +230,31 @@ def seconds(text: str) -> float:
     if not 0 < number < 10**7:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds")
     return number
+
+
+def add_jobs_option(sub: argparse.ArgumentParser) -> None:
+    """Add the option on processes that score."""
+    words = "score with so many processes (auto: as many as there are cores)"
+    sub.add_argument("--jobs", type=_jobs, help=words)
+
+
+def _jobs(text: str) -> int | str:
+    return text if text == "auto" else whole_number(1, 256)(text)
+
+
+def add_page_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of whatever writes a page."""
+    about = "the dataset's pictures, over which the page draws masks"
+    sub.add_argument("--images", metavar="DIR", type=InputPath, help=about)
+    size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
+    sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
+
+
+def make_page_options(images: str | None, megabytes: int) -> PageOptions:
+    """Return the options of a page that the user set."""
+    from segjudge.report.page import PageOptions
+
+    return PageOptions(images or "", megabytes * 1_000_000)
 
 
 class ProgressBar:
@@ -177,13 +280,3 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.total, self._bar.n = total, done
             self._bar.set_description(name)
-
-
-def jobs_option(sub: argparse.ArgumentParser) -> None:
-    """Add the option on processes that score."""
-    words = "score with so many processes (auto: as many as there are cores)"
-    sub.add_argument("--jobs", type=_jobs, help=words)
-
-
-def _jobs(text: str) -> int | str:
-    return text if text == "auto" else whole_number(1, 256)(text)

@@ -1,15 +1,19 @@
 """`segjudge worker`: the worker of challenges that their hosts evaluate, as a process in the place of this one."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from segjudge.system import IMPORT_ROOT
 
-PROGRAM = "segjudge.remote_challenge_evaluation"
-_PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")
+from .shared import DONE, Command, read_options
+
+_PROGRAM = "segjudge.remote_challenge_evaluation"
 #: The files to operate a worker with, by what `--print` calls them.
 _FILES = {"service": "segjudge-worker.service", "dockerfile": "Dockerfile", "compose": "compose.yaml"}
 #: What is another in a challenge's folder, beside the wheel of Segjudge, than in a checkout.
@@ -33,22 +37,33 @@ _CHANGES = {
 }
 
 
-def worker(args: argparse.Namespace) -> int:
-    """Score the submissions of a remote challenge until asked to stop; its settings are environment variables."""
+@dataclass(frozen=True)
+class _Options:
+    """How the worker is started."""
+
+    bundle: str | None
+    evaluate: str | None
+    python: str | None
+    check: bool
+    once: bool
+    jobs: int
+
+    def become_worker(self) -> NoReturn:
+        """Replace this process by the worker's program."""
+        words = [sys.executable, "-P", "-m", _PROGRAM, "--jobs", str(self.jobs)]
+        for name in ("bundle", "evaluate", "python"):
+            words += [f"--{name}", getattr(self, name)] if getattr(self, name) else []
+        words += [f"--{name}" for name in ("check", "once") if getattr(self, name)]
+        sys.stdout.flush()
+        path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), IMPORT_ROOT]))
+        os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
+
+
+def _run(args: argparse.Namespace) -> int:
     if not args.print:
-        _become_worker(args)
+        read_options(_Options, args).become_worker()
     sys.stdout.write(file_of(args.print))
-    return 0
-
-
-def _become_worker(args: argparse.Namespace) -> NoReturn:
-    words = [sys.executable, "-P", "-m", PROGRAM, "--jobs", str(args.jobs)]
-    for name in _PATHS:
-        words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
-    words += [f"--{name}" for name in _FLAGS if getattr(args, name)]
-    sys.stdout.flush()
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), IMPORT_ROOT]))
-    os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
+    return DONE
 
 
 def file_of(name: str) -> str:
@@ -78,7 +93,7 @@ def _service_changes() -> list[tuple[str, str]]:
     ]
 
 
-def worker_options(sub: argparse.ArgumentParser) -> None:
+def add_worker_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `worker`, here and to the program itself."""
     add = sub.add_argument
     bundle = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
@@ -90,3 +105,6 @@ def worker_options(sub: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, help="how many processes score at once (1)")
     files = "print a systemd unit, or a Dockerfile and a compose file for it, for the challenge in this folder"
     add("--print", choices=tuple(_FILES), help=files)
+
+
+COMMANDS = {"worker": Command(add_worker_options, _run)}

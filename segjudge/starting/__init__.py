@@ -1,1 +1,6 @@
-"""`segjudge new`: a small repository with a challenge, whose scorers are the installed package's."""
+"""`segjudge new`: a small repository with a challenge, whose scorers are the installed package's.
+
+`new_challenge` writes it, `lock` says which Segjudge scores it, and checks what its requirements name.
+"""
+
+__all__ = ["lock", "new_challenge"]

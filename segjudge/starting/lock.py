@@ -1,37 +1,46 @@
-"""`requirements.txt` of a challenge: the Segjudge that scores, what is not pinned, and what changed in scores since."""
+"""`requirements.txt` of a challenge: the Segjudge that scores, what is not pinned, and what changed in scores since.
+
+What scores is carried along as a wheel of the Segjudge that runs, however it was installed and wherever it came from.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import os
 import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
 from segjudge.system.errors import UsageError
 
-from .wheel import PROJECT, installed_wheel
-
+_PROJECT = "segjudge"
 FILE = "requirements.txt"
-WHEELS = "wheels"
+_WHEELS = "wheels"
+#: A kernel inside is used on the system that its name says; the wheel itself installs everywhere.
+_ABOUT_WHEEL = "Wheel-Version: 1.0\nGenerator: segjudge\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_METADATA = ("METADATA", "entry_points.txt", "licenses/LICENSE")
 _CHANGELOG = os.path.join(os.path.dirname(__file__), "CHANGELOG.md")
 _ACCEPTED = re.compile(r"^[^#\n]*\bsegjudge\b.*?#\s*scores as of (\S+)", re.MULTILINE)
 #: What fixes the content behind an address: a commit, a checksum.
 _PINNED = re.compile(r"git\+\S+@[0-9a-f]{40}(#\S*)?|\S+#sha256=[0-9a-f]{64}")
 _OPTIONS_THAT_INSTALL = ("-r", "--requirement", "-e", "--editable", "-i", "--index-url", "--extra-index-url")
 #: The form that names a wheel of the repository with its checksum, as pip reads it.
-_CARRIED = f"file:./{WHEELS}/NAME.whl#sha256=…"
+_CARRIED = f"file:./{_WHEELS}/NAME.whl#sha256=…"
 
 
-def requirement(source: str, folder: str) -> str:
+def lock_line(source: str, folder: str) -> str:
     """Return the line that locks a git commit or a wheel, which is copied into the folder.
 
     Without a source it is a wheel with the Segjudge that runs, wherever that came from.
@@ -42,23 +51,23 @@ def requirement(source: str, folder: str) -> str:
         if not _PINNED.fullmatch(wanted):
             pinned = "a git address ends with @ and the 40 digits of a commit, that of a wheel with #sha256=…"
             raise UsageError(f"--segjudge {source}: may lead to something else tomorrow; {pinned}")
-        wanted = f"{PROJECT} @ {wanted}"
+        wanted = f"{_PROJECT} @ {wanted}"
     else:
-        name, data = _wheel_file(source) if source else installed_wheel()
+        name, data = _read_wheel(source) if source else _pack_installation()
         version = str(parse_wheel_filename(name)[1])
-        os.makedirs(os.path.join(folder, WHEELS))
-        Path(folder, WHEELS, name).write_bytes(data)
+        os.makedirs(os.path.join(folder, _WHEELS))
+        Path(folder, _WHEELS, name).write_bytes(data)
         wanted = _line_of(name, data)
     return f"{wanted}  # scores as of {version}\n"
 
 
-def _wheel_file(path: str) -> tuple[str, bytes]:
+def _read_wheel(path: str) -> tuple[str, bytes]:
     name = os.path.basename(path)
     if not path.endswith(".whl"):
-        found = "is neither a wheel nor a git address, and the package index has no release of this project"
-        raise UsageError(f"--segjudge {path}: {found}; leave it out to take the Segjudge that runs")
+        fault = "is neither a wheel nor a git address, and the package index has no release of this project"
+        raise UsageError(f"--segjudge {path}: {fault}; leave it out to take the Segjudge that runs")
     try:
-        if parse_wheel_filename(name)[0] != PROJECT or not zipfile.is_zipfile(path):
+        if parse_wheel_filename(name)[0] != _PROJECT or not zipfile.is_zipfile(path):
             raise UsageError(f"--segjudge {path}: is no wheel of Segjudge")
         return name, Path(path).read_bytes()
     except InvalidWheelFilename as error:
@@ -68,7 +77,58 @@ def _wheel_file(path: str) -> tuple[str, bytes]:
 
 
 def _line_of(name: str, data: bytes) -> str:
-    return f"file:./{WHEELS}/{name}#sha256={hashlib.sha256(data).hexdigest()}"
+    return f"file:./{_WHEELS}/{name}#sha256={hashlib.sha256(data).hexdigest()}"
+
+
+def _pack_installation() -> tuple[str, bytes]:
+    """Return the name and content of a wheel with the package that runs; the same package gives the same bytes.
+
+    Raises `UsageError` where it was not installed, so that nothing is known of what it needs.
+    """
+    stem = f"{_PROJECT}-{Version(VERSION)}"
+    members = {**dict(_read_package()), **{f"{stem}.dist-info/{name}": data for name, data in _read_metadata()}}
+    members[f"{stem}.dist-info/WHEEL"] = _ABOUT_WHEEL.encode()
+    record = f"{stem}.dist-info/RECORD"
+    lines = [f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in sorted(members.items())]
+    members[record] = "".join([*lines, f"{record},,\n"]).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, data in members.items():
+            add_member(wheel, name, data)
+    return f"{stem}-py3-none-any.whl", out.getvalue()
+
+
+def _read_package() -> Iterator[tuple[str, bytes]]:
+    """Yield the package's files; of a checkout its links lead to the folders of the bundle."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for path, folders, names in os.walk(package, followlinks=True):
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and not name.endswith((".pyc", ".partial")):
+                inner = os.path.relpath(os.path.join(path, name), package).replace(os.sep, "/")
+                yield f"{_PROJECT}/{inner}", Path(path, name).read_bytes()
+
+
+def _read_metadata() -> Iterator[tuple[str, bytes]]:
+    remedy = "install it (pip install .), or name a wheel with --segjudge"
+    # Beside a checkout there may be what setuptools leaves, which is no installation.
+    installed = next((entry for entry in distributions(name=_PROJECT) if entry.read_text("METADATA")), None)
+    if installed is None:
+        raise UsageError(f"this Segjudge was not installed, so that what it needs is not known; {remedy}")
+    if Version(installed.version) != Version(VERSION):
+        fault = f"what is installed as Segjudge {installed.version} is {VERSION} by now"
+        raise UsageError(f"{fault}; {remedy}")
+    for name in _METADATA:
+        text = installed.read_text(name)
+        if text:
+            yield name, text.encode()
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+# ── what stands in the file ─────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -94,7 +154,7 @@ def _lines(root: str) -> list[_Line]:
     return [line for line in lines if line.text]
 
 
-def lock_problems(root: str) -> BundleProblems:
+def check_lock(root: str) -> BundleProblems:
     """Yield what of a repository's requirements cannot be installed, or may be something else tomorrow."""
     for line in _lines(root):
         address = line.text.partition(" @ ")[2] or line.text
@@ -106,35 +166,35 @@ def lock_problems(root: str) -> BundleProblems:
                     line.where, f"has {line.text.split()[0]}, so that it does not say what is installed", remedy
                 )
         elif address.startswith("file:") or (path.endswith(".whl") and "://" not in address):
-            yield from _carried_wheel(root, line, path)
+            yield from _check_wheel(root, line, path)
         else:
-            yield from _named_package(line)
+            yield from _check_package(line)
 
 
-def _carried_wheel(root: str, line: _Line, path: str) -> BundleProblems:
+def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
     named = line.text.partition(" @ ")[0] != line.text
     if os.path.isabs(path) or named:
-        found = f"names {path}, " + (
+        fault = f"names {path}, " + (
             "which is on this machine alone" if os.path.isabs(path) else "as pip cannot read it"
         )
-        yield breaks_later(line.where, found, f"Put the wheel into {WHEELS}/ and write {_CARRIED}")
+        yield breaks_later(line.where, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
         return
     try:
         data = Path(root, path).read_bytes()
     except OSError:
-        found = f"names {path}, which is not there, so that nothing can be installed"
-        yield breaks_later(line.where, found, "Put the wheel back, or write the line of another")
+        fault = f"names {path}, which is not there, so that nothing can be installed"
+        yield breaks_later(line.where, fault, "Put the wheel back, or write the line of another")
         return
     expected = _line_of(os.path.basename(path), data).partition("#")[2]
     checksum = re.search(r"sha256[=:]([0-9a-f]+)", line.text)
     if checksum is None:
         yield warning(line.where, f"names {path} without its checksum", f"Write file:{path}#{expected}")
     elif f"sha256={checksum[1]}" != expected:
-        found = f"has another checksum than {path}, so that pip refuses it"
-        yield breaks_later(line.where, found, f"Put the right wheel back; if this one is meant, write #{expected}")
+        fault = f"has another checksum than {path}, so that pip refuses it"
+        yield breaks_later(line.where, fault, f"Put the right wheel back; if this one is meant, write #{expected}")
 
 
-def _named_package(line: _Line) -> BundleProblems:
+def _check_package(line: _Line) -> BundleProblems:
     text = re.sub(r"\s--hash=\S+", "", line.text)
     try:
         package = Requirement(text)
@@ -144,54 +204,54 @@ def _named_package(line: _Line) -> BundleProblems:
     if package is None or package.url:
         if not _PINNED.fullmatch(address):
             yield warning(line.where, f"{text} may be something else tomorrow", "Name a commit, or add #sha256=…")
-    elif canonicalize_name(package.name) == PROJECT:
-        found = (
+    elif canonicalize_name(package.name) == _PROJECT:
+        fault = (
             f"asks the package index for {text}, which has no release of this project: whoever registers that name "
             "runs code beside your EVALAI_TOKEN"
         )
         remedy = f"Carry a wheel: {_CARRIED} (segjudge new writes one)"
-        yield breaks_later(line.where, found, remedy)
-    elif not any(part.operator in ("==", "===") and "*" not in part.version for part in package.specifier):
+        yield breaks_later(line.where, fault, remedy)
+    elif not any(clause.operator in ("==", "===") and "*" not in clause.version for clause in package.specifier):
         yield warning(line.where, f"does not pin {package.name} ({text})", f"Write {package.name}== and the version")
 
 
-def locked_version(root: str) -> str:
+def read_locked_version(root: str) -> str:
     """Return the version of Segjudge that a repository's requirements name; "" where they name none."""
     for line in _lines(root):
-        named = re.search(rf"\b{PROJECT}(?:-|\s*==\s*)(\d[^-/\s;]*)", line.text)
+        named = re.search(rf"\b{_PROJECT}(?:-|\s*==\s*)(\d[^-/\s;]*)", line.text)
         if named:
             return named[1]
-    accepted = _accepted(root)
+    accepted = _search_accepted(root)
     return accepted[1] if accepted else ""
 
 
-def _accepted(root: str) -> re.Match[str] | None:
+def _search_accepted(root: str) -> re.Match[str] | None:
     try:
         return _ACCEPTED.search(Path(root, FILE).read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
 
 
-def score_moves(root: str) -> BundleProblems:
+def list_score_changes(root: str) -> BundleProblems:
     """Yield a warning for each change of scores since the version that a repository's lock names."""
     try:
-        accepted = _accepted(root)
+        accepted = _search_accepted(root)
         before = Version(accepted[1]) if accepted else None
     except ValueError:
         return
     if before is None or before == Version(VERSION):
         return
     if before > Version(VERSION):
-        found = f"has scores as of {before}, and Segjudge {VERSION} is installed"
-        yield warning(FILE, found, f"Install what it names: pip install -r {FILE}")
+        fault = f"has scores as of {before}, and Segjudge {VERSION} is installed"
+        yield warning(FILE, fault, f"Install what it names: pip install -r {FILE}")
         return
-    for version, change in _changes():
+    for version, change in _read_changes():
         if before < version:
             remedy = f"Score again what is on the leaderboard, then write # scores as of {VERSION}"
             yield warning(FILE, f"has scores as of {before}; {version} changed them: {change}", remedy)
 
 
-def _changes() -> Iterator[tuple[Version, str]]:
+def _read_changes() -> Iterator[tuple[Version, str]]:
     """Yield the changelog's entries about scores with their versions; what is not released is part of this one."""
     text = Path(_CHANGELOG).read_text(encoding="utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+import unicodedata
 import zipfile
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,8 +28,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
 from .lock import FILE as LOCK
-from .lock import requirement
-from .title import evalai_title, plain_title
+from .lock import lock_line
 
 _PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
 #: Templates by the file that is made of each.
@@ -45,6 +45,9 @@ _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
 _TEMPORARY = ".new-challenge-"
 #: How far the masks of each sample are moved, as a share of the width.
 _SAMPLES = {"good": 0.0012, "poor": 0.03}
+#: The most characters of a title on EvalAI, and of one in the texts.
+_MOST, _MOST_IN_TEXTS = 100, 1000
+_ADDRESS = re.compile(r"[-a-zA-Z0-9_]+")
 #: What EvalAI takes as a codename, and what may be a file's name.
 _CODENAME = re.compile(r"[A-Za-z0-9][\w-]{,49}", re.ASCII)
 
@@ -66,17 +69,17 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
     """Write a repository in one step; return what its host should know of it."""
     folder = os.path.abspath(challenge.folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        found = "is there already, and nothing in it is written over"
-        raise UsageError(f"{challenge.folder}: {found}; name another folder")
+        fault = "is there already, and nothing in it is written over"
+        raise UsageError(f"{challenge.folder}: {fault}; name another folder")
     folder = os.path.realpath(folder)  # a link to an empty folder stays
     above = os.path.dirname(folder)
     try:
         make_folder(above)
         with tempfile.TemporaryDirectory(dir=above, prefix=_TEMPORARY) as temporary:
-            made = os.path.join(temporary, "challenge")
-            os.mkdir(made)
-            notes = _write(challenge, made, progress)
-            os.replace(made, folder)
+            draft = os.path.join(temporary, "challenge")
+            os.mkdir(draft)
+            notes = _write(challenge, draft, progress)
+            os.replace(draft, folder)
     except packed_file.NotWritten:
         raise
     except OSError as error:
@@ -89,7 +92,7 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     tools = tools_of(protocol.track)
-    Path(folder, LOCK).write_text(requirement(challenge.segjudge, folder), encoding="utf-8")
+    Path(folder, LOCK).write_text(lock_line(challenge.segjudge, folder), encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
@@ -112,7 +115,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
     sample = os.path.join(examples, f"{next(iter(_SAMPLES))}.zip")
-    metrics_of = _defined_metrics(sample, scorers, protocol)
+    metrics_of = _select_metrics(sample, scorers, protocol)
     for split, metrics in metrics_of.items():
         if without := [metric for metric in protocol.metrics if metric not in metrics]:
             notes.append(
@@ -146,18 +149,18 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
-def _defined_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol) -> dict[str, tuple[str, ...]]:
+def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol) -> dict[str, tuple[str, ...]]:
     """Return the metrics of each split that a sample made of the truth has: of the others a leaderboard shows 0."""
-    found = {}
+    metrics_of = {}
     for scorer in scorers:
         try:
             values = scorer.score(sample).values
         except SubmissionError as error:
             raise HostError(f"the samples made of this truth do not score: {error}") from None
-        found[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
-        if not found[scorer.split]:
+        metrics_of[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
+        if not metrics_of[scorer.split]:
             raise HostError(f"the truth of {scorer.split} gives {protocol.name} nothing to score")
-    return found
+    return metrics_of
 
 
 def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
@@ -180,3 +183,42 @@ def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
         target = Path(folder, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(environment.get_template(f"{template}.jinja").render(values), encoding="utf-8")
+
+
+def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
+    """Write a small synthetic truth as a benchmark publishes its own; return what to name as the truth."""
+    paths = []
+    for name, content in tools_of(protocol.track).make_demo(protocol):
+        paths.append(Path(folder, name))
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
+        data = content if isinstance(content, (bytes, str)) else json.dumps(content)
+        paths[-1].write_bytes(data if isinstance(data, bytes) else data.encode())
+    return str(paths[0]) if len(paths) == 1 else folder
+
+
+# ── titles ──────────────────────────────────────────────────────────────────
+
+
+def plain_title(text: str) -> str:
+    """Return a title on one line, without what cannot be printed."""
+    words = "".join(char if char.isprintable() else " " for char in text).split()
+    return " ".join(words)[:_MOST_IN_TEXTS]
+
+
+def evalai_title(title: str) -> str:
+    """Return a title that EvalAI takes, which makes addresses of its first word: short, that word of a-z, 0-9, - and _.
+
+    Accents are left out of that word, and other marks become hyphens; a word of another script gets one before it.
+    """
+    word, space, words = title.partition(" ")
+    if not _ADDRESS.fullmatch(word):
+        ascii_word = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
+        whole = sum(map(str.isalnum, ascii_word)) == sum(map(str.isalnum, unicodedata.normalize("NFKC", word)))
+        address = re.sub(r"[^a-zA-Z0-9_]+", "-", ascii_word).strip("-")
+        title = f"{address}{space}{words}" if address and whole else f"Challenge {title}"
+    if len(title) <= _MOST:
+        return title
+    beginning, _, last_word = title[: _MOST - 1].rpartition(" ")
+    if not beginning:
+        return title[:_MOST]
+    return f"{beginning} …" if len(last_word) < _MOST // 2 else f"{beginning} {last_word}…"

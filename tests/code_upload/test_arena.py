@@ -23,7 +23,7 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.code_upload import arena
-from segjudge.datasets.demo.make import frames
+from segjudge.datasets.demo.make import write_frames
 from segjudge.evaluation_script import evaluate
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.code_uploads import read_table
@@ -41,7 +41,7 @@ needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP D
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("arena")
     dataset(folder)
-    frames(str(folder / "frames"))
+    write_frames(str(folder / "frames"))
     return folder
 
 

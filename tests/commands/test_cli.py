@@ -19,7 +19,7 @@ from segjudge.cli import COMMANDS, main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.starting.demo import write_published
+from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 
 ONE = np.zeros((40, 60), np.uint8)
@@ -504,7 +504,7 @@ def test_a_name_that_there_is_not_gets_the_nearest_and_the_list(
     ],
 )
 def test_a_subset_that_there_is_not_is_refused_in_every_family(protocol: str, tmp_path: Path, capsys: Any) -> None:
-    truth = write_published(PROTOCOLS[protocol], str(tmp_path))
+    truth = write_demo_truth(PROTOCOLS[protocol], str(tmp_path))
     assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "nope"]) == 3
     assert "'nope'" in capsys.readouterr().err
     if PROTOCOLS[protocol].track != "sequences":  # others have no lists, and their one split is called val

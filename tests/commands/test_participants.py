@@ -19,7 +19,7 @@ from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
-from segjudge.starting.demo import write_published
+from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES
@@ -456,7 +456,7 @@ FAMILIES = ("davis2017", "coco", "vipseg", "vspw", "mots")
 
 @pytest.mark.parametrize("held", FAMILIES)
 def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, capsys: Any) -> None:
-    published = write_published(PROTOCOLS[held], str(tmp_path / "published"))
+    published = write_demo_truth(PROTOCOLS[held], str(tmp_path / "published"))
     assert main(["new", str(tmp_path / "new"), "--protocol", held, "--truth", published]) == 0
     packed = str(tmp_path / "new/annotations/val.zip")
     for wanted in set(FAMILIES) - {held}:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.datasets.demo.make import frames
+from segjudge.datasets.demo.make import write_frames
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.models import LeaderboardData, StoredMessage, Submission
 from tests.builders import ROOT
@@ -217,7 +217,7 @@ def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None
 
 def table_of(folder: Path) -> Path:
     """Agents that take their time, in a folder around everything."""
-    frames(str(folder / "frames"))
+    write_frames(str(folder / "frames"))
     shutil.copytree(ROOT / "code_upload_challenge_evaluation/agent", folder / "agents")
     slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"
     (folder / "agents/slow.py").write_text(slow)

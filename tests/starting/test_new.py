@@ -24,7 +24,7 @@ from segjudge.families import tools_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock
-from segjudge.starting.title import evalai_title, plain_title
+from segjudge.starting.new_challenge import evalai_title, plain_title
 from tests.builders import ROOT
 from tests.published import davis
 
@@ -342,7 +342,7 @@ def test_check_says_what_changed_in_scores_since_the_lock(
 
 
 def test_the_changelog_of_this_version_is_read() -> None:
-    changes = list(lock._changes())
+    changes = list(lock._read_changes())
     assert any("First numbers" in change for _, change in changes)
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 import segjudge
 from segjudge import cli
 from segjudge.cli import main
-from segjudge.commands.shared import check_files
+from segjudge.commands.shared import BundlePath, check_files
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.system.files import OutputFile, OutputFolder, file_name
 from tests.builders import ANNOTATIONS, ROOT, STRONG, zipped
@@ -275,6 +275,6 @@ def test_no_terminal_is_too_old(encoding: str, tmp_path: Path) -> None:
 def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> None:
     competition = tmp_path / "competition.zip"
     competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
-    check_files(argparse.Namespace(path=str(competition), pages=OutputFolder(tmp_path / "pages")))
+    check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")])
     with pytest.raises(segjudge.UsageError, match="would be written over"):
-        check_files(argparse.Namespace(path=str(competition), out=OutputFile(competition)))
+        check_files([BundlePath(competition), OutputFile(competition)])

@@ -68,7 +68,7 @@ def first_scenes(seed: int = SEED) -> list[Scene]:
     return _videos(seed)["sequences-dev"]["dev"]
 
 
-def frames(root: str, seed: int = SEED) -> None:
+def write_frames(root: str, seed: int = SEED) -> None:
     """Write the pictures of the sequences below a folder, for agents."""
     for video in [video for splits in _videos(seed).values() for members in splits.values() for video in members]:
         folder = os.path.join(root, video.name)

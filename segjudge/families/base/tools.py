@@ -48,6 +48,19 @@ class ScoringInputs(Protocol):
         """What scores each split."""
 
 
+class SequenceMethods(Protocol):
+    """Several methods that are compared sequence by sequence."""
+
+    def add(self, inputs: ScoringInputs, report: Report, name: str) -> None:
+        """Add a method."""
+
+    def compare(self, metric: str) -> Any:
+        """Return how the methods compare, as `analysis.comparison.ComparedMethods`."""
+
+    def make_sections(self, comparison: Any, options: PageOptions, origins: Mapping[str, object]) -> Sections:
+        """Return what a page shows of them, and the streams that its scripts read."""
+
+
 class FamilyTools:
     """What the toolkit does with a family.  `protocol` is always one of the family's own."""
 
@@ -55,6 +68,8 @@ class FamilyTools:
     limits: ClassVar[str] = ""
     #: Metrics that a leaderboard may show beside those of the protocol.
     other_metrics: ClassVar[Sequence[str]] = ()
+    #: Methods are compared sequence by sequence; else by groups of units.
+    compares_sequences: ClassVar[bool] = False
     #: A phase keeps what `make_stored_sections` reads.
     keeps_losses: ClassVar[bool] = False
 
@@ -111,6 +126,13 @@ class FamilyTools:
         """Return what each kind of failure costs a split altogether."""
         del inputs
         raise UsageError(f"failures of {report.protocol.name} have no kinds")
+
+    def open_comparison(
+        self, protocol: Any, count: int, options: PageOptions | None, *, with_losses: bool
+    ) -> SequenceMethods | None:
+        """Return what compares so many methods sequence by sequence; None where they are compared by groups."""
+        del protocol, count, options, with_losses
+        return None
 
     def list_unit_costs(self, report: Report) -> dict[str, float | None]:
         """Return what each unit costs, below zero; nothing where the family does not count by unit."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
+from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs, SequenceMethods
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
@@ -48,6 +48,7 @@ _OF_EXPRESSIONS = {
 
 class _SequenceTools(FamilyTools):
     other_metrics = ("J-Volume", "J-Visible", "False-Alarm")
+    compares_sequences = True
     keeps_losses = True
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
@@ -87,6 +88,13 @@ class _SequenceTools(FamilyTools):
         from .failures import list_failures
 
         return list_failures(open_inputs(), report)
+
+    def open_comparison(
+        self, protocol: Any, count: int, options: PageOptions | None, *, with_losses: bool
+    ) -> SequenceMethods:
+        from .comparison import ComparedSequences
+
+        return ComparedSequences(protocol, count, options, with_losses=with_losses)
 
     def describe_metric(self, metric: str) -> str:
         parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)

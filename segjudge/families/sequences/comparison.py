@@ -5,18 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segjudge.analysis.comparison import ComparedMethods, difference_of_kinds, methods_section
+from segjudge.analysis.score_tables import AlgorithmScores, sums_of
+from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.losses import KINDS, SequenceLosses
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.report.overview import origins
-from segjudge.report.page import PageOptions, Section, link
+from segjudge.report.page import PageOptions, Section, Sections, link
 
+from .failures import check_kinds
 from .losses import LossReader
 from .sections import frames_section, loss_cells, parts_of_bar
 
 
-def sequence_comparison(
+class ComparedSequences:
+    """Several methods on the same sequences; their masks are read again where their losses are asked for."""
+
+    def __init__(
+        self, protocol: SequenceProtocol, count: int, options: PageOptions | None, *, with_losses: bool
+    ) -> None:
+        self._protocol, self._with_losses = protocol, with_losses
+        self._reader, self._scores = LossReader(count, options), list[AlgorithmScores]()
+
+    def add(self, inputs: ScoringInputs, report: Report, name: str) -> None:
+        """Add a method."""
+        if self._with_losses:
+            check_kinds(self._protocol)
+        self._scores.append(AlgorithmScores(name, self._protocol.name, report.values, report.rows()["objects"]))
+        if self._with_losses and isinstance(report, SequenceReport):
+            self._reader.read(inputs, report, name)
+
+    def compare(self, metric: str) -> ComparedMethods:
+        """Return how the methods compare in a metric that is a mean over objects."""
+        sums, names = sums_of(self._scores, metric)
+        kinds = {method.name: dict(zip(KINDS, method.shares, strict=True)) for method in self._reader.methods}
+        return ComparedMethods(metric, sums, names, kinds)
+
+    def make_sections(
+        self, comparison: ComparedMethods, options: PageOptions, provenance: Mapping[str, object]
+    ) -> Sections:
+        """Return what a page shows of them, and the streams that its scripts read."""
+        return _sections(comparison, self._reader, options, provenance), self._reader.streams
+
+
+def _sections(
     found: ComparedMethods, reader: LossReader, options: PageOptions, provenance: Mapping[str, object]
 ) -> list[Section]:
-    """Return the sections of several methods of mask sequences."""
     methods, counts = reader.methods, found.sums.counts
     shares = {one.name: one.shares for one in methods}
     by_name = {method.name: {one.name: one for one in method.sequences} for method in methods}

@@ -1,0 +1,562 @@
+"""`segjudge run`, `build`, `check`, `push` and `schema`: the bundle that EvalAI takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.evalai.bundle.build import VARIANTS, WITH_IMAGE
+from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import BuiltFile, OutputFile, written
+
+from .shared import (
+    DONE,
+    OURS,
+    TAKEN,
+    THEIRS,
+    Command,
+    add_bundle_options,
+    choose_bundle,
+    program,
+    read_options,
+    say,
+    say_version,
+)
+
+if TYPE_CHECKING:
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, PushedChallenge
+    from segjudge.platforms.evalai.bundle.server_state import ServerState
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
+    from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome
+
+# ── run ─────────────────────────────────────────────────────────────────────
+
+
+def _run(args: argparse.Namespace) -> int:
+    from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
+
+    source = choose_bundle(args.bundle, args.path)
+    say_version(source)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        return _run_bundle(source, folder, worker_interpreter(args.python, source.root))
+
+
+def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
+    """Build the bundle, in the folder where its own takes no files; check it, score the samples."""
+    from segjudge.platforms.evalai.bundle.build import OUT, build
+    from segjudge.platforms.evalai.bundle.check import check
+    from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+    from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+
+    root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
+    writable = os.access(dist if os.path.isdir(dist) else root, os.W_OK)
+    out = "" if writable else os.path.join(folder, os.path.basename(OUT))
+    built = None if source.archive else build(root, out, lenient=True)
+    bundle = built.path if built else source.archive
+    size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
+    print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
+    if not passes(check(bundle)):
+        return OURS
+    print("Checked: EvalAI would accept it.\n", flush=True)
+    with Bundle(bundle) as opened:
+        if opened.is_evaluated_elsewhere:
+            print("EvalAI's worker does not score this challenge: see docs/guests.md for what does.")
+            return DONE
+    with hosted_worker(bundle, python, say) as worker:
+        worker.load()
+        failed = _score_samples(worker, root)
+        log = worker.log()
+    if log:
+        print(f"What the worker's own log says, which no participant sees:\n{log}")
+    print(_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
+    if built and not source.is_foreign:
+        from segjudge.evaluation_script.masks.backend import backend
+
+        about = f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
+        print(f"\nScored here by: {backend().about}.{about}")
+    return OURS if "incident" in log else THEIRS if failed else DONE
+
+
+def _score_samples(worker: HostedWorker, root: str) -> int:
+    """Submit every sample to its phase and print the leaderboards; return how many failed."""
+    from segjudge.platforms.evalai.bundle.agreement import board_of
+    from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER, list_samples
+    from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
+    from segjudge.platforms.evalai.rows import is_descending
+    from segjudge.report.tables import leaderboard
+
+    number = failed = 0
+    for phase in worker.config["challenge_phases"]:
+        codename = phase["codename"]
+        paths = list_samples(root, codename)
+        if not paths:
+            print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
+            continue
+        boards: dict[str, dict[str, dict[str, Any]]] = {}
+        outcomes: list[SubmissionOutcome] = []
+        for path in paths:
+            number += 1
+            sample, outcome = os.path.basename(path), _submit(worker, phase, path, number)
+            outcomes.append(outcome)
+            if outcome.status != "finished":
+                failed += 1
+            else:
+                for problem in find_unshown_scores(worker.config, phase, sample, outcome):
+                    print(f"{problem.severity}: {problem}")
+            for split, scores in outcome.result.items():
+                boards.setdefault(split, {})[sample] = scores if isinstance(scores, dict) else {}
+        for problem in find_undefined_labels(codename, outcomes):
+            print(f"{problem.severity}: {problem}")
+        for split, rows in boards.items():
+            schema, row = board_of(worker.config, phase, split)
+            order = schema["default_order_by"]
+            descending = is_descending(schema, order, row)
+            title = f"{phase['name']} / {split}"
+            print("\n" + leaderboard(title, rows, schema["labels"], order, descending=descending))
+        print()
+    return failed
+
+
+def _submit(worker: HostedWorker, phase: dict[str, Any], path: str, number: int) -> SubmissionOutcome:
+    """Have a sample scored, and print how it went."""
+    import time
+
+    started = time.monotonic()
+    outcome = worker.evaluate(phase, path, number)
+    seconds = time.monotonic() - started
+    print(f"{phase['codename']} ← {os.path.basename(path)}: {outcome.status} in {seconds:.2f} s", flush=True)
+    if outcome.status != "finished":
+        print(outcome.stderr)
+    return outcome
+
+
+def _next_steps(source: BundleSource, codename: str) -> str:
+    import shlex
+
+    from segjudge.evaluation_script.families import PROTOCOLS
+    from segjudge.families import OPTIONAL_LAYOUTS, layout_of
+
+    phase, folder = shlex.quote(codename), os.path.relpath(source.root)
+    inside = "" if folder == "." else f" (in {shlex.quote(folder)})"
+    if source.is_foreign:
+        return (
+            f"Next{inside}:\n"
+            f"  your samples       examples/{phase}/FILE, which are scored here\n"
+            "  everything         segjudge rehearse --seed-demo, which is EvalAI on this machine\n"
+            "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
+        )
+    us = program()
+    layout = layout_of(PROTOCOLS[source.phase(codename).splits[0].protocol])
+    subset = " --subset val" if layout in OPTIONAL_LAYOUTS[1:] else ""
+    truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
+    return (
+        f"Next{inside}:\n"
+        f"  your annotations   {us} pack {truth}\n"
+        f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
+        f"  your submission    {us} score RESULTS --phase {phase}\n"
+        f"  everything         {us} rehearse --seed-demo, which is EvalAI on this machine\n"
+        f"  upload             {us} push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set"
+    )
+
+
+# ── build, schema ───────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Build:
+    """How a bundle is built."""
+
+    variant: str | None
+    environment_image: str | None
+    kernel: bool
+    no_kernel: bool
+
+
+def _build(args: argparse.Namespace) -> int:
+    from segjudge.platforms.evalai.bundle.agreement import check_reports
+    from segjudge.platforms.evalai.bundle.build import build
+    from segjudge.platforms.evalai.bundle.check import check_web_form
+    from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+
+    how = read_options(_Build, args)
+    if how.environment_image and how.variant != WITH_IMAGE:
+        raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
+    source = choose_bundle(args.bundle, args.path)
+    if source.archive:
+        raise UsageError(f"{source.archive}: is built already; name the bundle's folder")
+    say_version(source)
+    if how.kernel:
+        fetch_kernel(source)
+    variant, image = how.variant or "", how.environment_image or ""
+    built = build(source.root, args.out or "", variant, image, kernel=not how.no_kernel)
+    for change in built.changes:
+        say(str(change))
+    if not source.is_foreign:
+        with Bundle(built.path) as bundle:
+            for problem in check_reports(bundle, source.phases()):
+                say(str(problem))
+    form = check_web_form(built.path)
+    if form:
+        say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].fault}).")
+    print(built)
+    return DONE
+
+
+def fetch_kernel(source: BundleSource) -> None:
+    """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
+    from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
+    from segjudge.platforms.evalai.bundle.build import takes_kernel
+
+    if not takes_kernel(source):
+        raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
+    if cached_for_worker() is None:
+        say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
+    try:
+        compile_for_worker()
+    except CompileError as error:
+        raise HostError(f"the kernel for EvalAI's worker cannot be compiled: {error}. Go on with --no-kernel") from None
+
+
+def _write_schema(args: argparse.Namespace) -> int:
+    from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
+
+    path = args.out or os.path.join(choose_bundle("").root, SCHEMA_PATH)
+    with written(path) as file:
+        file.write(json_schema())
+    print(os.path.relpath(path))
+    return DONE
+
+
+# ── check ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What is checked, and what fails."""
+
+    variant: str | None
+    starter: bool
+    strict: bool
+    quick: bool
+    json: bool
+    python: str | None
+
+
+def _check(args: argparse.Namespace) -> int:
+    from segjudge.platforms.evalai.bundle.build import build
+    from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
+    from segjudge.platforms.evalai.bundle.check import check, check_web_form
+    from segjudge.platforms.evalai.bundle.build import build_starter_zip, find_unwanted_files
+    from segjudge.starting.lock import check_lock, list_score_changes
+
+    options, source = read_options(_Check, args), choose_bundle(args.bundle, args.path)
+    root, built = source.root, None
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        path = os.path.join(folder, "challenge_config.zip")
+        if options.starter:
+            build_starter_zip(root, path)
+        elif source.archive:
+            path = source.archive
+        else:
+            built = build(root, path, options.variant or "", lenient=True)
+        state, not_checked = _server_state(root)
+        problems = check(path, state)
+        if options.starter:
+            if not options.json:
+                _print_members(path)
+            problems += find_unwanted_files(path)
+        if source.kind is BundleKind.SMALL:
+            problems += [*check_lock(root), *list_score_changes(root)]
+        if not options.quick and not has_errors(problems):
+            problems += _try(source, path, options.python, not_checked)
+        form = check_web_form(path)
+    failed = has_errors(problems) or (options.strict and bool(problems))
+    code = OURS if _is_refused(problems) else TAKEN if failed else DONE
+    if options.json:
+        _print_json(problems, form, not_checked, failed=failed, kernel=built.kernel if built else None)
+    else:
+        _print_report(problems, form, not_checked)
+        if code == TAKEN and not has_errors(problems):
+            print("Its warnings fail here, since --strict is on.")
+        if built is not None and built.about_kernel():
+            print(f"It was checked {built.about_kernel()}.")
+    return code
+
+
+def _print_members(path: str) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(path) as files:
+        for member in sorted(files.infolist(), key=lambda member: member.filename):
+            print(f"{member.file_size:>12,}  {member.filename}")
+
+
+def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
+    """Return what the server holds, without a token after the last push from here, and what could not be checked."""
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
+    from segjudge.platforms.evalai.bundle.server_state import load_state
+    from segjudge.platforms.evalai.settings import read_settings, server_address
+
+    try:
+        name = find_repository("", root)
+        last_push = load_state(root, server_address(), name)
+    except HostError as error:
+        return None, [f"what an update may not change ({error})"]
+    try:
+        return ChallengePush(read_settings(), name).state(last_push), []
+    except HostError as error:
+        unknown = [f"what the server holds ({error})"]
+    if last_push is not None:
+        unknown.append(f"the server itself; updates are compared with {last_push.source}, the last push from here")
+    return last_push, unknown
+
+
+def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
+    """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
+    from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
+    from segjudge.platforms.evalai.hosted_worker.interpreter import (
+        PINNED_PYTHON,
+        open_interpreter,
+        worker_interpreter,
+    )
+
+    root, problems = source.root, list[BundleProblem]()
+    python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)
+    trials = [try_requirements(root, path), try_samples(root, path, python)]
+    if source.is_foreign and python.version == PINNED_PYTHON:
+        del trials[0]  # the other one installs them, as EvalAI's worker does
+    for trial in trials:
+        try:
+            problems += trial
+        except UntriedError as reason:
+            not_checked.append(str(reason))
+    return problems
+
+
+def _print_json(
+    problems: list[BundleProblem],
+    form: list[BundleProblem],
+    not_checked: list[str],
+    *,
+    failed: bool,
+    kernel: bool | None,
+) -> None:
+    refused = _is_refused(problems)
+    document = {
+        "accepted": not failed,
+        "findings": [problem.as_json() for problem in problems],
+        "kernel": kernel,
+        "not_checked": not_checked,
+        "refused": refused,
+        "web_form": {"accepted": not refused and not form, "findings": [problem.as_json() for problem in form]},
+    }
+    print(json.dumps(document, indent=1))
+
+
+def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str]) -> None:
+    """Print problems, and one verdict: refused, taken although it would not work, or accepted."""
+    print_problems(problems)
+    for reason in not_checked:
+        say(f"Not checked: {reason}.")
+    if _is_refused(problems):
+        print("EvalAI would refuse this bundle.")
+        return
+    ways = "by push alone" if form else "by push and by its web form"
+    if has_errors(problems):
+        print(f"EvalAI would take this bundle {ways}, and the challenge would not work: see the errors above.")
+    else:
+        print(f"EvalAI would accept this bundle, {ways}.")
+    if form:
+        print("Its web form would not:")
+        for problem in form:
+            print(f"    {_printable(problem.subject)}: {_printable(problem.fault)}. {problem.remedy}.")
+
+
+def has_errors(problems: list[BundleProblem]) -> bool:
+    """Return whether a problem is more than a warning."""
+    return any(problem.severity == ERROR for problem in problems)
+
+
+def _is_refused(problems: list[BundleProblem]) -> bool:
+    return any(problem.severity == ERROR and not problem.accepted for problem in problems)
+
+
+def _printable(text: str) -> str:
+    """Return a text without what moves a terminal's cursor or cannot be printed."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> None:
+    """Print problems with the location first, as compilers do, and the platform's words; errors before warnings."""
+    for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
+        location = f"{problem.location}: " if problem.location else ""
+        text = f"{location}{problem.severity}: {problem.subject}: {problem.fault}\n    {problem.remedy}."
+        print(_printable(text))
+        if problem.quote:
+            for line in _printable(problem.server_message).strip().splitlines():
+                print(f"    {platform}: {line.strip()}")
+    counts = Counter(problem.severity for problem in problems)
+    if problems:
+        kinds = [kind for kind in (ERROR, WARNING) if counts[kind]]
+        print(f"\n{' and '.join(f'{counts[kind]} {kind}' + 's' * (counts[kind] > 1) for kind in kinds)}.")
+
+
+def passes(problems: list[BundleProblem], platform: str = "EvalAI") -> bool:
+    """Print problems, and return whether none is more than a warning."""
+    print_problems(problems, platform)
+    return not has_errors(problems)
+
+
+# ── push ────────────────────────────────────────────────────────────────────
+
+
+def _push(args: argparse.Namespace) -> int:
+    from segjudge.platforms.evalai.bundle.agreement import describe_scoring
+    from segjudge.platforms.evalai.bundle.check import check
+    from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+    from segjudge.platforms.evalai.bundle.problems import mappings_in
+    from segjudge.platforms.evalai.bundle.push import (
+        ChallengePush,
+        RejectedError,
+        find_repository,
+        locate_sentences,
+        without_sponsors,
+    )
+    from segjudge.platforms.evalai.bundle.server_state import load_state
+    from segjudge.platforms.evalai.settings import read_settings
+
+    how, source = read_options(_Build, args), choose_bundle(args.bundle, args.path)
+    root, account = source.root, read_settings()
+    name = find_repository(args.repository or "", root)
+    process = ChallengePush(account, name)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
+        existing = process.existing()
+        state = process.state(load_state(root, account.host, name), existing) if existing else None
+        if not passes(check(bundle, state)):
+            return OURS
+        if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+            bundle = os.path.join(folder, "update.zip")
+            say("warning: sponsors are left out, since EvalAI fails on an update that has them")
+        try:
+            say(f"{account.host}: {process.validate(bundle)}")
+            if args.dry_run:
+                effect = f"update challenge {existing['id']}" if existing else "become a new challenge"
+                print(f"{name} would {effect}.")
+                return DONE
+            challenge = process.create_or_update(bundle)
+        except RejectedError as error:
+            print_problems(list(locate_sentences(bundle, error.sentences)))
+            return OURS
+        with Bundle(bundle) as opened:
+            config, scoring = opened.config, describe_scoring(opened)
+    _note(root, name, config, scoring, process, challenge)
+    _print_challenge(challenge, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
+    return DONE
+
+
+def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
+    """Build the bundle, with the kernel where it can be had."""
+    from segjudge.platforms.evalai.bundle.build import build, takes_kernel
+
+    say_version(source)
+    if how.kernel or (not how.no_kernel and takes_kernel(source)):
+        try:
+            fetch_kernel(source)
+        except HostError as error:
+            say(f"warning: {error}")
+    variant, image = how.variant or "", how.environment_image or ""
+    return build(source.root, out, variant, image, lenient=True, kernel=not how.no_kernel).path
+
+
+def _note(
+    root: str,
+    repository: str,
+    config: dict[str, Any],
+    scoring: dict[str, str],
+    process: ChallengePush,
+    challenge: PushedChallenge,
+) -> None:
+    """Keep what was pushed, so that the next check knows what an update may not change."""
+    from segjudge.platforms.evalai.bundle.server_state import save_state, state_after_push
+    from segjudge.platforms.evalai.settings import server_address
+
+    try:
+        source = process.source(challenge.number)
+        state = state_after_push(config, source=source, approved=challenge.approved, scoring=scoring)
+        save_state(root, server_address(), repository, state)
+    except OSError as error:
+        say(f"warning: what was pushed could not be noted ({error})")
+
+
+def _print_challenge(challenge: PushedChallenge, codenames: list[str]) -> None:
+    print(challenge.message)
+    print(f"challenge  {challenge.number}")
+    print(f"queue      {challenge.queue or '(none)'}")
+    for codename in dict.fromkeys([*(name for name in codenames if name in challenge.phases), *challenge.phases]):
+        print(f"phase      {challenge.phases[codename]}  {codename}")
+
+
+# ── options ─────────────────────────────────────────────────────────────────
+
+
+def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
+    about = "the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    sub.add_argument("--python", help=about)
+
+
+def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
+    sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
+    sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
+    sub.add_argument("--out", type=BuiltFile, help="the zip to write (default: dist/challenge_config.zip)")
+    add_kernel_options(sub, "fetch the compiler of the kernel for EvalAI's worker, if that was not done before")
+
+
+def add_kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
+    """Add `--kernel` and `--no-kernel`."""
+    group = sub.add_mutually_exclusive_group()
+    group.add_argument("--kernel", action="store_true", help=about)
+    group.add_argument("--no-kernel", action="store_true", help="leave the compiled kernel out; numpy does its work")
+
+
+def _add_check_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
+    sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
+    sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
+    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
+    sub.add_argument("--quick", action="store_true", help="do not ask pip, do not score the samples")
+    sub.add_argument("--json", action="store_true", help="print problems for a program")
+    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")
+
+
+def _add_push_options(sub: argparse.ArgumentParser) -> None:
+    add_bundle_options(sub)
+    sub.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, then the git remote")
+    sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
+    sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
+    add_kernel_options(sub, "take the compiled kernel along; this is the default")
+    sub.add_argument("--dry-run", action="store_true", help="have it validated, and stop there")
+
+
+def _add_schema_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--out", type=OutputFile, help="the file to write (default: docs/challenge_config.schema.json)")
+
+
+COMMANDS = {
+    "run": Command(_add_run_options, _run),
+    "build": Command(_add_build_options, _build),
+    "check": Command(_add_check_options, _check),
+    "push": Command(_add_push_options, _push),
+    "schema": Command(_add_schema_options, _write_schema),
+}

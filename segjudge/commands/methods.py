@@ -1,0 +1,321 @@
+"""`segjudge compare` and `rank`: which methods can be told apart, where they differ, and how far a ranking holds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from segjudge.analysis import METHODS
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, OutputFolder, name_of, written
+
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    ProgressBar,
+    add_jobs_option,
+    add_page_options,
+    make_page_options,
+    read_options,
+    say,
+    whole_number,
+    write_page,
+)
+
+if TYPE_CHECKING:
+    from segjudge.analysis.comparison import ComparedMethods
+    from segjudge.analysis.rankings import Rule, TaskScores
+    from segjudge.evaluation_script.families.base.family import FamilyProtocol
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.families.base.tools import SequenceMethods
+    from segjudge.report.page import PageOptions, ReportPage
+    from segjudge.scoring.scores import PreparedScoring
+
+
+# ── compare ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What is compared, and what is written of it."""
+
+    results: list[str]
+    truth: str
+    protocol: str
+    subset: str | None
+    split: str | None
+    metric: str | None
+    kinds: bool
+    out: str | None
+    images: str | None
+    budget: int
+    jobs: Any
+    json: str | None
+
+    @property
+    def rules(self) -> FamilyProtocol:
+        """The protocol."""
+        return PROTOCOLS[self.protocol]
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from segjudge.analysis.comparison import ComparedMethods
+    from segjudge.analysis.score_tables import grouped_sums, ranking_metric
+    from segjudge.families import tools_of
+
+    options = read_options(_Comparison, args)
+    if len(options.results) < 2:
+        raise UsageError("compare needs two results at least")
+    tools, ranked = tools_of(options.rules.track), ranking_metric(options.rules.metrics)
+    metric, with_losses = options.metric or ranked, bool(options.kinds or options.out)
+    for option, value in (("--kinds", options.kinds), ("--out", options.out)):
+        if tools.compares_sequences and value and metric != ranked:
+            raise UsageError(f"{option} has no meaning for {metric}, only for {ranked}")
+    methods = [_score_method(text, options) for text in options.results]
+    if len({method.name for method in methods}) < len(methods):
+        raise UsageError("two results have the same name; give them as NAME=RESULTS")
+    page = make_page_options(options.images, options.budget) if options.out else None
+    by_sequence = tools.open_comparison(options.rules, len(methods), page, with_losses=with_losses)
+    if by_sequence is not None:
+        for method in methods:
+            by_sequence.add(method.job, method.report, method.name)
+        comparison = by_sequence.compare(metric)
+    else:
+        kinds = {method.name: tools.sum_failures(method.job, method.report) for method in methods if with_losses}
+        sums = grouped_sums({method.name: method.report for method in methods}, metric)
+        comparison = ComparedMethods(metric, sums, [], kinds)
+    print(comparison.text())
+    document: dict[str, Any] = {"metric": comparison.metric}
+    document |= {"sequences": comparison.sequences} if by_sequence is not None else {}
+    document |= {"means": list(map(asdict, comparison.means)), "pairs": list(map(asdict, comparison.pairs))}
+    if options.kinds:
+        document["kinds"] = comparison.costs
+        _print_kinds(comparison, f"1 − {ranked.removesuffix('-Mean')}" if by_sequence is not None else "")
+    if options.out and page:
+        write_page(_page(comparison, methods, by_sequence, page), options.out)
+    _write_document(document, options.json)
+    return DONE
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method's scores of a split, and what they come from."""
+
+    name: str
+    job: PreparedScoring
+    report: Report
+    provenance: dict[str, Any]
+
+
+def _score_method(text: str, options: _Comparison) -> _Method:
+    """Score a method, given as RESULTS or as NAME=RESULTS."""
+    from segjudge.analysis.score_tables import chosen_split
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.scoring.scores import ScoreRequest, prepare
+
+    name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
+    name = name or name_of(path).partition(".")[0]
+    source = TruthSource(options.truth, subset=options.subset or "")
+    with ProgressBar() as bar:
+        request = ScoreRequest(path, source, options.rules, jobs=options.jobs)
+        job = prepare(request, bar)
+        scores = job.score(bar)
+    reports = {report.split: report for report in scores.reports}
+    return _Method(name, job, reports[chosen_split(name, list(reports), options.split or "")], scores.provenance)
+
+
+def _page(
+    comparison: ComparedMethods, methods: list[_Method], by_sequence: SequenceMethods | None, options: PageOptions
+) -> ReportPage:
+    from segjudge.analysis.comparison import group_comparison
+    from segjudge.report.overview import digests
+    from segjudge.report.page import ReportPage
+
+    origins = {method.name: method.provenance for method in methods}
+    if by_sequence is not None:
+        sections, streams = by_sequence.make_sections(comparison, options, origins)
+    else:
+        sections = group_comparison(comparison, {method.name: method.report for method in methods}, origins)
+        streams = {}
+    return ReportPage(" · ".join(origins), sections, streams, digests(*origins.values()))
+
+
+def _print_kinds(comparison: ComparedMethods, total: str) -> None:
+    """Print what each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
+    from segjudge.report.tables import number, table
+
+    kinds = list(next(iter(comparison.costs.values())))
+    rows = [
+        [name, *([number(sum(costs.values()))] if total else []), *map(number, costs.values())]
+        for name, costs in comparison.costs.items()
+    ]
+    print(f"\n{'Where the loss comes from' if total else 'What each kind costs'} (docs/ranking.md):")
+    print(table(["method", *([total] if total else []), *kinds], rows))
+    print("\n".join(comparison.kinds()))
+
+
+def _add_compare_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("results", nargs="+", type=InputPath, metavar="RESULTS", help="results of each method, or NAME=RESULTS")
+    add("--truth", required=True, type=InputPath, help="a packed annotation file, or a dataset root or zip")
+    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
+    add("--subset", help="the list of sequences to score, e.g. val")
+    add("--split", help="the split to compare")
+    add("--metric", help="which metric (default: J&F-Mean, or the protocol's first)")
+    add("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
+    about = "write a page with the sequences and frames in which they differ"
+    add("--out", metavar="FILE", type=OutputFile, help=about)
+    add_page_options(sub)
+    add_jobs_option(sub)
+    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+
+
+# ── rank ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """What is ranked, by which rule, and what is written of it."""
+
+    scores: list[str]
+    metric: str | None
+    split: str | None
+    method: Any
+    adjustment: Any
+    average_ties: bool
+    missing: str | None
+    smaller: bool
+    draws: int
+    plots: str | None
+    json: str | None
+
+
+def _rank(args: argparse.Namespace) -> int:
+    from segjudge.analysis.rankings import Rule, complete, redrawn, stability
+    from segjudge.analysis.score_tables import read_scores, read_table, tasks_of
+
+    options = read_options(_Ranking, args)
+    if len(options.scores) == 1 and options.scores[0].endswith(".csv"):
+        tasks = read_table(options.scores[0], smaller=options.smaller)
+    else:
+        tasks = tasks_of(read_scores(options.scores, options.split or ""), options.metric or "")
+    missing = _treat_missing(tasks, options.missing)
+    if missing == "zero":
+        tasks = [task.filled(0.0) for task in tasks]
+    rule = Rule(options.method, "average" if options.average_ties else "min", missing == "remove", options.adjustment)
+    document: dict[str, Any] = {"rule": asdict(rule), "tasks": []}
+    for task in tasks:
+        spread = stability(complete(task, rule), rule, redrawn(len(task.cases), options.draws))
+        row = {**_rank_task(task, rule), "stability": {key: value.tolist() for key, value in asdict(spread).items()}}
+        document["tasks"].append(row)
+        _print_task(task, row)
+        if options.plots:
+            from segjudge.analysis.ranking_plots import plot_ranking
+
+            for path in plot_ranking(task, row, options.plots):
+                say(f"wrote {path}")
+    if len(tasks) > 1:
+        document["consensus"] = _print_consensus(document["tasks"])
+    _write_document(document, options.json)
+    return DONE
+
+
+def _treat_missing(tasks: list[TaskScores], treatment: str | None) -> str:
+    """Return what becomes of missing values, and say it; none may be better than those that are there."""
+    incomplete = [task for task in tasks if task.missing]
+    good = [task for task in incomplete if not task.zero_is_worst]
+    if treatment == "zero" and good:
+        task = f" of {good[0].name}" if good[0].name else ""
+        raise UsageError(f"--missing zero: some values{task} are worse than 0, which would win; use last or remove")
+    chosen = treatment or ("last" if good else "zero")
+    if incomplete:
+        words = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are left out"}
+        say(f"missing values {words[chosen]}")
+    return chosen
+
+
+def _rank_task(task: TaskScores, rule: Rule) -> dict[str, Any]:
+    """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
+    from segjudge.analysis.rankings import Rule, complete, heatmap, pairwise_p, ranking
+
+    rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
+    ranked, tested = ranking(complete(task, rule), rule), complete(task, rules["test-then-rank"])
+    return {
+        "task": task.name,
+        "cases": list(task.cases),
+        "algorithms": list(task.algorithms),
+        "values": ranked.values[0].tolist(),
+        "ranks": ranked.ranks[0].tolist(),
+        "by_method": {name: ranking(complete(task, each), each).ranks[0].tolist() for name, each in rules.items()},
+        "heatmap": heatmap(task).tolist(),
+        # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
+        "better": [[bool(p <= rule.alpha) for p in row] for row in pairwise_p(tested, None, "holm")[0].tolist()],
+    }
+
+
+def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
+    from segjudge.report.tables import number, table
+
+    spread, methods = ranked["stability"], list(ranked["by_method"])
+    body = []
+    for row in sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row])):
+        low, high = (f"{spread[key][row]:g}" for key in ("low", "high"))
+        beaten = sum(ranked["better"][row])
+        body.append(
+            [f"{ranked['ranks'][row]:g}", task.algorithms[row], number(ranked["values"][row]),
+             low if low == high else f"{low}–{high}", str(beaten),
+             *(f"{ranked['by_method'][method][row]:g}" for method in methods)]
+        )  # fmt: skip
+    print(f"{task.name or 'All cases'}: {len(task.cases)} cases")
+    print(table(["rank", "algorithm", "value", "95 % of redrawings", "better than", *methods], body))
+    tau = spread["tau"]
+    mean = f"{sum(tau) / len(tau):.3f}" if tau else "undefined"
+    print(f"Kendall's tau of redrawn rankings with this one: {mean} on average\n")
+
+
+def _print_consensus(tasks: list[dict[str, Any]]) -> dict[str, float]:
+    """Print and return the mean rank of each algorithm over all tasks."""
+    from segjudge.analysis.rankings import consensus
+    from segjudge.report.tables import table
+
+    ranks = consensus({task["task"]: dict(zip(task["algorithms"], task["ranks"], strict=True)) for task in tasks})
+    print(table(["all tasks", "mean rank"], [[name, f"{rank:.2f}"] for name, rank in ranks.items()]))
+    return ranks
+
+
+def _write_document(document: dict[str, Any], path: str | None) -> None:
+    """Write what was computed as JSON where it was asked for."""
+    if not path:
+        return
+    text = json.dumps(document, indent=1).replace("NaN", "null") + "\n"
+    if path == "-":
+        print(text, end="")
+        return
+    with written(path) as file:
+        file.write(text)
+    say(f"wrote {path}")
+
+
+def _add_rank_options(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    what = "JSONs of `score --json` or saved scores (or NAME=FILE), or one CSV: algorithm, case, value and maybe task"
+    add("scores", nargs="+", type=InputPath, metavar="SCORES", help=what)
+    add("--metric", help="of JSONs, which metric (default: J&F-Mean, or the protocol's first)")
+    add("--split", help="of JSONs, which split")
+    add("--method", default=METHODS[0], choices=METHODS, help=f"(default: {METHODS[0]})")
+    add("--adjustment", default="none", choices=["none", "holm"], help="of test-then-rank")
+    add("--average-ties", action="store_true", help="equal ones share the mean of their ranks")
+    missing = "a missing value is 0 (default, where none is worse), last in its case (default elsewhere), or left out"
+    add("--missing", choices=["zero", "last", "remove"], help=missing)
+    add("--smaller", action="store_true", help="small values of a table are good; of metrics it is known")
+    add("--draws", type=whole_number(1, 100_000), default=1000, help="redrawings (default: 1000)")
+    add("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
+    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+
+
+COMMANDS = {"compare": Command(_add_compare_options, _compare), "rank": Command(_add_rank_options, _rank)}
