@@ -22,7 +22,7 @@ NEEDS_TOOLKIT = (
     if sys.version_info < (3, 11)
     else []
 )
-collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
+collect_ignore = [*NEEDS_TOOLKIT, *(["journeys", "house"] if NEEDS_TOOLKIT else [])]
 
 # What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.  Whatever
 # interrupts the tests, they end what they started.
@@ -49,13 +49,18 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count the suites of hostile uploads and of the guard as long where the worker's interpreter runs them as well."""
+    """Count as long what runs quickly on one of the two interpreters, and takes long on the other.
+
+    Hostile uploads and the guard are for the worker's; where that runs, real masks are for the kernel.
+    """
     if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
         suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
         both = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
-        for item in items:
-            if item.path in both:
-                item.add_marker(pytest.mark.long)
+    else:
+        both = [HERE / "families" / "sequences" / "test_golden_real_masks.py"] if sys.version_info < (3, 11) else []
+    for item in items:
+        if item.path in both:
+            item.add_marker(pytest.mark.long)
 
 
 # A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.

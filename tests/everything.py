@@ -1,4 +1,4 @@
-"""Every check and test: the linters, then the tests in parts that run at once, and one count of them all.
+"""Every check and test: the linters, then the tests in parts, some of which run at once, and one count of them all.
 
 usage: ./run.sh test                     the linters and the quick tests
        ./run.sh test --all               and those that are marked `long`
@@ -36,6 +36,12 @@ VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "work
 NOTHING = 5
 #: Seconds in which what is interrupted ends by itself.
 PATIENCE = 20.0
+#: The parts that run at once, for each core: most tests wait for others most of the time.
+AT_ONCE = 2
+#: A part has files of so many bytes, so that parts take about equally long and no core is left without one at the end.
+PART_BYTES = 100_000
+#: Rooms whose tests wait or work longest for their size: their parts come first, and are smaller.
+SLOW_ROOMS = ("tests/journeys", "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house")
 #: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
@@ -51,10 +57,11 @@ class Part:
     kernel: bool = True
     process: Any = None
     started: float = 0.0
+    seconds: float = 0.0
 
     def start(self, *, shown: bool) -> None:
         """Run it; what is not shown at once goes to a log."""
-        self.folder.mkdir()
+        self.folder.mkdir(parents=True)
         self.started = time.monotonic()
         command = [*self.command, f"--junitxml={self.folder / 'counts.xml'}", f"--basetemp={self.folder / 'files'}"]
         with open(self.folder / "log", "wb") as log:
@@ -80,28 +87,38 @@ class Part:
 
 
 def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> list[Part]:
-    """The parts: some on this Python, since most tests wait for others most of the time, and the worker's."""
+    """The parts: the worker's, which works all the time, before those on this Python, of which the slow come first."""
     # A file that cannot be imported fails, and the others are run all the same.
-    pytest = ["-m", "pytest", "--continue-on-collection-errors"]
-    here, there = [python, *pytest], [worker, *pytest, "-p", "no:cacheprovider"]
-    if is_whole(arguments):
-        quick = [] if arguments else ["-m", "not long"]
-        tests = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda path: path.name)
-        # What is quick waits more than it works, so that more parts than cores pay.
-        borders = ["test_i", "test_rem"] if arguments else ["test_guest", "test_rehearsal", "test_remote_s"]
-        parts = []
-        for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"]), 1):
-            files = [path.relative_to(ROOT).as_posix() for path in tests if start <= path.name < end]
-            cache = [] if number == 1 else ["-p", "no:cacheprovider"]
-            parts.append(Part(f"Part {number}", [*here, *quick, *cache, *files], folder / f"part-{number}"))
-        older: list[str] | None = quick
-    else:
-        parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]
-        older = for_worker(arguments)
+    pytest = ["-m", "pytest", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
+    parts: list[Part] = []
+    quick = ["-m", "not long"] if not arguments else []
+    older = quick if is_whole(arguments) else for_worker(arguments)
     if worker and older is not None:
         title = "On the interpreter and pins of EvalAI's worker, by numpy"
-        parts.append(Part(title, [*there, *older], folder / "worker", kernel=False))
+        parts.append(Part(title, [worker, *pytest, *older], folder / "worker", kernel=False))
+    if not is_whole(arguments):
+        asked = [python, "-m", "pytest", "--continue-on-collection-errors", *arguments]
+        return [Part("What was asked for", asked, folder / "asked"), *parts]
+    for number, files in enumerate(_groups()):
+        rooms = dict.fromkeys(os.path.dirname(file) for file in files)
+        title = f"{', '.join(rooms)} ({len(files)} files)"
+        parts.append(Part(title, [python, *pytest, *quick, *files], folder / f"part-{number}"))
     return parts
+
+
+def _groups() -> list[list[str]]:
+    """The files of tests in groups of about the same size, each of neighbours; slow rooms come first."""
+    files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    groups: list[list[str]] = []
+    for slow in (True, False):
+        size = most = PART_BYTES // (2 if slow else 1)
+        for file in (file for file in files if file.startswith(SLOW_ROOMS) == slow):
+            if size >= most:
+                groups.append([])
+                size = 0
+            groups[-1].append(file)
+            size += (ROOT / file).stat().st_size
+    return groups
 
 
 def is_whole(arguments: list[str]) -> bool:
@@ -166,8 +183,7 @@ def main(words: list[str]) -> int:
     if missing:
         say(f"run.sh test: {missing}")
         return 2
-    from segjudge.set_up.installer import SetUpError
-    from segjudge.set_up.main import compile_bytecode, compile_kernel, prepare
+    from segjudge.set_up.main import SetUpError, prepare
 
     needed = environments_for(arguments) if command == "test" else ["toolkit[test]"]
     try:
@@ -181,8 +197,6 @@ def main(words: list[str]) -> int:
     if command == "format":
         codes = [subprocess.run([python, "-m", "ruff", *words], cwd=ROOT, check=False).returncode for words in MENDING]
         return max(codes)
-    compile_kernel()
-    compile_bytecode(ROOT / "segjudge")
     os.environ.update(variables)
     if is_whole(arguments):
         for linter in LINTERS:
@@ -202,7 +216,6 @@ def run(parts: list[Part]) -> int:
     """Run the parts; whatever ends them, nothing that they started stays."""
     control(_SET_CHILD_SUBREAPER, 1)
     try:
-        start(parts)
         return report(parts)
     except KeyboardInterrupt:
         say("stopped")
@@ -259,43 +272,52 @@ def reap() -> None:
             pass
 
 
-def start(parts: list[Part]) -> None:
-    """All of them at once; the first is seen as it goes."""
-    for part in parts[1:]:
-        part.start(shown=False)
-    _heading(parts[0].title)
-    parts[0].start(shown=True)
-
-
 def report(parts: list[Part]) -> int:
-    """Wait for each, show what was not seen yet, and count: 0 when nothing failed."""
+    """Run some at once; show what each said when it has ended, and count: 0 when nothing failed."""
+    waiting, running = list(parts), list[Part]()
     lines, whole = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
-    for part in parts:
-        wait(part, parts)
-        taken = time.monotonic() - part.started
-        if part is not parts[0]:
-            _heading(part.title)
-            say((part.folder / "log").read_text(encoding="utf-8", errors="replace"))
-        counts = part.counts()
-        lines.append(f"{part.title}: {_said(counts)} (after {taken:.0f} s)")
-        whole = {name: whole[name] + counts[name] for name in whole}
+    live = parts[0] if len(parts) <= AT_ONCE else None
+    if live is not None:
+        _heading(live.title)
+    else:
+        say(f"{len(parts)} parts, each shown when it has ended")
+    while waiting or running:
+        while waiting and len(running) < max(AT_ONCE, AT_ONCE * (os.cpu_count() or 1)):
+            running.append(waiting.pop(0))
+            running[-1].start(shown=running[-1] is live)
+        for part in wait(running):
+            running.remove(part)
+            counts = part.counts()
+            line = f"{part.title}: {_count_text(counts)} (in {part.seconds:.0f} s)"
+            lines.append(line)
+            whole = {name: whole[name] + counts[name] for name in whole}
+            if part is live:
+                continue
+            if counts["failed"] or live is not None:
+                _heading(part.title)
+                say((part.folder / "log").read_text(encoding="utf-8", errors="replace"))
+            else:
+                say(line)
     _heading("All parts together")
-    say("\n".join([*lines, _said(whole)]))
+    say("\n".join([*lines, _count_text(whole)]))
     return 1 if whole["failed"] else 0
 
 
-def wait(part: Part, parts: list[Part]) -> None:
-    """Wait for a part, and meanwhile for those who lost their parent, so that a test sees that they ended."""
-    own = {each.process.pid: each.process for each in parts}
-    while part.process.returncode is None:
+def wait(running: list[Part]) -> list[Part]:
+    """Wait until a part has ended, and meanwhile for those who lost their parent, so that a test sees that they did."""
+    own = {part.process.pid: part for part in running}
+    while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         if ended is not None and ended.si_pid in own:
-            own[ended.si_pid].wait()
-        elif ended is not None:
+            part = own[ended.si_pid]
+            part.process.wait()
+            part.seconds = time.monotonic() - part.started
+            return [part]
+        if ended is not None:
             os.waitpid(ended.si_pid, 0)
 
 
-def _said(counts: dict[str, int]) -> str:
+def _count_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 

@@ -18,7 +18,7 @@ from .installer import Installer, SetUpError, say, worker_python
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
 #: The files that decide what is in an environment.
-FILES = {
+_FILES = {
     "toolkit": ("pyproject.toml",),
     "client": ("tests/client-pinned.txt", "tests/client-requirements.txt"),
     "worker": (
@@ -29,7 +29,7 @@ FILES = {
 }
 LINKS = {"toolkit": ".venv", "client": ".venv-client", "worker": ".venv-worker"}
 #: The toolkit's extras; each holds those behind it.
-EXTRAS = ("test", "all", "")
+_EXTRAS = ("test", "all", "")
 _SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
 #: Seconds in which a program that found an environment through its link takes the lock on it.
 _GRACE = 10
@@ -37,7 +37,7 @@ _GRACE = 10
 _REPORT_EVERY = 15
 #: The code that runs at the start of every process in an environment. A process that was started through the link keeps
 #: the folder that the link pointed at, also when the link is switched.
-IN_USE = '''\
+_IN_USE = '''\
 """Keep the environment of this process: see segjudge/set_up/environment.py."""
 
 import fcntl
@@ -78,7 +78,7 @@ class PythonEnvironment:
         """The folder, named by a digest of everything that decides what is in it."""
         tag = "cpython-39" if self.kind == "worker" else sys.implementation.cache_tag
         digest = hashlib.sha256(repr((CHECKOUT, tag, sys.platform, os.uname().machine, "uv")).encode())
-        for file in FILES[self.kind]:
+        for file in _FILES[self.kind]:
             digest.update(b"\0" + Path(CHECKOUT, file).read_bytes())
         name = "-".join(word for word in (self.kind, self.extra, digest.hexdigest()[:12]) if word)
         return os.path.join(ENVIRONMENTS, name)
@@ -90,7 +90,7 @@ class PythonEnvironment:
 
     def complete_folders(self) -> list[str]:
         """Return the complete folders that have the packages of the extra, the one with most packages first."""
-        extras = EXTRAS[: EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
+        extras = _EXTRAS[: _EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
         folders = [PythonEnvironment(self.kind, extra).folder for extra in extras]
         return [folder for folder in folders if os.path.exists(f"{folder}/stamp")]
 
@@ -98,39 +98,39 @@ class PythonEnvironment:
         """Return the first of the complete folders whose interpreter runs; "" when there is none."""
         return next((folder for folder in self.complete_folders() if _runs(folder)), "")
 
-    def ensured_folder(self) -> str:
+    def ensure_folder(self) -> str:
         """Return a complete folder that the link points at; both are made where necessary."""
         folder = self.ready_folder()
         if not folder or os.path.realpath(self.link) != folder:
             try:
-                with set_up_lock(self.lock) as lock:
+                with _hold_lock(self.lock) as lock:
                     self.ready_folder() or self._make(lock)
                     folder = self.ready_folder()
                     self._switch(folder)
             except OSError:
                 if not folder:
                     raise  # else the checkout cannot be written, and keeps its links as they are
-        sweep()
+        _sweep()
         return folder
 
     def _make(self, lock: int) -> str:
         started = time.monotonic()
-        if os.path.exists(self.folder) and not remove(self.folder):
+        if os.path.exists(self.folder) and not _remove(self.folder):
             raise SetUpError(f"{self.folder} is broken and in use; end the programs that use it")
         say(f"Setting up {_SUBJECTS[self.kind]} in {LINKS[self.kind]}: downloading and installing packages…")
-        with set_up_lock("uv") as fetching:
+        with _hold_lock("uv") as fetching:
             uv = Installer(os.path.join(ENVIRONMENTS, "uv"), (lock, fetching))
         try:
             uv.make(self.folder, worker_python() if self.kind == "worker" else uv.python)
             for arguments in self._installations():
                 uv.install(self.folder, arguments)
             for packages in glob.glob(os.path.join(glob.escape(self.folder), "lib", "python3*", "site-packages")):
-                Path(packages, "_environment_in_use.py").write_text(IN_USE, encoding="utf-8")
+                Path(packages, "_environment_in_use.py").write_text(_IN_USE, encoding="utf-8")
                 Path(packages, "_in_use.pth").write_text("import _environment_in_use\n", encoding="utf-8")
             Path(self.folder, "in-use").touch()
             Path(self.folder, "stamp").touch()
         except BaseException:
-            remove(self.folder)
+            _remove(self.folder)
             raise
         say(f"Set up in {time.monotonic() - started:.0f} s.")
         return self.folder
@@ -139,7 +139,7 @@ class PythonEnvironment:
         """Return the arguments of `uv pip install`, one list for each call."""
         if self.kind == "toolkit":  # with pip, which requirements of a challenge are tried with
             return [["pip", "--editable", f"{CHECKOUT}[{self.extra}]" if self.extra else CHECKOUT]]
-        files = [os.path.join(CHECKOUT, file) for file in FILES[self.kind]]
+        files = [os.path.join(CHECKOUT, file) for file in _FILES[self.kind]]
         if self.kind == "client":  # see the comments in these files
             return [["--no-deps", "-r", files[0]], ["-r", files[1]]]
         return [["pip", "-c", files[0], "-r", files[1], "-r", files[2]]]
@@ -172,7 +172,7 @@ def mark_in_use(folder: str) -> None:
 
 
 @contextmanager
-def set_up_lock(name: str, *, wait: bool = True) -> Iterator[int]:
+def _hold_lock(name: str, *, wait: bool = True) -> Iterator[int]:
     """Hold the lock on what is set up, which the kernel releases when this process and the uv that it started ended."""
     os.makedirs(ENVIRONMENTS, exist_ok=True)
     lock = os.open(os.path.join(ENVIRONMENTS, f"{name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
@@ -200,14 +200,14 @@ def set_up_lock(name: str, *, wait: bool = True) -> Iterator[int]:
         os.close(lock)
 
 
-def sweep() -> None:
+def _sweep() -> None:
     """Remove the environments that nothing needs, uses or sets up."""
-    for folder in _unneeded():
-        with suppress(OSError), set_up_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
-            remove(folder)
+    for folder in _list_unneeded():
+        with suppress(OSError), _hold_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
+            _remove(folder)
 
 
-def _unneeded() -> list[str]:
+def _list_unneeded() -> list[str]:
     """Return the environments that no link points at and that the checkout does not need."""
     needed = {os.path.realpath(os.path.join(CHECKOUT, link)) for link in LINKS.values()}
     for kind in LINKS:
@@ -224,7 +224,7 @@ def _is_recent(folder: str) -> bool:
     return False
 
 
-def remove(folder: str) -> bool:
+def _remove(folder: str) -> bool:
     """Remove an environment unless a process uses it; return whether it is gone."""
     lock = -1
     try:

@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 
 #: pip's settings, and the variables that tell uv the same; uv's own settings come first.
-SETTINGS = {
+_SETTINGS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
@@ -154,7 +154,7 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
 def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
     """Return the variables that tell uv what pip is told."""
     result = {}
-    for name, variable in SETTINGS.items():
+    for name, variable in _SETTINGS.items():
         value = settings.get(name, "").strip()
         if value and not variables.get(variable):
             result[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())

@@ -13,14 +13,17 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, mark_in_use
 from .installer import SetUpError, say
 
+__all__ = ["SetUpError", "compile_bytecode", "main", "prepare"]
+
 #: The environment variables with the interpreters of the other environments.
-EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
+_EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
 
 
 def main(arguments: list[str]) -> int:
@@ -31,8 +34,6 @@ def main(arguments: list[str]) -> int:
         if arguments[0] == "help" and _answers(arguments[middle + 1 :]):
             return 0
         python, variables = prepare(["toolkit" if word == "help" else word for word in arguments[:middle]])
-        compile_kernel()
-        compile_bytecode(Path(CHECKOUT, "segjudge"))
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
@@ -61,14 +62,28 @@ def _answers(arguments: list[str]) -> bool:
 
 
 def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Return the toolkit's interpreter, and the environment variables with the others."""
+    """Make what is needed, and compile the kernel meanwhile.
+
+    Returns the toolkit's interpreter, and the environment variables with the others.
+    """
+    compiling = threading.Thread(target=_compile_kernel)
+    compiling.start()
+    try:
+        programs = _prepare_environments(words)
+    finally:
+        compiling.join()
+    compile_bytecode(Path(CHECKOUT, "segjudge"))
+    return programs
+
+
+def _prepare_environments(words: list[str]) -> tuple[str, dict[str, str]]:
     python, variables = "", {}
     for word in words:
         mode, _, name = word.rpartition(":")
         kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", name).groups("")  # type: ignore[union-attr]
         environment = PythonEnvironment(kind, extra)
         try:
-            folder = environment.ready_folder() if mode == "found" else environment.ensured_folder()
+            folder = environment.ready_folder() if mode == "found" else environment.ensure_folder()
         except (SetUpError, OSError) as error:
             reason = f"{error.filename or ENVIRONMENTS}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if mode != "try":
@@ -80,11 +95,11 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
             if kind == "toolkit":
                 python = f"{folder}/bin/python"
             else:
-                variables[EXPORTED[kind]] = f"{folder}/bin/python"
+                variables[_EXPORTED[kind]] = f"{folder}/bin/python"
     return python, variables
 
 
-def compile_kernel() -> None:
+def _compile_kernel() -> None:
     """Compile the kernel where that can be done; what needs it says which path is used."""
     try:
         from segjudge.kernel.compiling import CompileError, compile_local

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -335,6 +334,8 @@ class _S3Files:
             bucket, _, key = path.partition("/")
             body = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")["Body"]
             return bytes(body.read())
+
+        from concurrent.futures import ThreadPoolExecutor  # of a bucket alone
 
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             return list(pool.map(part, paths, starts, ends))

@@ -12,7 +12,7 @@ import pytest
 
 from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
-from tests.everything import Part, environments_for, missing_path, report, start
+from tests.everything import Part, environments_for, missing_path, report
 from tests.rehearsals import waited
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
@@ -55,7 +55,6 @@ def parts(folder: Path, *texts: str) -> list[Part]:
 )
 def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, tmp_path: Path, capfd: object) -> None:
     made = parts(tmp_path, *texts)
-    start(made)
     assert report(made) == code
     output = capfd.readouterr().out  # type: ignore[attr-defined]
     assert output.splitlines()[-1] == last

@@ -280,7 +280,8 @@ class ScoreTable:
 
     def cases(self, metric: str) -> int:
         """Return how many sequences a metric is of; of a mean over seen and unseen ones, the fewer of both."""
-        count, seen, unseen = (len(np.unique(self._video_of[rows])) for rows in self._groups.values())
+        videos = (np.bincount(self._video_of[rows]) for rows in self._groups.values())  # unique loads masked arrays
+        count, seen, unseen = (int(np.count_nonzero(rows_of)) for rows_of in videos)
         if "-seen-" in metric or "-unseen-" in metric:
             return unseen if "-unseen-" in metric else seen
         if self._protocol.by_class and metric in self._protocol.metrics:
