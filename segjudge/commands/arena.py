@@ -49,8 +49,8 @@ class _Options:
 def _run(args: argparse.Namespace) -> int:
     import signal
 
-    from segjudge.system.bounds import missing_bounds
     from segjudge.system import sandbox
+    from segjudge.system.bounds import missing_bounds
 
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
     for sentence in missing_bounds(sandbox.find_sandbox(required=args.require_sandbox)):

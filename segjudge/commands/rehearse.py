@@ -262,8 +262,8 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
     """Return a sentence on how the stand-in differs from EvalAI's worker."""
     if not number:
         return "No worker runs here.\n"
-    from segjudge.system.bounds import missing_bounds
     from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
+    from segjudge.system.bounds import missing_bounds
 
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
