@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.platforms.evalai.bundle.build import VARIANTS, WITH_IMAGE
+from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, OutputFile, written
 
@@ -252,10 +252,9 @@ class _Check:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from segjudge.platforms.evalai.bundle.build import build
+    from segjudge.platforms.evalai.bundle.build import build, build_starter_zip, find_unwanted_files
     from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
     from segjudge.platforms.evalai.bundle.check import check, check_web_form
-    from segjudge.platforms.evalai.bundle.build import build_starter_zip, find_unwanted_files
     from segjudge.starting.lock import check_lock, list_score_changes
 
     options, source = read_options(_Check, args), choose_bundle(args.bundle, args.path)
