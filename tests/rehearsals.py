@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import requests
 import yaml
@@ -90,6 +90,13 @@ class Rehearsal:
         self.process.stdout.close()
         self.log.close()
         assert "SAWarning" not in self.errors(), "a query joins what does not belong together"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        assert "Traceback" not in self.errors()
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:

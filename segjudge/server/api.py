@@ -43,7 +43,7 @@ from .models import (
     UploadPart,
     User,
 )
-from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
+from .services import BodyLimits, Endpoint, Handler, UserRequest, require_user, services_of
 from .stored_files import MEDIA, PART, PUSH_PREFIX, text_to_sign
 from .submissions import STATUSES
 from .wire import JsonObject, Refusal, clean, format_moment, parse_moment
@@ -101,16 +101,12 @@ class _ApiEndpoint(Endpoint):
             raise Refusal(400, words.encode("ascii", "backslashreplace").decode()[:300]) from None
 
 
-def _require_user(request: UserRequest, **_address: object) -> None:
-    request.require_user()
-
-
 #: A small form, or JSON.
 _SMALL = BodyLimits()
 
 
 def _answer(
-    method: str, route: str, *, check: Handler = _require_user, limits: BodyLimits = _SMALL
+    method: str, route: str, *, check: Handler = require_user, limits: BodyLimits = _SMALL
 ) -> Callable[[Handler], Handler]:
     """Register who answers a method of a route, with and without its last slash; `check` refuses unread bodies."""
 

@@ -29,7 +29,7 @@ from .actions.reading import file_for_participants, report_page, why_no_report
 from .actions.submitting import PhaseTarget
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
-from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
+from .services import BodyLimits, Endpoint, Handler, UserRequest, require_user, services_of
 from .store import BoardEntry
 from .stored_files import EXCERPT
 from .submissions import OPEN
@@ -137,10 +137,6 @@ def _has_own_origin(request: Request) -> bool:
 
 def _allow_anybody(_request: UserRequest, **_address: int) -> None:
     """Refuse nobody, as the form of the login needs."""
-
-
-def _require_user(request: UserRequest, **_address: int) -> None:
-    request.require_user()
 
 
 _FORM = BodyLimits(text=1 << 20, fields=60)
@@ -493,7 +489,7 @@ def _log_in(request: UserRequest) -> Response:
     return redirect
 
 
-@_receive("/logout", _require_user)
+@_receive("/logout", require_user)
 def _log_out(request: UserRequest) -> Response:
     """End the session here and on the server."""
     request.services.accounts.forget_token(_session_of(request))
@@ -502,7 +498,7 @@ def _log_out(request: UserRequest) -> Response:
     return answer
 
 
-@_receive("/challenges/{challenge:int}/join", _require_user)
+@_receive("/challenges/{challenge:int}/join", require_user)
 def _join(request: UserRequest, challenge: int) -> Response:
     """Take part, with a team of the user's or a new one."""
     user = request.require_user()

@@ -1,5 +1,6 @@
 """The web server: API, files and pages, on this machine alone."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -62,6 +63,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
 
 def server_config(application: ASGIApp) -> Config:
     """Return how uvicorn serves the application: quietly, and without waiting for what does not come."""
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are no news here
     return Config(
         application,
         http=PromptProtocol,

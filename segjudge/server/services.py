@@ -55,7 +55,7 @@ class Services:
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts)
         self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions, clock)
-        self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
+        self.uploading = Uploading(self.store, self.files, self.submissions, self.permissions, self.submitting)
         self.hosting = Hosting(self.store, self.submissions, self.permissions)
         self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
@@ -179,6 +179,11 @@ class UserRequest(Request):
 Handler = Callable[..., Any]
 
 
+def require_user(request: UserRequest, **_address: object) -> None:
+    """Refuse who is not logged in."""
+    request.require_user()
+
+
 class Endpoint:
     """Answers one method of a route, in threads: who may not send a body is refused before that is read."""
 
@@ -188,21 +193,25 @@ class Endpoint:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; refusals are answered by the application's handler."""
-        opened, reads = UserRequest(request, self._limits), request.method in ("GET", "HEAD")
-        await run_in_threadpool(self._open, opened, checks=not reads)
-        if not reads:
+        opened = UserRequest(request, self._limits)
+        if request.method not in ("GET", "HEAD"):
+            await run_in_threadpool(self._admit, opened)
             await opened.read()
         return await run_in_threadpool(self._respond, opened)
 
-    def _open(self, request: UserRequest, *, checks: bool) -> None:
+    def _admit(self, request: UserRequest) -> None:
         with request.services.store.share_reads():
-            request.scope["user"] = self.identify(request)
-            check_text([request.path_params, dict(request.query_params)])
-            if checks:
-                self.check(request, **request.path_params)
+            self._open(request)
+            self.check(request, **request.path_params)
+
+    def _open(self, request: UserRequest) -> None:
+        request.scope["user"] = self.identify(request)
+        check_text([request.path_params, dict(request.query_params)])
 
     def _respond(self, request: UserRequest) -> Response:
         with request.services.store.share_reads():
+            if "user" not in request.scope:
+                self._open(request)
             return self.respond(request, self._handler)
 
     def identify(self, request: UserRequest) -> User | None:

@@ -109,6 +109,11 @@ class MessageQueues:
             for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_LISTED)
         ]
 
+    def holds(self, queue: str, submission: int) -> bool:
+        """Return whether a queue has a message about a submission, visible or not."""
+        messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
+        return any(message.body.get("submission_pk") == submission for message in messages)
+
 
 SUBMITTED = "submitted"
 #: Statuses that will change, and count against a team's concurrent submissions.
@@ -215,6 +220,10 @@ class Submissions:
         if image:
             body["submitted_image_uri"] = image
         self._queue.send(challenge.queue, body)
+
+    def is_queued(self, submission: int) -> bool:
+        """Return whether a message about a submission is in the queue of its challenge."""
+        return self._queue.holds(self.challenge_of(self.get(submission)).queue, submission)
 
     def begin(self, submission: int) -> bool:
         """Mark a submission as running, unless it was cancelled meanwhile; return whether it is running."""

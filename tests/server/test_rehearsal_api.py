@@ -24,10 +24,8 @@ UPDATE = "/api/jobs/challenge/{}/update_submission/"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     options = ("--requests-per-minute", "100000", "--visibility", "1", "--hosts", "borealis")
-    running = Rehearsal(tmp_path_factory.mktemp("api") / "data", options).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with Rehearsal(tmp_path_factory.mktemp("api") / "data", options).start() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -568,16 +566,13 @@ def test_odd_requests_get_a_sentence(server: Rehearsal, method: str, path: str, 
 
 
 def test_sixty_requests_a_minute_and_no_more(tmp_path: Path) -> None:
-    server = Rehearsal(tmp_path / "data", ("--workers", "0")).start()
-    try:
+    with Rehearsal(tmp_path / "data", ("--workers", "0")).start() as server:
         answers = [server.get("/api/challenges/challenge/1", "aurora") for _ in range(61)]
         assert [answer.status_code for answer in answers] == [200] * 60 + [429]
         wait = int(answers[-1].headers["Retry-After"])
         assert 1 <= wait <= 60
         assert answers[-1].json() == {"detail": f"Request was throttled. Expected available in {wait} seconds."}
         assert server.get("/api/challenges/challenge/1", "host").status_code == 200, "another user"
-    finally:
-        server.stop()
 
 
 # ── what was found by attacking it ──────────────────────────────────────────

@@ -105,6 +105,19 @@ def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: P
         other.store.close()
 
 
+def test_a_large_upload_behind_a_long_queue_is_sent_once(services: Services) -> None:
+    user, challenge = services.accounts.find_user("aurora"), services.store.require(Challenge, 1)
+    assert user is not None
+    phase = services.store.phases(1)[0].id
+    with services.store.write():
+        for number in range(300):
+            services.queue.send(challenge.queue, {"submission_pk": 1000 + number})
+    number, _ = services.uploading.start(user, phase, {"num_file_chunks": 1})
+    services.uploading.send(user, phase, number)
+    with pytest.raises(Refusal, match="sent already"):
+        services.uploading.send(user, phase, number)
+
+
 def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
     phase = services.store.phases(1)[0]
     most = phase.config["max_concurrent_submissions_allowed"]
@@ -337,8 +350,7 @@ def test_a_database_that_cannot_be_used_is_said(tmp_path: Path, url: str, words:
 
 @pytest.mark.long
 def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server: str) -> None:
-    server = Rehearsal(tmp_path / "data", database=postgres.new_database(postgres_server)).start()
-    try:
+    with Rehearsal(tmp_path / "data", database=postgres.new_database(postgres_server)).start() as server:
         number = server.submit("aurora", ROOT / "examples/sequences-dev/strong.zip", is_public="true").json()["id"]
         assert server.settled(number)["status"] == "finished"
         people = server.people
@@ -348,8 +360,6 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
         assert server.get(f"/api/jobs/submission/{number}", "aurora").json()["status"] == "finished"
         assert "Aurora" in server.get("/challenges/1/leaderboard").text
         assert not list((tmp_path / "data").glob("*.sqlite3*"))
-    finally:
-        server.stop()
     assert "Traceback" not in server.errors()
 
 

@@ -21,10 +21,8 @@ from tests.rehearsals import Rehearsal, private, started, waited
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    running = started(tmp_path_factory.mktemp("intake"), "--workers", "0", change=private)
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with started(tmp_path_factory.mktemp("intake"), "--workers", "0", change=private) as running:
+        yield running
 
 
 # ── what is taken in ────────────────────────────────────────────────────────

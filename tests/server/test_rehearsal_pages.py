@@ -23,11 +23,9 @@ DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     options = ("--requests-per-minute", "100000", "--seed-demo")
-    running = Rehearsal(tmp_path_factory.mktemp("pages") / "data", options).start()
-    waited(lambda: len(running.get("/api/jobs/challenge_phase_split/4/leaderboard/").json()["results"]) == 3)
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with Rehearsal(tmp_path_factory.mktemp("pages") / "data", options).start() as running:
+        waited(lambda: len(running.get("/api/jobs/challenge_phase_split/4/leaderboard/").json()["results"]) == 3)
+        yield running
 
 
 @pytest.fixture(scope="module")

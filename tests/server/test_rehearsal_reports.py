@@ -66,10 +66,10 @@ def own_bundle(folder: Path, detail: str) -> Path:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     folder = tmp_path_factory.mktemp("reports")
-    running = Rehearsal(folder / "data", ("--requests-per-minute", "100000"), bundle=own_bundle(folder, "all")).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with Rehearsal(
+        folder / "data", ("--requests-per-minute", "100000"), bundle=own_bundle(folder, "all")
+    ).start() as running:
+        yield running
     assert list((folder / "data/reports").iterdir())
 
 

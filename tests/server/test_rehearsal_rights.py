@@ -34,19 +34,16 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     folder = tmp_path_factory.mktemp("rights")
-    running = started(folder, environment={"SECRET_OF_MINE": "a-secret-in-the-environment"})
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with started(folder, environment={"SECRET_OF_MINE": "a-secret-in-the-environment"}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     folder = tmp_path_factory.mktemp("open")
     environment = {**without_sandbox(folder / "bin"), "SECRET_OF_MINE": "a-secret-in-the-environment"}
-    running = started(folder, environment=environment)
-    yield running
-    running.stop()
+    with started(folder, environment=environment) as running:
+        yield running
 
 
 def output(server: Rehearsal, code: str) -> Any:
@@ -81,8 +78,7 @@ def test_a_participant_makes_no_host_team_and_pushes_nothing(server: Rehearsal, 
 
 
 def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path) -> None:
-    server = started(tmp_path, "--workers", "1")
-    try:
+    with started(tmp_path, "--workers", "1") as server:
         with server.store() as store:
             accounts = Accounts(store)
             team = accounts.new_team(accounts.find_user("aurora"), HOST, "Old")
@@ -95,13 +91,10 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
         number = server.submit("borealis", b"told = 1").json()["id"]
         time.sleep(2)
         assert server.get(f"/api/jobs/submission/{number}", "borealis").json()["status"] == "submitted"
-    finally:
-        server.stop()
 
 
 def test_a_host_who_is_named_pushes(tmp_path: Path) -> None:
-    server = started(tmp_path, "--hosts", "aurora,carol", "--workers", "0")
-    try:
+    with started(tmp_path, "--hosts", "aurora,carol", "--workers", "0") as server:
         assert set(server.people) == {"host", "aurora", "borealis", "carol"}
         for who in ("aurora", "carol"):
             team = server.call("POST", routes.CREATE_HOST_TEAM, who, json={"team_name": f"Of {who}"}).json()["id"]
@@ -109,8 +102,6 @@ def test_a_host_who_is_named_pushes(tmp_path: Path) -> None:
             files = {"zip_configuration": bundle_with(tmp_path).read_bytes()}
             answer = server.call("POST", path, who, data={"GITHUB_REPOSITORY": f"{who}/x"}, files=files)
             assert answer.status_code == 201
-    finally:
-        server.stop()
 
 
 # ── what a script can reach ─────────────────────────────────────────────────
@@ -342,10 +333,10 @@ def test_a_sandbox_is_required_where_there_is_none(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    running = started(tmp_path_factory.mktemp("closed"), "--workers", "0", change=private)
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    folder = tmp_path_factory.mktemp("closed")
+    (folder / "data").mkdir(mode=0o755)
+    with started(folder, "--workers", "0", change=private) as running:
+        yield running
 
 
 @pytest.mark.parametrize("who", ["", "aurora"])
@@ -382,19 +373,11 @@ def test_the_script_is_for_hosts(closed: Rehearsal, who: str) -> None:
     assert requests.get(url, timeout=10).status_code == 200
 
 
-def test_the_folder_and_its_files_are_ours_alone(closed: Rehearsal) -> None:
+def test_a_folder_that_others_could_read_is_closed_with_its_files(closed: Rehearsal) -> None:
+    assert stat.S_IMODE(closed.data.stat().st_mode) == 0o700
     for folder, _, names in os.walk(closed.data):
         for path in [folder, *(os.path.join(folder, name) for name in names)]:
             assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0, path
-
-
-def test_a_folder_that_others_could_read_is_closed(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir(mode=0o755)
-    server = started(tmp_path, "--workers", "0")
-    try:
-        assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
-    finally:
-        server.stop()
 
 
 def test_a_folder_with_other_things_is_not_used(tmp_path: Path) -> None:
@@ -460,10 +443,8 @@ def hiding(config: Any) -> None:
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     script = HIDING % json.dumps({word: given for word, (given, _) in ANSWERS.items()}).encode()
-    running = started(tmp_path_factory.mktemp("hidden"), script=script, change=hiding)
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with started(tmp_path_factory.mktemp("hidden"), script=script, change=hiding) as running:
+        yield running
 
 
 @pytest.mark.parametrize("word", ANSWERS)
@@ -524,16 +505,13 @@ def ours_with_a_hidden_split(config: Any) -> None:
 
 def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
     bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
-    server = Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start()
-    try:
+    with Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start() as server:
         number = server.submit("aurora", ROOT / "examples/sequences-test/strong.zip", phase=2).json()["id"]
         assert server.settled(number)["status"] == "finished"
         mine, theirs = (server.get(f"/api/jobs/submission/{number}", who).json() for who in ("aurora", "host"))
         for key in ("submission_result_file", "stdout_file"):
             assert server.text(mine[key]) == server.text(theirs[key])
         assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
-    finally:
-        server.stop()
     assert "hidden=True" in server.errors(), "phases.py shows what the YAML hides, and the start says so"
 
 

@@ -22,10 +22,10 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    running = Rehearsal(tmp_path_factory.mktemp("security") / "data", ("--requests-per-minute", "100000")).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with Rehearsal(
+        tmp_path_factory.mktemp("security") / "data", ("--requests-per-minute", "100000")
+    ).start() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -81,10 +81,8 @@ def evaluate(truth, submission, phase, **kwargs):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     options = ("--requests-per-minute", "100000", "--visibility", "2", "--seconds", "6")
-    running = Rehearsal(tmp_path_factory.mktemp("worker") / "data", options).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
+    with Rehearsal(tmp_path_factory.mktemp("worker") / "data", options).start() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -303,12 +301,11 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
-    server = Rehearsal(tmp_path / "data", ("--workers", "0")).start()
-    try:
-        with pytest.raises(AssertionError, match="another rehearsal uses this folder"):
-            Rehearsal(tmp_path / "data").start()
-    finally:
-        server.stop()
+    with (
+        Rehearsal(tmp_path / "data", ("--workers", "0")).start(),
+        pytest.raises(AssertionError, match="another rehearsal uses this folder"),
+    ):
+        Rehearsal(tmp_path / "data").start()
 
 
 def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
@@ -323,8 +320,7 @@ def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
 def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
     from segjudge.evaluation_script import evaluate
 
-    server = Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start()
-    try:
+    with Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start() as server:
         splits = server.get("/api/challenges/1/challenge_phase_split").json()
         phases = {1: "sequences-dev", 2: "sequences-test", 3: "instances-dev"}
         for split in splits:
@@ -340,5 +336,3 @@ def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
                 values = {name: v for entry in here["result"] for name, v in entry.items()}
                 name = {"Development": "dev", "Test": "test"}.get(split["dataset_split_name"], "test-hard")
                 assert row["result"] == list(values[name].values())
-    finally:
-        server.stop()

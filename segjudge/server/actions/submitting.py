@@ -23,7 +23,7 @@ from segjudge.server.models import (
 )
 from segjudge.server.store import Store
 from segjudge.server.stored_files import FileStore
-from segjudge.server.submissions import OPEN, SUBMITTED, MessageQueues, Submissions
+from segjudge.server.submissions import OPEN, SUBMITTED, Submissions
 from segjudge.server.wire import JsonObject, Refusal, clean, period_start
 
 from .permissions import Permissions
@@ -225,10 +225,14 @@ class Uploading:
     """The steps of a large upload."""
 
     def __init__(
-        self, store: Store, files: FileStore, queue: MessageQueues, permissions: Permissions, submitting: Submitting
+        self,
+        store: Store,
+        files: FileStore,
+        submissions: Submissions,
+        permissions: Permissions,
+        submitting: Submitting,
     ) -> None:
-        self._store, self._files, self._queue = store, files, queue
-        self._submissions = Submissions(store, files, queue)
+        self._store, self._files, self._submissions = store, files, submissions
         self._permissions, self._submitting = permissions, submitting
 
     # ── a submission's file ─────────────────────────────────────────────────
@@ -258,12 +262,10 @@ class Uploading:
         row = self._submissions.get(submission)
         if not self._permissions.may_see_submission(user, row) or row.phase_id != phase:
             raise Refusal(403, "Sorry, this submission is not yours")
-        challenge, _ = self._submitting.check_open(self._target(user, phase))
+        self._submitting.check_open(self._target(user, phase))
         with self._store.write():
             # EvalAI takes it again and again, and would score it as often.
-            waiting = self._queue.messages(challenge.queue)
-            queued = any(message.get("submission_pk") == submission for message in waiting)
-            if queued or self._submissions.get(submission).status != SUBMITTED:
+            if self._submissions.is_queued(submission) or self._submissions.get(submission).status != SUBMITTED:
                 raise Refusal(400, "This submission was sent already.")
             self._submissions.enqueue(submission)
 
