@@ -33,13 +33,13 @@ ONE_PROCESS = """
 import json, sys
 from code_upload_challenge_evaluation.agent.optical_flow import OpticalFlow
 from segjudge.code_upload.environments.tasks import make_task, read_picture
-from segjudge.masks.run_lengths import decoded
+from segjudge.masks.run_lengths import decode_labels
 
 task = make_task(sys.argv[1], {"truth": sys.argv[2], "frames": sys.argv[3]})
 shown = task.begin()
 while not shown.done:
     frame, first = read_picture(shown.values["frame"]), shown.values["first_mask"]
-    first = decoded(first.objects.items(), first.size)
+    first = decode_labels(first.objects.items(), first.size)
     if shown.values["new_sequence"]:
         agent = OpticalFlow(frame, first)
     shown = task.act(agent.segment(frame, first))

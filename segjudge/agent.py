@@ -28,7 +28,7 @@ from PIL import Image
 
 from segjudge.code_upload import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
 from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply, pack_message, read_reply
-from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.masks.run_lengths import decode_labels, encode_labels
 
 #: Seconds: how long an environment may take to start, or to come back.
 _PATIENCE = 600.0
@@ -139,7 +139,7 @@ def _unpack(value: Any) -> Any:
         with Image.open(io.BytesIO(value.data)) as picture:
             return np.asarray(picture.convert("RGB"))
     if isinstance(value, Labels):
-        return decoded(value.objects.items(), value.size)
+        return decode_labels(value.objects.items(), value.size)
     if isinstance(value, list):
         return [_unpack(item) for item in value]
     if isinstance(value, dict):
@@ -156,7 +156,7 @@ def _pack(action: Any, space: dict[str, Any]) -> Any:
             id_range = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
             description = f"not {mask.dtype} {mask.shape}{id_range}"
             raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {description}")
-        return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
+        return Labels((mask.shape[0], mask.shape[1]), encode_labels(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
         return {name: _pack(item, space["values"].get(name, {})) for name, item in action.items()}
     if kind == "list":

@@ -15,7 +15,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 #: The folder that the platform watches, the files that it takes, and the file that it writes then.
 FOLDER, DEFAULT_FOLDER = "SUBMISSION_PATH", "/submission"
@@ -48,7 +48,7 @@ def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
     by_object: SequenceRuns = {}
     count = 0
     for mask in masks:
-        for label, counts in encoded(mask).items():
+        for label, counts in encode_labels(mask).items():
             runs = by_object.setdefault(str(label), [])
             runs += [None] * (count - len(runs))
             runs.append({"size": list(mask.shape), "counts": counts})

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import segjudge
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 Labels = NDArray[np.int64]
 COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
@@ -113,7 +113,7 @@ def track_files(folder: Path, identities: list[list[int]]) -> tuple[Path, Path, 
         for person, found in enumerate(identities):
             labels = np.zeros((40, 60), np.uint8)
             labels[10:30, 10 + 25 * person : 22 + 25 * person] = 1
-            counts = encoded(labels)[1]
+            counts = encode_labels(labels)[1]
             lines["truth"].append(f"{frame + 1} {2001 + person} 2 40 60 {counts}")
             if found[frame]:
                 lines["results"].append(f"{frame + 1} {2000 + found[frame]} 2 40 60 {counts}")

@@ -25,15 +25,7 @@ _MOST_LABELS = 65_535
 
 
 class MaskFiles:
-    """The masks of one sequence; what is wrong with them is added to `problems`."""
-
-    problems: Problems
-
-    def _report(self, problems: List[Problem]) -> bool:
-        """Add problems, and return whether there are none."""
-        for problem in problems:
-            self.problems.add(problem)
-        return not problems
+    """The masks of one sequence."""
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         """Return a problem for each folder that lacks required frames."""
@@ -44,16 +36,16 @@ class MaskFiles:
         """Return the names of all frames that were sent."""
         raise NotImplementedError
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        """Return every object that occurs in these frames; None when one of them cannot be read."""
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        """Return every object that occurs in these frames; None where there are problems with any, which are added."""
         raise NotImplementedError
 
 
 class LabelImages(MaskFiles):
     """`sequence/00000.png`: each pixel holds the number of its object."""
 
-    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, limit: int = _MOST_LABELS) -> None:
-        self._files, self.members, self.problems, self._limit = files, members, problems, limit
+    def __init__(self, files: Files, members: Dict[str, str], limit: int = _MOST_LABELS) -> None:
+        self._files, self.members, self._limit = files, members, limit
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
@@ -61,11 +53,11 @@ class LabelImages(MaskFiles):
     def frames(self) -> Set[str]:
         return set(self.members)
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        stacks, problems = backend().read_objects(
-            self._files, [self.members[frame] for frame in frames], size, self._limit
-        )
-        return stacks if self._report(problems) else None
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        names = [self.members[frame] for frame in frames]
+        stacks, faults = backend().read_objects(self._files, names, size, self._limit)
+        problems.extend(faults, len(faults))
+        return None if faults else stacks
 
 
 class ObjectMasks(MaskFiles):
@@ -73,30 +65,33 @@ class ObjectMasks(MaskFiles):
 
     #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
     _disjoint_in: str
-    #: Objects that are not read.
-    left_out: FrozenSet[str] = frozenset()
+    _unread: FrozenSet[str] = frozenset()
+
+    def leave_out(self, labels: Iterable[str]) -> None:
+        """Read no masks of these objects."""
+        self._unread = frozenset(labels)
 
     def labels(self) -> Iterable[str]:
         """Return the labels of all objects."""
         raise NotImplementedError
 
-    def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
-        """Return one object in these frames; None when a mask cannot be read."""
+    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+        """Return one object in these frames; None where there are problems with a mask, which are added."""
         raise NotImplementedError
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         stacks: Stacks = {}
         complete = True
         for label in self.labels():
-            if label in self.left_out:
+            if label in self._unread:
                 continue
-            stack = self.stack(label, frames, size)
+            stack = self.stack(label, frames, size, problems)
             if stack is None:
                 complete = False
             elif stack.words.size:
                 stacks[label] = stack
         if complete and self._disjoint_in:
-            complete = _are_disjoint(stacks, self._disjoint_in, frames, size, self.problems)
+            complete = _are_disjoint(stacks, self._disjoint_in, frames, size, problems)
         return stacks if complete else None
 
 
@@ -113,7 +108,7 @@ class ObjectFolders(ObjectMasks):
         *,
         many_values: bool = False,
     ) -> None:
-        self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
+        self._files, self.members, self._disjoint_in = files, members, disjoint_in
         self._rule = _ANY_VALUES if many_values else _ONE_OBJECT
         if len(members) > limit:
             problems.add(too_many_objects(next(iter(next(iter(members.values())).values())), len(members), limit))
@@ -132,10 +127,11 @@ class ObjectFolders(ObjectMasks):
     def labels(self) -> Iterable[str]:
         return self.members
 
-    def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
+    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         names = [self.members[label].get(frame) for frame in frames]
-        stack, problems = backend().read_object(self._files, names, size, self._rule)
-        return stack if self._report(problems) else None
+        stack, faults = backend().read_object(self._files, names, size, self._rule)
+        problems.extend(faults, len(faults))
+        return None if faults else stack
 
 
 def _is_one_object(values: Collection[int]) -> bool:
@@ -178,10 +174,11 @@ class SalientImages(LabelImages):
     #: Grey levels from here on are foreground.
     GREY = 127
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         names: List[Optional[str]] = [self.members[frame] for frame in frames]
-        stack, problems = backend().read_object(self._files, names, size, _SALIENT)
-        return {self.NAME: stack} if self._report(problems) else None
+        stack, faults = backend().read_object(self._files, names, size, _SALIENT)
+        problems.extend(faults, len(faults))
+        return None if faults else {self.NAME: stack}
 
 
 def _is_salient(values: Collection[int]) -> bool:
@@ -217,7 +214,7 @@ class RunLengths(ObjectMasks):
     def __init__(
         self, sequence: str, objects: object, frames: List[str], problems: Problems, *, overlapping: bool, limit: int
     ) -> None:
-        self._sequence, self.problems = sequence, problems
+        self._sequence = sequence
         self._disjoint_in = "" if overlapping else sequence
         self._index = {frame: index for index, frame in enumerate(frames)}
         self._objects: Dict[str, List[object]] = {}
@@ -228,14 +225,14 @@ class RunLengths(ObjectMasks):
             problems.add(too_many_objects(sequence, len(objects), limit))
         else:
             for label, masks in objects.items():
-                self._add(label, masks)
+                self._add(label, masks, problems)
 
-    def _add(self, label: str, masks: object) -> None:
+    def _add(self, label: str, masks: object, problems: Problems) -> None:
         count = len(self._index)
         if not isinstance(masks, list) or len(masks) != count:
             fault = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
-            self.problems.add(Problem(f"{self._sequence}, object {label}", fault, remedy))
+            problems.add(Problem(f"{self._sequence}, object {label}", fault, remedy))
             self._objects[label] = [None] * count
         else:
             self._objects[label] = masks
@@ -246,7 +243,7 @@ class RunLengths(ObjectMasks):
     def labels(self) -> Iterable[str]:
         return self._objects
 
-    def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
+    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         block, complete = empty_labels(len(frames), size, bool), True
         for flags, frame in zip(block, frames):
             index = self._index[frame]
@@ -255,6 +252,6 @@ class RunLengths(ObjectMasks):
                 if mask is not None:
                     flags[:] = rle.flags(mask, size)[0]
             except Flaw as flaw:
-                self.problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
+                problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
                 complete = False
         return crop(pack(block), size) if complete else None

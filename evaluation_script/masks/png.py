@@ -68,10 +68,10 @@ class Header:
 
 
 #: Decodes the compressed pixels of a picture to a number each: a label, or red + 256 × green + 65,536 × blue.
-Decoder = Callable[[Header, bytes], Array]
+_Decoder = Callable[[Header, bytes], Array]
 
 
-def read_labels(data: bytes, size: Size, decode: Decoder) -> Array:
+def read_labels(data: bytes, size: Size, decode: _Decoder) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
     header, pixels = _chunks_of_size(data, size)
     if header.colour == _GREY_ALPHA:
@@ -81,7 +81,7 @@ def read_labels(data: bytes, size: Size, decode: Decoder) -> Array:
     return decode(header, pixels) if header.channels == 1 else _labels_of_colours(_read_by_pillow(header, pixels))
 
 
-def read_codes(data: bytes, size: Size, decode: Decoder) -> Array:
+def read_codes(data: bytes, size: Size, decode: _Decoder) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):

@@ -91,7 +91,7 @@ def _groups(items: List[Item]) -> List[List[Item]]:
     return [items[start : start + _JOINED_AT_ONCE] for start in range(0, len(items), _JOINED_AT_ONCE)]
 
 
-def allowed(count: int) -> int:
+def outline_limit(count: int) -> int:
     """Return what all polygons of a file of so many bytes may cost."""
     return _OUTLINES_ANYWAY + _OUTLINES_PER_BYTE * count
 

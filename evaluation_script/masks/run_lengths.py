@@ -197,10 +197,10 @@ class CheckedMasks:
 
 
 #: Checks masks of one text each in images of so many pixels: a key of FAULTS or 0, and the area of each.
-BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
+_BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
 
 
-def check_in_batches(texts: List[str], pixels: Array, check_batch: BatchCheck) -> CheckedMasks:
+def check_in_batches(texts: List[str], pixels: Array, check_batch: _BatchCheck) -> CheckedMasks:
     """Decode compressed masks far enough to know that every run is sound, and their areas.
 
     Nothing else keeps a C library from an endless loop: pycocotools

@@ -40,22 +40,22 @@ def in_page(streams: Iterable[bytes]) -> int:
 class MaskStream:
     """Collects the masks of some objects, block by block; pixels of several objects have labels of their own.
 
-    Masks of more runs than `most` are left out.
+    Masks of more runs than the limit are left out.
     """
 
-    def __init__(self, objects: List[str], size: Size, width: int, most: float = math.inf) -> None:
+    def __init__(self, objects: List[str], size: Size, width: int, limit: float = math.inf) -> None:
         across = min(width, size[1])
         #: Height and width in the page.
         self.size: Size = (max(1, round(size[0] * across / size[1])), across)
-        self._places = {name: place for place, name in enumerate(objects)}
-        #: What each label is: places of objects; label 0 is nothing.
+        self._indices = {name: index for index, name in enumerate(objects)}
+        #: What each label is: indices of objects; label 0 is nothing.
         self._groups: List[Tuple[int, ...]] = [()]
         self._known: Dict[Tuple[int, ...], int] = {(): 0}
         self._labels: List[Array] = []
         self._lengths: List[Array] = []
-        self._runs, self._most = 0, most
+        self._runs, self._limit = 0, limit
 
-    def packed(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
+    def pack(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
         """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
 
         Bare it has no runs.
@@ -72,7 +72,7 @@ class MaskStream:
     @property
     def is_full(self) -> bool:
         """Whether there were more runs or labels than a stream may have."""
-        return self._runs > self._most or len(self._groups) > MOST_LABELS
+        return self._runs > self._limit or len(self._groups) > MOST_LABELS
 
     def add(self, stacks: Stacks, frames: int, size: Size) -> None:
         """Take the masks of some frames, at the size that they have in the page."""
@@ -84,7 +84,7 @@ class MaskStream:
         image = np.zeros((frames, *self.size), self._kind())
         painted: List[Stack] = []
         for name, stack in stacks.items():
-            if name not in self._places or not stack.words.size:
+            if name not in self._indices or not stack.words.size:
                 continue
             top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
             start = stack.column * WORD
@@ -99,16 +99,16 @@ class MaskStream:
             else:
                 window = image[:, top:bottom, first_column:end_column]
                 np.maximum(
-                    window, np.multiply(flags, self._label((self._places[name],)), dtype=image.dtype), out=window
+                    window, np.multiply(flags, self._label((self._indices[name],)), dtype=image.dtype), out=window
                 )
             painted.append(stack)
         self._take(image.reshape(frames, -1))
 
     def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
         """Return images with an object added; where another one is, the label becomes that of both."""
-        place, below = self._places[name], image[window][flags]
+        index, below = self._indices[name], image[window][flags]
         labels_below, numbers = np.unique(below, return_inverse=True)
-        labels = [self._label((*self._groups[label], place)) for label in labels_below.tolist()]
+        labels = [self._label((*self._groups[label], index)) for label in labels_below.tolist()]
         if not self.is_full:
             image = image.astype(self._kind(), copy=False)
             image[window][flags] = np.array(labels, image.dtype)[numbers]
@@ -116,7 +116,7 @@ class MaskStream:
 
     def _kind(self) -> Type[np.generic]:
         """Return the kind of numbers that holds all labels, and those that objects may yet have alone."""
-        return np.uint8 if len(self._groups) + len(self._places) <= 1 << 8 else np.uint16
+        return np.uint8 if len(self._groups) + len(self._indices) <= 1 << 8 else np.uint16
 
     def _label(self, group: Tuple[int, ...]) -> int:
         if group not in self._known:

@@ -189,8 +189,9 @@ def _compare(sequences: list[Sequence], out: str) -> None:
     for sequence in sequences:
         masks = submission.sequence(sequence.name)
         for index, block in enumerate(sequence.blocks):
-            read = masks.stacks(sequence.frames[block.start : block.stop], block.size) if masks else None
-            submission.problems.raise_if_any()
+            problems = submission.problems
+            read = masks.stacks(sequence.frames[block.start : block.stop], block.size, problems) if masks else None
+            problems.raise_if_any()
             if read is None or not _are_equal(read, sequence.read_block(index)):
                 raise AssertionError(f"{sequence.name}: what was written is not what is read")
     submission.close()

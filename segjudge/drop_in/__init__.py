@@ -1,1 +1,7 @@
-"""Stand-ins for other evaluators, with their names, arguments and results."""
+"""Stand-ins for other evaluators, with their names, arguments and results.
+
+The contract is the modules, named as what they stand in for: `cocoeval` for `pycocotools.cocoeval`, `davis2017` for
+`davis2017.evaluation`, `vos_benchmark` for `vos_benchmark.benchmark`.  Users import them; nothing of ours does.
+"""
+
+__all__ = ["cocoeval", "davis2017", "vos_benchmark"]

@@ -34,7 +34,7 @@ from segjudge.families.base.frame_masks import run_lengths
 from segjudge.system.errors import UsageError
 
 #: Its classes, whose attributes programs set to anything.
-Incumbent: Any = incumbent.COCOeval
+_Incumbent: Any = incumbent.COCOeval
 _IncumbentParams: Any = incumbent.Params
 #: Who replaces one of these has pycocotools call it.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
@@ -42,7 +42,7 @@ _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
 
 
-class Coco(Protocol):
+class _Coco(Protocol):
     """The attributes of `pycocotools.coco.COCO` that are read."""
 
     dataset: dict[str, Any]
@@ -58,7 +58,7 @@ class Params(_IncumbentParams):  # type: ignore[misc]
         self.iouType = iouType
 
 
-class COCOeval(Incumbent):  # type: ignore[misc]
+class COCOeval(_Incumbent):  # type: ignore[misc]
     """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`.
 
     It is pycocotools' own class, so that programs may use, replace and inherit all of it; with COCO's thresholds,
@@ -66,7 +66,7 @@ class COCOeval(Incumbent):  # type: ignore[misc]
     they are first read.
     """
 
-    def __init__(self, cocoGt: Coco | None = None, cocoDt: Coco | None = None, iouType: str = "segm") -> None:
+    def __init__(self, cocoGt: _Coco | None = None, cocoDt: _Coco | None = None, iouType: str = "segm") -> None:
         self._counts: InstanceCounts | None = None
         self.eval: Any
         self._paramsEval: Any
@@ -122,9 +122,9 @@ class COCOeval(Incumbent):  # type: ignore[misc]
             params.catIds = list(np.unique(params.catIds))
         self._counts = None
         try:
-            if any(getattr(type(self), name) is not getattr(Incumbent, name) for name in _OWN_RULES):
+            if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
                 raise UsageError("a subclass has rules of its own")
-            counts = self._matched(_protocol(params))
+            counts = self._match(_protocol(params))
         except (UsageError, SubmissionError, HostError, ArithmeticError, LookupError, TypeError, ValueError):
             # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
             if params.iouType == "boundary":
@@ -135,47 +135,44 @@ class COCOeval(Incumbent):  # type: ignore[misc]
         self._images = self._overlaps = None
         self._counts = counts
 
-    def _matched(self, protocol: InstanceProtocol) -> InstanceCounts:
+    def _match(self, protocol: InstanceProtocol) -> InstanceCounts:
         params = self.params
         images, categories = set(params.imgIds), list(params.catIds)
         listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
         document = {
             "images": sorted(listed_images, key=lambda row: row["id"]),
             "categories": [row for row in self.cocoGt.dataset["categories"] if row["id"] in categories],
-            "annotations": self._chosen(self.cocoGt),
+            "annotations": self._select(self.cocoGt),
         }
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
-        truth, listed = truth_of(document, "cocoGt"), self._chosen(self.cocoDt)
+        truth, listed = truth_of(document, "cocoGt"), self._select(self.cocoDt)
         records = check_records(listed, truth.images, protocol)
         records.area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
         blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
         return merge_counts([match_block(block) for block in blocks])
 
-    def _chosen(self, coco: Coco) -> list[dict[str, Any]]:
+    def _select(self, coco: _Coco) -> list[dict[str, Any]]:
         """Return the annotations of the images and categories that are compared, in the order of the categories."""
-        place = {number: index for index, number in enumerate(self.params.catIds)}
+        order = {number: index for index, number in enumerate(self.params.catIds)}
         images = set(self.params.imgIds)
-        chosen = [
-            one for one in coco.dataset["annotations"] if one["image_id"] in images and one["category_id"] in place
-        ]
+        rows = [row for row in coco.dataset["annotations"] if row["image_id"] in images and row["category_id"] in order]
         if not self.params.useCats:
-            chosen = [{**one, "category_id": -1} for one in sorted(chosen, key=lambda one: place[one["category_id"]])]
+            rows = [{**row, "category_id": -1} for row in sorted(rows, key=lambda row: order[row["category_id"]])]
         if self.params.iouType == "bbox":
-            sizes = {one["id"]: (one["height"], one["width"]) for one in self.cocoGt.dataset["images"]}
+            sizes = {image["id"]: (image["height"], image["width"]) for image in self.cocoGt.dataset["images"]}
             nothing = {
                 size: {"size": list(size), "counts": compress([size[0] * size[1]])} for size in {*sizes.values()}
             }
-            boxes = [
-                np.asarray(one["bbox"], float).tolist() for one in chosen
-            ]  # `loadRes` makes arrays of masks' boxes
+            # `loadRes` makes arrays of masks' boxes.
+            boxes = [np.asarray(row["bbox"], float).tolist() for row in rows]
             return [
-                {**one, "bbox": box, "segmentation": nothing[sizes[one["image_id"]]]}
-                for one, box in zip(chosen, boxes, strict=True)
+                {**row, "bbox": box, "segmentation": nothing[sizes[row["image_id"]]]}
+                for row, box in zip(rows, boxes, strict=True)
             ]
-        masks = [one["segmentation"] for one in chosen]
+        masks = [row["segmentation"] for row in rows]
         texts = [run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
-        return [{**one, "segmentation": text} for one, text in zip(chosen, texts, strict=True)]
+        return [{**row, "segmentation": text} for row, text in zip(rows, texts, strict=True)]
 
     def accumulate(self, p: Any = None) -> None:
         """Draw the curves of every category, range of areas and cap, into `eval`."""
@@ -232,24 +229,24 @@ def _protocol(params: Any) -> InstanceProtocol:
     )
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def _are_equal(params: Any, params_before: Any) -> bool:
     """Return whether parameters ask for the same."""
     names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
-    same = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
-    return same and (one.iouType, bool(one.useCats)) == (other.iouType, bool(other.useCats))
+    same = all(np.array_equal(getattr(params, name), getattr(params_before, name)) for name in names)
+    return same and (params.iouType, bool(params.useCats)) == (params_before.iouType, bool(params_before.useCats))
 
 
 def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
     """Return the score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
     scores = np.where(precision < 0, -1.0, 0.0)
-    found = counts.detections[order_by_score(counts.detections["score"], counts.detections["category"])]
+    detections = counts.detections[order_by_score(counts.detections["score"], counts.detections["category"])]
     for category, area, cap in np.argwhere(precision[0, 0] >= 0).tolist():
-        members = found[(found["category"] == category) & (found["rank"] < caps[cap])]
+        members = detections[(detections["category"] == category) & (detections["rank"] < caps[cap])]
         instances = counts.truth["counted"][counts.truth["category"] == category, area].sum()
         true = members["matched"] & ~members["ignored"]
         for threshold in range(len(THRESHOLDS)):
             bit = np.uint64(area * len(THRESHOLDS) + threshold)
-            places = np.searchsorted(np.cumsum(true >> bit & np.uint64(1)) / instances, RECALLS)
-            reached = places < len(members)
-            scores[threshold, reached, category, area, cap] = members["score"][places[reached]]
+            rows = np.searchsorted(np.cumsum(true >> bit & np.uint64(1)) / instances, RECALLS)
+            reached = rows < len(members)
+            scores[threshold, reached, category, area, cap] = members["score"][rows[reached]]
     return scores

@@ -12,7 +12,7 @@ from segjudge.system.errors import UsageError
 #: Our protocol for each task.
 TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
 #: Their letters, and what we call a statistic.
-STATISTICS = {"M": "Mean", "R": "Recall", "D": "Decay"}
+_STATISTICS = {"M": "Mean", "R": "Recall", "D": "Decay"}
 
 
 class DAVISEvaluation:
@@ -34,28 +34,28 @@ class DAVISEvaluation:
         metrics = [metric] if isinstance(metric, str) else list(metric)
         if "T" in metrics:
             raise ValueError("Temporal metric not supported!")
-        wanted = [one for one in ("J", "F") if one in metrics]
+        wanted = [name for name in ("J", "F") if name in metrics]
         if not wanted:
             raise ValueError("Metric possible values are J for IoU or F for Boundary")
         del debug  # there is nothing to wait for
         scores = score(
             res_path, self.davis_root, TASKS[self.task], subset=self._subset, sequences=self._sequences, jobs="auto"
         )
-        found: dict[str, dict[str, Any]] = {
-            one: {**{key: [] for key in STATISTICS}, "M_per_object": {}} for one in wanted
+        results: dict[str, dict[str, Any]] = {
+            measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in wanted
         }
         numbers: dict[str, int] = {}
-        for scored in _in_order(scores):
-            number = numbers[scored.sequence] = numbers.get(scored.sequence, 0) + 1
-            for one in wanted:
-                for key, name in STATISTICS.items():
-                    found[one][key].append(scored.values[f"{one}-{name}"])
-                found[one]["M_per_object"][f"{scored.sequence}_{number}"] = scored.values[f"{one}-Mean"]
-        return found
+        for row in _in_order(scores):
+            number = numbers[row.sequence] = numbers.get(row.sequence, 0) + 1
+            for measure in wanted:
+                for key, name in _STATISTICS.items():
+                    results[measure][key].append(row.values[f"{measure}-{name}"])
+                results[measure]["M_per_object"][f"{row.sequence}_{number}"] = row.values[f"{measure}-Mean"]
+        return results
 
 
 def _in_order(scores: Scores) -> list[ObjectScore]:
     """Return the objects of each sequence, in the order of the proposals that were matched with them."""
-    objects = [one for report in scores.reports if isinstance(report, SequenceReport) for one in report.scores]
-    place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in objects))}
-    return sorted(objects, key=lambda one: (place[one.sequence], one.proposal))
+    objects = [row for report in scores.reports if isinstance(report, SequenceReport) for row in report.scores]
+    order = {name: number for number, name in enumerate(dict.fromkeys(row.sequence for row in objects))}
+    return sorted(objects, key=lambda row: (order[row.sequence], row.proposal))

@@ -37,22 +37,22 @@ def benchmark(  # noqa: PLR0913 - published
     totals: tuple[list[float], list[float], list[float]] = ([], [], [])
     videos: list[VideoValues] = []
     for truth, masks in zip(gt_roots, mask_roots, strict=True):
-        place = os.path.join(masks, RESULTS)
-        if os.path.exists(place) and not overwrite:
-            print(f"{place} already exists. Skipping.")
+        path = os.path.join(masks, RESULTS)
+        if os.path.exists(path) and not overwrite:
+            print(f"{path} already exists. Skipping.")
             continue
         root, names = _videos(truth, masks, strict=strict)
         scores = score(masks, root, protocol, layout="generic", sequences=names, jobs=num_processes or "auto")
         values, *_ = scores.metrics.values()
         for total, name in zip(totals, ("J&F-Mean", "J-Mean", "F-Mean"), strict=True):
             total.append(100 * (values[name] or 0.0))
-        found: VideoValues = {}
+        values_of_videos: VideoValues = {}
         for row in scores.tables["objects"]:
-            for side, metric in zip(found.setdefault(row["sequence"], ({}, {})), ("J", "F"), strict=True):
+            for side, metric in zip(values_of_videos.setdefault(row["sequence"], ({}, {})), ("J", "F"), strict=True):
                 side[int(row["object"])] = 100 * row[f"{metric}-Mean"]
-        videos.append(found)
-        text = _table([total[-1] for total in totals], found)
-        with open(place, "w", encoding="utf-8") as file:
+        videos.append(values_of_videos)
+        text = _table([total[-1] for total in totals], values_of_videos)
+        with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         if verbose:
             print(text.replace(",", " "), end="")
@@ -61,15 +61,15 @@ def benchmark(  # noqa: PLR0913 - published
 
 def _videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
     """Return the folder of a truth's videos, and those that are scored."""
-    sent = _folders(masks)
-    if _folders(truth) != sent and "Annotations" in _folders(truth):
+    predicted = _folders(masks)
+    if _folders(truth) != predicted and "Annotations" in _folders(truth):
         truth = os.path.join(truth, "Annotations")
-    real = _folders(truth)
-    if strict and real != sent:
-        lacking, surplus = ", ".join(sorted(real - sent)[:5]), ", ".join(sorted(sent - real)[:5])
-        found = " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])])
-        raise UsageError(f"{masks} {found}; with strict=False the videos are scored that both have")
-    return truth, sorted(real & sent)
+    annotated = _folders(truth)
+    if strict and annotated != predicted:
+        lacking, surplus = ", ".join(sorted(annotated - predicted)[:5]), ", ".join(sorted(predicted - annotated)[:5])
+        faults = [*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])]
+        raise UsageError(f"{masks} {' and '.join(faults)}; with strict=False the videos are scored that both have")
+    return truth, sorted(annotated & predicted)
 
 
 def _folders(path: str) -> set[str]:

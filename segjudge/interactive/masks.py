@@ -19,7 +19,7 @@ from segjudge.evaluation_script.masks.similarity import (
 )
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.masks.comparison import VOID, FrameComparison, disk_of
-from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.masks.run_lengths import decode_labels, encode_labels
 
 
 def batched_jaccard(
@@ -56,7 +56,7 @@ def _similarities(
 ) -> Array:
     truth, prediction = as_ids(y_true), as_ids(y_pred)
     comparison = FrameComparison(truth, object_ids(truth, prediction, nb_objects))
-    counts = comparison.compared(prediction, disk_of(tolerance, comparison.size))
+    counts = comparison.compare(prediction, disk_of(tolerance, comparison.size))
     return np.stack([measure(of_object) for of_object in counts], axis=1)
 
 
@@ -141,7 +141,7 @@ def encode_frames(masks: Array) -> EncodedMasks:
 
 
 def _encode_objects(mask: Array, nb_objects: int | None) -> list[_EncodedObject]:
-    counts = encoded(mask)
+    counts = encode_labels(mask)
     ids = sorted(number for number in counts if number > 0) if nb_objects is None else range(1, nb_objects + 1)
     absent = rle.compress([mask.size])
     return [{"object_id": number, "counts": counts.get(number, absent)} for number in ids]
@@ -166,5 +166,7 @@ def decode_frames(frames: Sequence[list[_EncodedObject]], size: Size, *, overlap
     """Return masks (frames, height, width) of objects' run lengths; raises Flaw."""
     masks = np.zeros((len(frames), *size), dtype=np.uint8)
     for mask, objects in zip(masks, frames, strict=True):
-        mask[:] = decoded(((runs["object_id"], runs["counts"]) for runs in objects), size, overlapping=overlapping)
+        mask[:] = decode_labels(
+            ((runs["object_id"], runs["counts"]) for runs in objects), size, overlapping=overlapping
+        )
     return masks

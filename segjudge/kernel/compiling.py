@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-#: Where in the scorers the library is looked for: beside `kernel.py`.
+#: The room of the scorers that looks for the library, beside its `kernel.py`.
 PLACE = "masks"
 #: The same on every machine of a kind: nothing is tuned to the one that compiles.
 FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -83,8 +83,8 @@ def run(command: list[str], **variables: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompileError(f"{command[0]}: {error}") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise CompileError(f"{command[0]} failed: {said[-1] if said else done.returncode}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise CompileError(f"{command[0]} failed: {lines[-1] if lines else done.returncode}")
 
 
 def fetch(folder: Path, words: list[str]) -> None:
@@ -118,7 +118,7 @@ def compile_local(scorers: Path) -> bool:
 
     Raises `CompileError` where it cannot be: numpy does the work then.
     """
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise CompileError("no C compiler was found")
     library = Library(scorers / PLACE, this_system())
@@ -133,7 +133,7 @@ def worker_library() -> Library:
     return Library(cache_folder() / f"kernel-{sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
 
 
-def cached_for_worker() -> Library | None:
+def find_for_worker() -> Library | None:
     """Return the kernel for EvalAI's worker if it was compiled from today's sources; nothing is fetched."""
     library = worker_library()
     return library if library.is_current(_zig_command()) else None

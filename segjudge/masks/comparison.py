@@ -35,20 +35,18 @@ class FrameComparison:
         self._blocks = list(blocks_of([self.size] * len(masks)))
         self._regions = [[_region(masks, block, number) for number in ids] for block in self._blocks]
 
-    def compared(self, prediction: np.ndarray, match: Disk) -> list[Counts]:
+    def compare(self, prediction: np.ndarray, match: Disk) -> list[Counts]:
         """Return for each object the counts of all frames."""
-        parts: list[list[Counts]] = [[] for _ in self.ids]
+        counts_of_objects: list[list[Counts]] = [[] for _ in self.ids]
         for block, regions in zip(self._blocks, self._regions, strict=True):
-            for part, number, truth in zip(parts, self.ids, regions, strict=True):
-                part.append(backend().compare(truth, _region(prediction, block, number), match))
-        return [join_counts(part) for part in parts]
+            for counts, number, truth in zip(counts_of_objects, self.ids, regions, strict=True):
+                counts.append(backend().compare(truth, _region(prediction, block, number), match))
+        return list(map(join_counts, counts_of_objects))
 
     def similarities(self, prediction: np.ndarray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return J and F, each (frames, objects)."""
-        counts = self.compared(prediction, disk_of(BOUNDARY_TOLERANCE, self.size))
-        j, f = (
-            np.stack([measure(one) for one in counts], axis=1) for measure in (region_similarity, boundary_similarity)
-        )
+        counts = self.compare(prediction, disk_of(BOUNDARY_TOLERANCE, self.size))
+        j, f = (np.stack(list(map(measure, counts)), axis=1) for measure in (region_similarity, boundary_similarity))
         return j, f
 
 
@@ -77,9 +75,9 @@ def labels_of(stacks: Stacks, block: Block, ids: dict[str, int]) -> NDArray[np.u
     height, width = block.size
     labels = np.zeros((block.stop - block.start, height, width), np.uint8)
     for label, stack in stacks.items():
-        left = stack.column * WORD
-        across = min(width - left, stack.words.shape[2] * WORD)
+        column = stack.column * WORD
+        across = min(width - column, stack.words.shape[2] * WORD)
         if stack.words.size:
-            part = labels[:, stack.top : stack.top + stack.words.shape[1], left : left + across]
-            part[unpack(stack.words, across)] = ids.get(label, VOID)
+            window = labels[:, stack.top : stack.top + stack.words.shape[1], column : column + across]
+            window[unpack(stack.words, across)] = ids.get(label, VOID)
     return labels

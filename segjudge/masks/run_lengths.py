@@ -11,7 +11,7 @@ from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks import run_lengths as rle
 
 
-def encoded(labels: ArrayLike) -> dict[int, str]:
+def encode_labels(labels: ArrayLike) -> dict[int, str]:
     """Return the compressed run lengths of each object in a label image (height, width), by its id."""
     down = np.ascontiguousarray(np.asarray(labels).T).reshape(-1)
     if not down.size:
@@ -20,10 +20,10 @@ def encoded(labels: ArrayLike) -> dict[int, str]:
     ends = np.append(starts[1:], down.size)
     values = down[starts]
     order = np.argsort(values, kind="stable")
-    numbers, first = np.unique(values[order], return_index=True)
+    numbers, bounds = np.unique(values[order], return_index=True)
     objects = {
-        int(number): _runs(starts[places], ends[places], down.size)
-        for number, places in zip(numbers, np.split(order, first[1:]), strict=True)
+        int(number): _runs(starts[indices], ends[indices], down.size)
+        for number, indices in zip(numbers, np.split(order, bounds[1:]), strict=True)
         if number
     }
     return dict(zip(objects, rle.compress_many(list(objects.values())), strict=True))
@@ -33,8 +33,8 @@ def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:
     """Return the uncompressed run lengths of one mask: down the columns, background first."""
     down = np.ascontiguousarray(mask.T).reshape(-1)
     edges = np.flatnonzero(down[1:] != down[:-1]) + 1
-    first = [0, 0] if down[:1].any() else [0]
-    runs: list[int] = np.diff(np.concatenate((first, edges, [down.size]))).tolist()
+    start = [0, 0] if down[:1].any() else [0]
+    runs: list[int] = np.diff(np.concatenate((start, edges, [down.size]))).tolist()
     return runs
 
 
@@ -47,7 +47,7 @@ def _runs(starts: NDArray[np.int_], ends: NDArray[np.int_], total: int) -> list[
     return runs if runs[-1] else runs[:-1]
 
 
-def decoded(
+def decode_labels(
     objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overlapping: bool = False
 ) -> NDArray[np.uint8]:
     """Return the label image of some objects' run lengths, within the bounds of a size that is ours; raises Flaw.
@@ -57,12 +57,12 @@ def decoded(
     """
     height, width = size
     down = np.zeros(height * width, np.uint8)
-    left = down.size
+    free = down.size
     for number, counts in objects:
         runs = rle.runs_of(counts, down.size)
         lengths = runs[1::2]
-        left -= int(lengths.sum())
-        if left < 0 and not overlapping:
+        free -= int(lengths.sum())
+        if free < 0 and not overlapping:
             raise Flaw("has masks that overlap", "Give each pixel one object at most")
         skipped = np.cumsum(runs[::2])[: len(lengths)]
         pixels = np.repeat(skipped, lengths) + np.arange(int(lengths.sum()))

@@ -29,7 +29,7 @@ from segjudge.code_upload_challenge_evaluation.environment.__main__ import read_
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 from tests.builders import png, zipped
 from tests.environments import MEMORY, SIZE, VIDEOS, Caller, Served, dataset
 from tests.wire import field_of, varint
@@ -215,7 +215,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "break off or are endless"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
-        pack_message(Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encoded(np.ones(SIZE, np.uint8))[1])))),
+        pack_message(Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1])))),
         CODE.INVALID_ARGUMENT,
         "masks that overlap",
     ),
@@ -589,7 +589,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     ]
     for message in messages:
         assert agent.refused("act_on_environment", message)[0] == CODE.INVALID_ARGUMENT
-    padded = "0" * 20_000 + encoded(np.zeros(SIZE, np.uint8) + 1)[1]
+    padded = "0" * 20_000 + encode_labels(np.zeros(SIZE, np.uint8) + 1)[1]
     for _ in range(11):
         reply = agent.act(Labels(SIZE, {1: padded}))
     assert reply.all_complete

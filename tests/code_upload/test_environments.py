@@ -21,7 +21,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
-from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.masks.run_lengths import decode_labels, encode_labels
 from tests.builders import png, zipped
 from tests.interactive.test_interactive_session import Clock
 
@@ -212,8 +212,8 @@ def test_run_lengths_of_labels_come_back() -> None:
     for shape in ((1, 1), (5, 7), (64, 33), (0, 4)):
         for top in (1, 2, 9, 256):
             labels = lot.integers(0, top, shape).astype(np.uint8)
-            runs = encoded(labels)
-            assert np.array_equal(decoded(runs.items(), shape), labels)
+            runs = encode_labels(labels)
+            assert np.array_equal(decode_labels(runs.items(), shape), labels)
             for one, counts in runs.items():
                 output: Any = coco.encode(np.asfortranarray(labels == one))
                 assert counts == output["counts"].decode()

@@ -147,9 +147,9 @@ def test_frames_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
 
     def stacks() -> Any:
         problems = Problems()
-        images = LabelImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
-        first = plain(images.stacks(frames, size))
-        return first, plain(images.stacks(frames[:1], size)), problems.count  # its memory is used again
+        images = LabelImages(Memory(files), {name: name for name in frames})  # type: ignore[arg-type]
+        first = plain(images.stacks(frames, size, problems))
+        return first, plain(images.stacks(frames[:1], size, problems)), problems.count  # its memory is used again
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -174,7 +174,7 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     def stacks() -> Any:
         problems = Problems()
         folders = ObjectFolders(Memory(files), members, problems)  # type: ignore[arg-type]
-        return plain(folders.stacks(frames, size)), problems.text()
+        return plain(folders.stacks(frames, size, problems)), problems.text()
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -190,8 +190,8 @@ def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], d
 
     def stacks() -> Any:
         problems = Problems()
-        images = SalientImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
-        return plain(images.stacks(frames, size)), problems.text()
+        images = SalientImages(Memory(files), {name: name for name in frames})  # type: ignore[arg-type]
+        return plain(images.stacks(frames, size, problems)), problems.text()
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -204,8 +204,8 @@ def test_salient_masks_of_two_values_are_left_to_the_kernel(monkeypatch: pytest.
     files = {
         name: encoded(np.eye(9, dtype=np.uint8) * value, 8, random.Random(1)) for name, value in (("0", 1), ("1", 255))
     }
-    images = SalientImages(Memory(files), {name: name for name in files}, Problems())  # type: ignore[arg-type]
-    stacks = images.stacks(list(files), (9, 9))
+    images = SalientImages(Memory(files), {name: name for name in files})  # type: ignore[arg-type]
+    stacks = images.stacks(list(files), (9, 9), Problems())
     assert stacks is not None
     assert stacks[SalientImages.NAME].area.tolist() == [9, 9]
 
@@ -232,8 +232,8 @@ def test_a_damaged_file_is_refused_in_the_same_words(seed: int, switch: Any) -> 
 
         def stacks(data: bytes = data) -> Any:
             problems = Problems()
-            images = LabelImages(Memory({"a.png": data}), {"a": "a.png"}, problems)  # type: ignore[arg-type]
-            return plain(images.stacks(["a"], size)), problems.text()
+            images = LabelImages(Memory({"a.png": data}), {"a": "a.png"})  # type: ignore[arg-type]
+            return plain(images.stacks(["a"], size, problems)), problems.text()
 
         by_kernel, by_numpy = switch(stacks)
         assert by_kernel == by_numpy
@@ -249,8 +249,8 @@ def test_more_labels_than_a_phase_allows_are_counted_alike(switch: Any) -> None:
         found = []
         for most, content in ((255, data), (254, data), (3, data), (3, few)):
             problems = Problems()
-            images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, problems, most)  # type: ignore[arg-type]
-            found.append((plain(images.stacks(["a"], size)), problems.text()))
+            images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, most)  # type: ignore[arg-type]
+            found.append((plain(images.stacks(["a"], size, problems)), problems.text()))
         return found
 
     by_kernel, by_numpy = switch(stacks)

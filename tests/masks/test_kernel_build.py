@@ -107,13 +107,13 @@ def test_the_workers_kernel_is_the_same_wherever_it_is_compiled(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    first = compiling.cached_for_worker()
+    first = compiling.find_for_worker()
     assert first is not None
     packages = compiling.ZIG.replace("==", "-")
     (tmp_path / "segjudge").mkdir()
     (tmp_path / "segjudge" / packages).symlink_to(cache / "segjudge" / packages)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiling.cached_for_worker() is None
+    assert compiling.find_for_worker() is None
     second = compiling.compile_for_worker()
     assert second.path.read_bytes() == first.path.read_bytes()
     assert str(cache).encode() not in first.path.read_bytes()

@@ -213,7 +213,7 @@ def test_an_outline_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_outlines_are_allowed_by_the_bytes_of_their_file() -> None:
-    assert [polygons.allowed(count) for count in (0, 1, 1000)] == [1 << 24, (1 << 24) + 4, (1 << 24) + 4000]
+    assert [polygons.outline_limit(count) for count in (0, 1, 1000)] == [1 << 24, (1 << 24) + 4, (1 << 24) + 4000]
 
 
 @pytest.mark.parametrize("ring", [[], [0, 0, 5, 5], [0, 0, 5, 5, 9], [0, 0, 5, 5, 9, 9, 1], "012345", {"a": 1}])

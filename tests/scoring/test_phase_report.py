@@ -134,7 +134,7 @@ def test_masks_of_noise_are_left_out() -> None:
     noise = np.random.default_rng(1).integers(0, 2, (6, 60, 80)).astype(bool)
     masks = mask_stream.MaskStream(["1"], (60, 80), 480, 1000)
     masks.add({"1": stack_of(*noise)}, 6, (60, 80))
-    header = json.loads(zlib.decompress(masks.packed({})).partition(b"\n")[0])
+    header = json.loads(zlib.decompress(masks.pack({})).partition(b"\n")[0])
     assert (header["runs"], header["groups"]) == (0, [[]])
 
 
@@ -146,7 +146,7 @@ def test_objects_that_overlap_in_every_way_keep_their_labels() -> None:
         masks.add(stacks, 1, (64, 64))
     masks.add({"11": stack_of(pixels >= 0)}, 1, (64, 64))
     assert not masks.is_full
-    data = zlib.decompress(masks.packed({})).partition(b"\n")
+    data = zlib.decompress(masks.pack({})).partition(b"\n")
     assert len(json.loads(data[0])["groups"]) == 2**11 + 1
 
 

@@ -95,7 +95,7 @@ def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
 
 
 def decode_counts(data: bytes) -> InstanceCounts:
-    """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
+    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
     head = struct.calcsize("<III")
     if len(data) < head:
         raise ValueError("has no header")

@@ -191,7 +191,7 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
 
 def _check_drawn(cost: int, length: int) -> None:
     """Refuse polygons that would take hours to draw."""
-    if cost > polygons.allowed(length):
+    if cost > polygons.outline_limit(length):
         problem = f"holds polygons whose outlines are {cost:,} pixels long, in {length:,} characters"
         raise Flaw(problem, "Write masks as run lengths")
 

@@ -283,15 +283,12 @@ def _read_blocks(
     truth: Sequence, masks: Optional[MaskFiles], frames: Array, protocol: SequenceProtocol, problems: Problems
 ) -> Iterator[Tuple[Array, Stacks, Stacks, Stack]]:
     """Yield which of these frames a block holds, both sides, and an empty mask; none after a mask with a problem."""
-    if masks is not None:
-        masks.problems = problems
     for index, block in enumerate(truth.blocks):
         indices = np.flatnonzero((frames >= block.start) & (frames < block.stop))
         if not len(indices):
             continue
-        predictions = (
-            {} if masks is None else masks.stacks([truth.frames[frame] for frame in frames[indices]], block.size)
-        )
+        names = [truth.frames[frame] for frame in frames[indices]]
+        predictions = {} if masks is None else masks.stacks(names, block.size, problems)
         if predictions is not None and not problems:
             rows, empty = frames[indices] - block.start, empty_stack(len(indices), block.size)
             truth_masks = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}

@@ -86,15 +86,15 @@ class _Reader:
 
     def sequence(self, name: str) -> Sequence:
         """Return one sequence: its frames, sizes, objects, and where each is visible."""
-        members, problems = self._folder.masks[name], Problems()
+        members = self._folder.masks[name]
         files = SizedFiles(self._folder.files)
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
-            images = LabelImages(files, members[""], problems)
+            images = LabelImages(files, members[""])
         else:
             frames = self._in_order({frame for files in members.values() for frame in files})
-            images = ObjectFolders(files, members, problems)
+            images = ObjectFolders(files, members, Problems())
         sizes = (self._size(files, members, frame) for frame in frames)
         masks = read_masks(images, frames, sizes, self._folder.root)
         entries = self._object_entries(name, members)
@@ -257,13 +257,13 @@ class _Expressions(MaskFiles):
     """The masks of expressions, each the union of those that it names."""
 
     def __init__(self, masks: MaskFiles, video: _Video) -> None:
-        self._masks, self.problems, self._names = masks, masks.problems, video.expressions
+        self._masks, self._names = masks, video.expressions
 
     def frames(self) -> Set[str]:
         return self._masks.frames()
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        masks = self._masks.stacks(frames, size)
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        masks = self._masks.stacks(frames, size, problems)
         if masks is None:
             return None
         unions: Dict[Tuple[str, ...], Stack] = {}
@@ -330,7 +330,7 @@ class _LabelSource:
         """Return a video with its masks."""
         members, files = self._masks[video.name][""], SizedFiles(self._files)
         frames = [frame for frame in video.frames if frame in members]
-        masks = LabelImages(files, members, Problems())
+        masks = LabelImages(files, members)
         return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
 
 
@@ -352,9 +352,10 @@ def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root
     areas: Dict[str, int] = {}
     folded: List[Dict[str, FoldedStack]] = []
     for block in blocks_of(sizes):
-        stacks = images.stacks(frames[block.start : block.stop], block.size)
+        problems = Problems()
+        stacks = images.stacks(frames[block.start : block.stop], block.size, problems)
         if stacks is None:
-            raise HostError(f"{root}: {images.problems.text('the truth')}")
+            raise HostError(f"{root}: {problems.text('the truth')}")
         for label, stack in stacks.items():
             area = stack.area
             visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0

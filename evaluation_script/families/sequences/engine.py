@@ -117,14 +117,14 @@ class OpenedSequences:
                 for label in sent & required.keys()
                 if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
             }
-            masks.left_out = frozenset(masks.labels()) - sent
+            masks.leave_out(set(masks.labels()) - sent)
         missing = [label for label in required if label and label not in sent]
         if not missing:
             return sequence
         lacking = f"{quantity(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
         found, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
         if self._protocol.missing_object is MissingRule.ERROR:
-            masks.problems.add(Problem(sequence.name, found, remedy))
+            self._submission.problems.add(Problem(sequence.name, found, remedy))
             return sequence
         self._warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
         left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
@@ -139,7 +139,7 @@ class OpenedSequences:
     def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
         """Report the frames of a sequence that were not sent, and those that the truth does not have."""
         for problem in masks.missing_frames(self._required(sequence)):
-            masks.problems.add(problem)
+            self._submission.problems.add(problem)
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
             were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")

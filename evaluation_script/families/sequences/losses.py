@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...files import Problems
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
@@ -205,7 +206,11 @@ def compared_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Itera
         names = sequence.frames[block.start : block.stop]
         rows = np.flatnonzero([name in sent for name in names])
         truth = sequence.read_block(index)
-        found = masks.stacks([names[row] for row in rows], block.size) if masks is not None and len(rows) else {}
+        found = (
+            masks.stacks([names[row] for row in rows], block.size, Problems())
+            if masks is not None and len(rows)
+            else {}
+        )
         predicted = {label: _spaced(stack, rows, len(names)) for label, stack in (found or {}).items()}
         truth, predicted = prepare_masks(truth, predicted, protocol, empty_stack(len(names), block.size))
         if is_one_mask(protocol):
@@ -354,13 +359,13 @@ class SequenceView:
 
     def truth_stream(self, *, bare: bool = False) -> bytes:
         """Return the stream of the truth; bare it has no masks."""
-        return b"" if self.truth is None else self.truth.packed({"frames": self.losses.frames}, bare=bare)
+        return b"" if self.truth is None else self.truth.pack({"frames": self.losses.frames}, bare=bare)
 
     def predicted_stream(self, *, bare: bool = False) -> bytes:
         """Return the stream of the prediction, and of its numbers; bare it has no masks."""
         places = {frame: place for place, frame in enumerate(self.losses.frames)}
         entries = [_object_entry(one, places) for one in self.losses.objects]
-        return b"" if self.predicted is None else self.predicted.packed({"objects": entries}, bare=bare)
+        return b"" if self.predicted is None else self.predicted.pack({"objects": entries}, bare=bare)
 
 
 def view_sequence(

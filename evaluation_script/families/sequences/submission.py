@@ -75,7 +75,7 @@ class SequenceSubmission:
             if isinstance(objects, dict):
                 objects = {self._names.respell(label): masks for label, masks in objects.items()}
             masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, limit=most)
-            masks.left_out = frozenset({BACKGROUND} - self._truth[name].objects.keys())
+            masks.leave_out({BACKGROUND} - self._truth[name].objects.keys())
             return masks
         if name not in self._folders:
             return None
@@ -84,7 +84,7 @@ class SequenceSubmission:
             shared, many = "" if self._overlapping else name, self._protocol.many_values
             return ObjectFolders(self._files, members, self.problems, most, shared, many_values=many)
         kind = SalientImages if self._protocol.salient else LabelImages
-        return kind(self._files, members[""], self.problems, most)
+        return kind(self._files, members[""], most)
 
     def _sort(self, pngs: List[str]) -> None:
         """Sort PNGs by sequence, object and frame."""

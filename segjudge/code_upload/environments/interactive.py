@@ -18,7 +18,7 @@ from segjudge.interactive.other_datasets import open_dataset
 from segjudge.interactive.reports import ReportFiles
 from segjudge.interactive.scribbles import ScribbleLine, scribbles2mask
 from segjudge.interactive.session import LocalConnector, Session, SessionTerms
-from segjudge.masks.run_lengths import decoded
+from segjudge.masks.run_lengths import decode_labels
 
 from .tasks import SPLIT, ActionError, Observation, Result, StepResult, TaskEnvironment, read_picture
 
@@ -90,7 +90,7 @@ class _InteractiveTask:
             if not all(isinstance(labels, Labels) for labels in masks) or len({labels.size for labels in masks}) != 1:
                 raise ActionError("masks is not a list of masks of one size")
             try:
-                masks = np.stack([decoded(labels.objects.items(), labels.size) for labels in masks])
+                masks = np.stack([decode_labels(labels.objects.items(), labels.size) for labels in masks])
             except Flaw as flaw:
                 raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
         candidates = action.get("candidates")

@@ -25,7 +25,7 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import phase_scorers
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
-from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.masks.run_lengths import decode_labels, encode_labels
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.static import SequenceRuns
 
@@ -136,7 +136,7 @@ class _VideoTask:
         """Keep a mask as canonical run lengths, in whichever form the agent sent it."""
         runs = self._answers.setdefault(view.sequence.name, {})
         numbers = {number: label for label, number in ids_of(view.sequence).items()}
-        for number, counts in encoded(mask).items():
+        for number, counts in encode_labels(mask).items():
             label = numbers.get(number, str(number))
             if label not in runs:
                 runs[label] = [None] * len(view.sequence.frames)
@@ -179,7 +179,7 @@ class _View:
         values = {
             "frame": Picture(Path(self.picture).read_bytes()),
             "size": list(self.size),
-            "first_mask": Labels(self.size, encoded(first_mask)),
+            "first_mask": Labels(self.size, encode_labels(first_mask)),
             "new_sequence": int(self.index == 0),
         }
         return Observation(values, position=self.position, sizes=[self.size])
@@ -191,7 +191,7 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         if action.size != size:
             raise ActionError(f"the mask is {action.size}, and the frame {size} (height, width)")
         try:
-            labels: Image = decoded(action.objects.items(), size)
+            labels: Image = decode_labels(action.objects.items(), size)
         except Flaw as flaw:
             raise ActionError(f"the mask {flaw.found}. {flaw.remedy}") from None
         return labels
@@ -244,7 +244,7 @@ class VideoObjectSegmentation(TaskEnvironment):
         padded = super()._pad(values)
         (height, width), first_mask = values["size"], values["first_mask"]
         padded["frame"][:height, :width] = read_picture(values["frame"])
-        padded["first_mask"][:height, :width] = decoded(first_mask.objects.items(), first_mask.size)
+        padded["first_mask"][:height, :width] = decode_labels(first_mask.objects.items(), first_mask.size)
         return padded
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 #: An image of object ids.
 Labels = NDArray[np.uint8]
@@ -175,7 +175,7 @@ def object_numbers(video: Scene) -> range:
 
 def mask_records(video: Scene) -> dict[int, list[dict[str, Any] | None]]:
     """Return the run lengths of each object, frame by frame."""
-    texts = [encoded(labels) for _, labels in named_frames(video)]
+    texts = [encode_labels(labels) for _, labels in named_frames(video)]
     return {
         number: [{"size": video.size, "counts": text[number]} if number in text else None for text in texts]
         for number in object_numbers(video)

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.samples import as_json, moved_runs, step
 from segjudge.families.base.tools import Content, Facts, Members, count_categories
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
@@ -72,7 +72,7 @@ def _coco(videos: list[Scene]) -> Content:
     records: list[dict[str, Any]] = []
     pictures = still_images(videos)
     for image, labels in pictures:
-        for number, counts in encoded(labels).items():
+        for number, counts in encode_labels(labels).items():
             rows, columns = np.nonzero(labels == number)
             left, top = int(columns.min()), int(rows.min())
             records.append({

@@ -152,7 +152,7 @@ def _read_png(path: str, categories: set[int]) -> _ReadImage:
     import numpy as np
     from PIL import Image
 
-    from segjudge.masks.run_lengths import encoded
+    from segjudge.masks.run_lengths import encode_labels
 
     try:
         with Image.open(path) as image:
@@ -164,7 +164,7 @@ def _read_png(path: str, categories: set[int]) -> _ReadImage:
     red, green = pixels[:, :, 0], pixels[:, :, 1]
     size = (pixels.shape[0], pixels.shape[1])
     instances, oddities = [], []
-    for number, counts in encoded(green).items():
+    for number, counts in encode_labels(green).items():
         inside = red[green == number]
         category = int(inside[0])  # of the first pixel, as in the official converter
         surplus = sorted(set(np.unique(inside).tolist()) - {category})

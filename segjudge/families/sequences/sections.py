@@ -248,7 +248,7 @@ def truth_sections(name: str, truth: SplitTruth, options: PageOptions) -> Sectio
         masks, stream = MaskStream(labels, sizes[0], width), f"{name}/{sequence.name}"
         for index, block in enumerate(sequence.blocks):
             masks.add(sequence.read_block(index), block.stop - block.start, block.size)
-        streams[stream] = masks.packed({"frames": sequence.frames, "objects": labels})
+        streams[stream] = masks.pack({"frames": sequence.frames, "objects": labels})
         widest = max(across for _, across in sizes)
         shown.append(SequenceLosses(sequence.name, sequence.frames, [], {}, widest, stream))
         categories = sorted({facts.category for facts in sequence.objects.values() if facts.category})

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families.tracking.protocols import TracksProtoco
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.samples import as_json, moved_runs
 from segjudge.families.base.tools import Content, Members
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 #: The categories of BURST that they are taken for: one of them is not common.
 BURST = {1: 4, 2: 5, 3: 13}
@@ -67,7 +67,7 @@ def _lines(video: Scene, first: int, classes: tuple[int, ...]) -> str:
     """Return a text of tracks: the frames count from `first`, the objects are of these classes in turn."""
     lines = []
     for frame in range(video.frames):
-        for number, counts in encoded(video.truth(frame)).items():
+        for number, counts in encode_labels(video.truth(frame)).items():
             kind = 10 if number == SCENE_VOID else classes[number % len(classes)]
             track = 10_000 if number == SCENE_VOID else kind * IDS + number
             lines.append(f"{frame + first} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
@@ -95,7 +95,7 @@ def _burst(videos: list[Scene]) -> Content:
             "neg_category_ids": [], "not_exhaustive_category_ids": [],
             "track_category_ids": {str(number): BURST[number] for number in object_numbers(video)},
             "segmentations": [
-                {str(number): {"rle": counts} for number, counts in encoded(labels).items()}
+                {str(number): {"rle": counts} for number, counts in encode_labels(labels).items()}
                 for _, labels in named_frames(video)
             ],
         }

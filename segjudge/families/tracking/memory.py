@@ -12,7 +12,7 @@ from segjudge.evaluation_script.files.problems import Flaw, Problems, Submission
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.frame_masks import label_map, run_lengths
 from segjudge.families.base.memory import KeptFrames, UnitsInMemory, check_no_map, one_size, refused
-from segjudge.masks.run_lengths import encoded
+from segjudge.masks.run_lengths import encode_labels
 
 #: What a truth of BURST says of a whole sequence, and how the scorer calls it.
 SEQUENCE_FACTS = {"neg_category_ids": "neg", "not_exhaustive_category_ids": "loose"}
@@ -63,7 +63,7 @@ class TracksInMemory(UnitsInMemory):
             check_no_map(listed, self.protocol.name, "a list of track_id, category_id and segmentation for each frame")
         if not isinstance(listed, (list, tuple)):
             labels = label_map(listed, where)
-            masks = {number: {"size": labels.shape, "counts": text} for number, text in encoded(labels).items()}
+            masks = {number: {"size": labels.shape, "counts": text} for number, text in encode_labels(labels).items()}
             return [
                 {"track_id": number, "category_id": number // CLASS_STEP, "segmentation": mask}
                 for number, mask in masks.items()

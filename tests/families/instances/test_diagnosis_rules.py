@@ -41,6 +41,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.families.sequences.truth import VOID, Block, ObjectFacts, Sequence
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.files import Problems
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.files import MaskFiles
 from segjudge.evaluation_script.masks.overlaps import SHIFT
@@ -245,7 +246,7 @@ class SentMasks(MaskFiles):
     def frames(self) -> set[str]:
         return set(self._rows)
 
-    def stacks(self, frames: list[str], size: Size) -> Stacks:
+    def stacks(self, frames: list[str], size: Size, problems: Problems) -> Stacks:
         return stacks_from(self._rows, frames, size)
 
 

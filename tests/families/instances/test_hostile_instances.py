@@ -386,7 +386,7 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
     monkeypatch.setattr(polygons, "mask_of", counted)
     data = repeated(record([zigzag(3)]), 3_000_000)
     assert "holds polygons whose outlines are" in outcome(data, tmp_path)
-    assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(
+    assert sum(drawn) <= polygons.outline_limit(len(data)) + polygons.outline_limit(
         submission.CHUNK_BYTES
     )  # the piece that was one too many
     drawn.clear()

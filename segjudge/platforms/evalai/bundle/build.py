@@ -17,7 +17,7 @@ from segjudge import evaluation_script
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.kernel.compiling import PLACE, Library, cached_for_worker
+from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 
 from .bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, CONFIG, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
@@ -65,7 +65,7 @@ def build(
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    library = cached_for_worker() if kernel and takes_kernel(source) else None
+    library = find_for_worker() if kernel and takes_kernel(source) else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
     changes: list[LineChange] = []
