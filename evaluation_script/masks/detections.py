@@ -194,6 +194,7 @@ def read_precision_without_each(
 class RecordTable:
     """Records of the usual form, read without the JSON parser: columns of whole numbers, and the text of the masks."""
 
+    text: str
     #: A row for each record; the properties name its columns.
     rows: Array
     masks: bytes
@@ -213,13 +214,14 @@ class RecordTable:
         """The ids of categories."""
         return self.rows[:, 1]
 
-    def scores(self, text: str) -> Array:
-        """Return the scores of records that were read from this text."""
+    @property
+    def score(self) -> Array:
+        """The scores."""
         digits, decimals = self.rows[:, 2], self.rows[:, 3]
         # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
         score: Array = digits / 10.0 ** np.maximum(decimals, 0)
         unusual = np.flatnonzero(decimals < 0)
-        score[unusual] = [float(text[start:stop]) for start, stop in self.rows[unusual, 4:6].tolist()]
+        score[unusual] = [float(self.text[start:stop]) for start, stop in self.rows[unusual, 4:6].tolist()]
         return score
 
     @property

@@ -130,7 +130,7 @@ class Kernel:
             if status == _FINE:
                 rows, frames = rows[: count.value], frames[: used.value].copy()
                 length = int(rows[-1, 9] if frame_table is None else frames[-1, -1])
-                return RecordTable(rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
+                return RecordTable(text, rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
         return None
 
     def match(

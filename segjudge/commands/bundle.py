@@ -10,7 +10,7 @@ from typing import Any
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families import OPTIONAL_LAYOUTS, layout_of
-from segjudge.kernel.compiling import CompileError, find_for_worker, compile_for_worker
+from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
 from segjudge.platforms.evalai.bundle.agreement import board_of, check_reports
 from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, VARIANTS, WITH_IMAGE, list_samples, takes_kernel
 from segjudge.platforms.evalai.bundle.build import build as build_bundle

@@ -215,7 +215,9 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "break off or are endless"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
-        pack_message(Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1])))),
+        pack_message(
+            Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1])))
+        ),
         CODE.INVALID_ARGUMENT,
         "masks that overlap",
     ),

@@ -1,11 +1,15 @@
-"""Masks or boxes of instances with scores, in images and videos: AP."""
+"""Masks or boxes of instances with scores, in images and videos: AP.
+
+The contract is the row of the registry and the modules that the toolkit's mirror and reports work with: `protocols`,
+`truth`, `submission` and its `records`, `matching` and `metrics`.  The rest is reached through the engine.
+"""
 
 from __future__ import annotations
 
 from ..base.family import Family
 from .protocols import INSTANCE_PROTOCOLS
 
-__all__ = ["FAMILY"]
+__all__ = ["FAMILY", "matching", "metrics", "protocols", "records", "submission", "truth"]
 
 FAMILY = Family(
     "instances",

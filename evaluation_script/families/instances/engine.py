@@ -27,8 +27,8 @@ class OpenedRecords:
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
         images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
-        taken = None if share == WHOLE else images
-        records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
+        only = None if share == WHOLE else images
+        records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, only=only)
         ids, notes = truth.images.ids.tolist(), records.warnings
         accumulator = InstanceAccumulator(protocol, ids, truth.categories, notes, strict=rules.strict)
         blocks = split_into_blocks(records, truth, protocol, images, rules.jobs)

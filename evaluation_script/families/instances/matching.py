@@ -22,14 +22,14 @@ from .submission import InstanceRecords
 from .truth import InstanceTruth
 
 #: What a detection must reach: never quite 1, as in the original.
-REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
-RANGES = np.array(list(AREAS.values()), float)
+_REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
+_RANGES = np.array(list(AREAS.values()), float)
 #: Against rounding, where sizes bound the IoU; this need not be exact.
-SLACK = 1e-3
+_SLACK = 1e-3
 #: Records that are matched at once; half the memory of matching is theirs.
-RECORDS_AT_ONCE = 1 << 16
+_RECORDS_AT_ONCE = 1 << 16
 #: Blocks of images for each process, so that all end at about the same time.
-BLOCKS_OF_PROCESS = 4
+_BLOCKS_OF_PROCESS = 4
 #: Index of an image, and how many of its records the cap dropped.
 IMAGE = np.dtype([("image", "<u4"), ("dropped", "<u4")])
 #: Indices of image and category, and how many instances count there in each range of areas.
@@ -156,7 +156,7 @@ def split_into_blocks(
 def _split_images(images: Array, costs: Array, jobs: int) -> List[Array]:
     """Return images in blocks of about as many records each: a few for each process, and none of too many."""
     total = int(costs.sum())
-    count = max(-(-total // RECORDS_AT_ONCE), BLOCKS_OF_PROCESS * jobs if jobs > 1 else 1)
+    count = max(-(-total // _RECORDS_AT_ONCE), _BLOCKS_OF_PROCESS * jobs if jobs > 1 else 1)
     numbers = (np.cumsum(costs) - costs) * count // max(total, 1)
     return np.split(images, np.flatnonzero(np.diff(numbers)) + 1)
 
@@ -202,10 +202,10 @@ def match_block(block: ImageBlock) -> InstanceCounts:
     return InstanceCounts(images, truth_table, detection_rows)
 
 
-def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: Overlap) -> Array:
+def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: _Overlap) -> Array:
     """Fill in what was matched; return how many instances count."""
     rows["matched"], rows["ignored"] = match(instances, detections, overlap)
-    return truth_rows(instances.image, instances.category, instances.ignored())
+    return truth_rows(instances.image, instances.category, instances.flag_ignored())
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     records = records[order_by_score(block.records.score[records], image[records])]
     detections = _detections(block, records, rank_in_group(image[records]))
     instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
-    pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
+    pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
     iou = _overlap(block, records, annotations)(pairs)
     close = OverlappingPairs(pairs.prediction, pairs.truth, iou).of(iou >= threshold)
     excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
@@ -298,7 +298,7 @@ def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Arr
     return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
 
 
-def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> Overlap:
+def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
     """Return how to compute the IoU of these records and instances."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
     crowd = truth.crowd[annotations] & protocol.crowds & (not protocol.tubes)
@@ -315,7 +315,7 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> Overlap:
 
     def overlap(pairs: Pairs) -> Array:
         ious = backend().mask_overlaps(pairs, predicted, annotated, crowd)
-        wanted = (ious >= REACHED[0]) & ~crowd[pairs.truth]
+        wanted = (ious >= _REACHED[0]) & ~crowd[pairs.truth]
         return smaller_of_both(pairs, predicted, annotated, ious, wanted, protocol.boundary)
 
     return overlap
@@ -335,9 +335,9 @@ class Instances:
     #: It cannot be matched (the original's trouble with id 0).
     unmatchable: Array
     #: Both ends included.
-    ranges: Array = field(default_factory=lambda: RANGES)
+    ranges: Array = field(default_factory=lambda: _RANGES)
 
-    def ignored(self) -> Array:
+    def flag_ignored(self) -> Array:
         """Return for each range of areas which instances do not count."""
         return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in self.ranges])
 
@@ -359,27 +359,29 @@ class Detections:
 
 
 #: The IoU of each pair.
-Overlap = Callable[[Pairs], Array]
+_Overlap = Callable[[Pairs], Array]
 
 
-def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[Array, Array]:
+def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[Array, Array]:
     """Return words for each detection, with a bit for each range of areas and threshold.
 
     The first have those bits where it was matched with an instance, the second those where it counts neither for nor
     against.
     """
-    pairs = similar_pairs(truth, detections, float(REACHED[0]))
+    pairs = _similar_pairs(truth, detections, float(_REACHED[0]))
     ious = overlap(pairs)
-    enough = ious >= REACHED[0]
+    enough = ious >= _REACHED[0]
     close = OverlappingPairs(pairs.prediction[enough], pairs.truth[enough], ious[enough])
     outside = np.array([(detections.area < low) | (detections.area > high) for low, high in truth.ranges])
     if detections.excused is not None:
         outside |= detections.excused
     group = np.cumsum(detections.rank == 0)
-    return backend().match(Candidates(close, REACHED, group, outside, truth.ignored(), truth.crowd, truth.unmatchable))
+    return backend().match(
+        Candidates(close, _REACHED, group, outside, truth.flag_ignored(), truth.crowd, truth.unmatchable)
+    )
 
 
-def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:
+def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:
     """Return the pairs of one image and category whose IoU may reach a number, group by group."""
     categories = int(max(truth.category.max(initial=0), detections.category.max(initial=0))) + 1
     keys = truth.image * categories + truth.category
@@ -395,7 +397,7 @@ def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pai
     detection_extent, instance_extent = detections.extent[detection], truth.extent[instance]
     # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
     similar = (
-        np.minimum(detection_extent, instance_extent) + SLACK >= least * np.maximum(detection_extent, instance_extent)
+        np.minimum(detection_extent, instance_extent) + _SLACK >= least * np.maximum(detection_extent, instance_extent)
     ) | truth.crowd[instance]
     detection, instance = detection[similar], instance[similar]
     return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))

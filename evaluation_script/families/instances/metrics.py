@@ -24,16 +24,16 @@ BLOCK = 4096
 #: Precision is read off at these recalls.
 RECALLS = np.linspace(0.0, 1.0, 101)
 #: Index of a range of areas, index of a number of detections.
-Pair = Tuple[int, int]
+_Pair = Tuple[int, int]
 #: Metrics by name; None where there is nothing to average.
-Averages = Dict[str, Optional[float]]
+_Averages = Dict[str, Optional[float]]
 
 
 @dataclass(frozen=True)
 class InstanceScore:
     """What a submission scored on one dataset."""
 
-    values: Averages
+    values: _Averages
     #: A row for each category of the truth.
     categories: List[Dict[str, Union[str, float, None]]]
     warnings: List[str]
@@ -128,21 +128,21 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         """Return the scores and warnings; when strict, a warning refuses the submission."""
         self.refuse_missing()
         detections, caps = self.rank_detections(), self.protocol.detections
-        warnings = [*self.notes, *self._dropped()]
+        warnings = [*self.notes, *self._warn_of_dropped()]
         if self.strict and warnings:
             problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(problem)
-        curves = detections.curves(reported_pairs(caps))
+        curves = detections.curves(_pairs_to_report(caps))
         if len(self.join_parts().detections):
             has_truth, has_matches = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
             warnings += judge_matches("detection", has_truth, 1, has_matches)
         rows = [
-            {"id": category.id, "name": category.name, **category_averages(curves, index)}
+            {"id": category.id, "name": category.name, **_category_averages(curves, index)}
             for index, category in enumerate(self.categories)
         ]
         return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
 
-    def _dropped(self) -> List[str]:
+    def _warn_of_dropped(self) -> List[str]:
         """Return the warning about what lies beyond the cap."""
         dropped = self._parts[0].images["dropped"]
         total, images = int(dropped.sum()), int((dropped > 0).sum())
@@ -159,7 +159,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
         read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
         few = metrics and read.keys() >= set(metrics)
-        pairs = list({read[name] for name in metrics}) if few else reported_pairs(caps)
+        pairs = list({read[name] for name in metrics}) if few else _pairs_to_report(caps)
         curves_of_groups = self.rank_detections().without_each(pairs, group, int(group.max()) + 1)
         averages_of_groups = [averages(curves, self.protocol, frequencies) for curves in curves_of_groups]
         return {
@@ -207,7 +207,7 @@ class MatchedDetections:
         self._counted = ~detections["ignored"][order]
         self._true = detections["matched"][order] & self._counted
 
-    def curves(self, pairs: Sequence[Pair]) -> Curves:
+    def curves(self, pairs: Sequence[_Pair]) -> Curves:
         """Return the curves of every category, for these pairs."""
         shape = (len(THRESHOLDS), len(RECALLS), self.categories, len(AREAS), len(self.caps))
         precision = -np.ones(shape)
@@ -224,7 +224,7 @@ class MatchedDetections:
                     precision[:, :, category, area, cap], recall[:, category, area, cap] = points, true_counts / count
         return Curves(precision, recall)
 
-    def without_each(self, pairs: Sequence[Pair], group: Array, groups: int) -> List[Curves]:
+    def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[Curves]:
         """Return the curves without each group of images; of precision the mean over all recalls stands for each."""
         shape = (groups, len(THRESHOLDS), self.categories, len(AREAS), len(self.caps))
         precision, recall = -np.ones(shape), -np.ones(shape)
@@ -258,7 +258,7 @@ class MatchedDetections:
         return np.stack([np.bincount(index, column, math.prod(shape)).reshape(shape) for column in columns], axis=2)
 
 
-def reported_pairs(caps: Sequence[int]) -> List[Pair]:
+def _pairs_to_report(caps: Sequence[int]) -> List[_Pair]:
     """Return the pairs that the statistics read."""
     last = len(caps) - 1
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
@@ -274,7 +274,7 @@ def _count_needed(count: int) -> Array:
     return needed
 
 
-def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> Averages:
+def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
     """Return the statistics; of each category the frequency is given, or nothing."""
     caps, count = protocol.detections, len(frequencies)
     sizes, hidden = list(enumerate(AREAS))[1:], list(enumerate(OCCLUSIONS))[1:] if protocol.occlusion else []
@@ -298,7 +298,7 @@ def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[s
     return {name: values[name] for name in protocol.metrics}
 
 
-def category_averages(curves: Curves, category: int) -> Averages:
+def _category_averages(curves: Curves, category: int) -> _Averages:
     """Return AP, AP50, AP75 and AR of one category, up to the last cap."""
     precision, recall = curves.precision[:, :, category, 0, -1], curves.recall[:, category, 0, -1]
     return {"AP": _mean(precision), "AP50": _mean(precision[0]), "AP75": _mean(precision[5]), "AR": _mean(recall)}

@@ -12,7 +12,7 @@ THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
 #: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
 AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10**10)}
 #: Mean areas in pixels of instances in videos.
-VIDEO_AREAS = ((0, 10**10), (0, 128**2), (128**2, 256**2), (256**2, 10**10))
+_VIDEO_AREAS = ((0, 10**10), (0, 128**2), (128**2, 256**2), (256**2, 10**10))
 #: How much of an instance is hidden, by `truth.LABELS`; both ends included.
 OCCLUSIONS = {"": (0, 1), "-light": (0, 0.25), "-medium": (0.25, 0.5), "-heavy": (0.5, 1)}
 #: Groups of categories by how often the training data has them, as LVIS marks them.
@@ -107,7 +107,7 @@ _video = InstanceProtocol(
     "matched.",
     (1, 10, 100),
     id_zero_quirk=True,
-    areas=VIDEO_AREAS,
+    areas=_VIDEO_AREAS,
     tubes=True,
 )
 

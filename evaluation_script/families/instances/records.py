@@ -1,7 +1,7 @@
 """Records of instances with masks, boxes or the masks of a video's frames.
 
-The usual way reads many records as columns at once and raises something for any record that is unusual;
-`check_record` then says what is wrong with one record, in the participant's words.
+`read_columns` reads many records at once, parsed or as a table of the usual form, and raises something where any is
+unusual; `check_record` then says what is wrong with one record, in the participant's words.
 
 An instance in a video is one wide mask: run lengths go down the columns, so those of the frames one after the other
 are those of all frames side by side, and what two wide masks share is what they share in all frames.  Some of their
@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -33,7 +33,7 @@ VIDEO_EXAMPLE = (
 #: Ids are whole numbers of 64 bits, as in the truth.
 LARGEST_ID = (1 << 63) - 1
 #: No box has larger sides or lies further away; beyond this their products would not be exact.
-LARGEST_SIDE = 1 << 24
+_LARGEST_SIDE = 1 << 24
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
 
@@ -94,88 +94,76 @@ class RecordColumns:
     #: Index of the category, -1 for one that the truth does not have.
     category: Array
     score: Array
-    #: Text of run lengths; "" where there are polygons.
-    masks: List[str]
+    #: Their faults and areas; of polygons there is neither text nor area yet, of boxes no text at all.
+    masks: MaskTexts
+    checked: rle.CheckedMasks
     boxes: Array
     #: Index of a record → its polygons.
     polygons: Dict[int, List[Any]]
-    #: In place of `masks`, those that were checked before, and what they are.
-    texts: Optional[MaskTexts] = None
-    checked: Optional[rle.CheckedMasks] = None
     #: Of videos, over the frames that show anything.
     mean_area: Optional[Array] = None
 
 
-@dataclass(frozen=True)
-class PlainRecords:
-    """Records of the usual form, which were read without parsing them."""
-
-    text: str
-    table: RecordTable
+#: Records that were parsed, or those of the usual form.
+Records = Union[List[Any], RecordTable]
 
 
-def read_columns(records: List[Any], images: KnownImages, *, boxes: bool) -> RecordColumns:
-    """Return the records as columns, unchecked in the masks' own runs alone; raises one of `UNUSUAL`."""
-    image = images.image_indices(_read_ids([record[images.key] for record in records]))
-    category = images.category_indices(_read_ids([record["category_id"] for record in records]))
-    scores = [record["score"] for record in records]
-    _check_types(scores, float, int)
-    score = np.array(scores, float)
+def read_columns(records: Records, images: KnownImages, *, boxes: bool) -> RecordColumns:
+    """Return the records as columns, in which the masks' runs may have faults; raises one of `UNUSUAL`."""
+    if isinstance(records, RecordTable):
+        image, category = places_of(images.ids, records.image), places_of(images.categories, records.category)
+        score = records.score
+    else:
+        image = images.image_indices(_read_ids([record[images.key] for record in records]))
+        category = images.category_indices(_read_ids([record["category_id"] for record in records]))
+        scores = [record["score"] for record in records]
+        _check_types(scores, float, int)
+        score = np.array(scores, float)
     if (image < 0).any() or not np.isfinite(score).all():
         raise ValueError
+    sound, no_boxes = np.zeros(len(image), np.int8), np.zeros((len(image), 4))
     if boxes:
+        if isinstance(records, RecordTable):
+            raise ValueError
         table = _read_boxes([record["bbox"] for record in records])
-        return RecordColumns(image, category, score, [""] * len(records), table, {})
+        checked = rle.CheckedMasks(sound, table[:, 2] * table[:, 3])
+        return RecordColumns(image, category, score, pack_texts([""] * len(image)), checked, table, {})
+    sizes, pixels = images.sizes[image], images.pixels(image)
     if images.frames is not None:
-        tubes = read_tubes([record["segmentations"] for record in records], images.sizes[image], images.frames[image])
-        return _tube_columns(image, category, score, tubes)
-    masks, outlines = _read_masks([record["segmentation"] for record in records], images.sizes[image])
-    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
+        tubes = _read_tubes_of(records, sizes, images.frames[image])
+        checked = rle.CheckedMasks(sound, tubes.pixels)
+        return RecordColumns(image, category, score, tubes.masks, checked, no_boxes, {}, tubes.mean_area)
+    if isinstance(records, RecordTable):
+        masks, checked = _read_plain_masks(records, sizes, pixels)
+        return RecordColumns(image, category, score, masks, checked, no_boxes, {})
+    texts, outlines = _read_masks([record["segmentation"] for record in records], sizes)
+    checked = backend().check_masks(texts, np.where(np.isin(np.arange(len(image)), list(outlines)), 0, pixels))
+    return RecordColumns(image, category, score, pack_texts(texts), checked, no_boxes, outlines)
 
 
-def read_plain_columns(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
-    """Return records of the usual form as columns, or None where one at least is unusual."""
-    table = records.table
-    image = places_of(images.ids, table.image)
-    category = places_of(images.categories, table.category)
-    score = table.scores(records.text)
-    if (image < 0).any() or not np.isfinite(score).all():
-        return None
-    if images.frames is not None or table.frames is not None:
-        tubes = _read_plain_tubes(table, images, image)
-        return None if tubes is None else _tube_columns(image, category, score, tubes)
+def _read_plain_masks(table: RecordTable, sizes: Array, pixels: Array) -> Tuple[MaskTexts, rle.CheckedMasks]:
     starts, stops = table.bounds.T
-    if not np.array_equal(table.sizes, images.sizes[image]):
-        return None
-    if (stops - starts > rle.length_limit(images.pixels(image))).any():
-        return None
-    masks = MaskTexts(table.masks, starts.copy(), stops.copy())
-    checked = rle.CheckedMasks(table.fault, table.area.copy())
-    return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
+    if table.frames is not None or not np.array_equal(table.sizes, sizes):
+        raise ValueError
+    if (stops - starts > rle.length_limit(pixels)).any():
+        raise ValueError
+    return MaskTexts(table.masks, starts.copy(), stops.copy()), rle.CheckedMasks(table.fault, table.area.copy())
 
 
-def _tube_columns(image: Array, category: Array, score: Array, tubes: Tubes) -> RecordColumns:
-    checked, nowhere = rle.CheckedMasks(np.zeros(len(image), np.int8), tubes.pixels), np.zeros((len(image), 4))
-    return RecordColumns(image, category, score, [], nowhere, {}, tubes.masks, checked, tubes.mean_area)
-
-
-def _read_plain_tubes(table: RecordTable, images: KnownImages, image: Array) -> Optional[Tubes]:
-    """Return the masks of videos; None where one is unusual, or it is not videos on both sides."""
-    if images.frames is None or table.frames is None:
-        return None
-    counts = table.bounds[:, 1] - table.bounds[:, 0]
-    if not np.array_equal(counts, images.frames[image]):
-        return None
-    size, tube = _frame_sizes(images.sizes[image], counts)
-    shown = table.frames[:, 0] >= 0
-    if not np.array_equal(table.frames[shown, :2], size[shown]):
-        return None
-    stops = table.frames[shown, 2]
-    try:
-        masks = MaskTexts(table.masks, np.append(0, stops)[:-1], stops)
-        return join_frames(masks, shown, tube, size[:, 0] * size[:, 1], len(counts))
-    except ValueError:
-        return None
+def _read_tubes_of(records: Records, sizes: Array, frames: Array) -> Tubes:
+    """Return the masks of videos with so many frames, which are as wide as all of them."""
+    if not isinstance(records, RecordTable):
+        return read_tubes([record["segmentations"] for record in records], sizes, frames)
+    counts = records.bounds[:, 1] - records.bounds[:, 0]
+    if records.frames is None or not np.array_equal(counts, frames):
+        raise ValueError
+    size, tube = _frame_sizes(sizes, counts)
+    shown = records.frames[:, 0] >= 0
+    if not np.array_equal(records.frames[shown, :2], size[shown]):
+        raise ValueError
+    stops = records.frames[shown, 2]
+    masks = MaskTexts(records.masks, np.append(0, stops)[:-1], stops)
+    return join_frames(masks, shown, tube, size[:, 0] * size[:, 1], len(counts))
 
 
 def _frame_sizes(sizes: Array, frames: Array) -> Tuple[Array, Array]:
@@ -209,7 +197,7 @@ def _read_boxes(boxes: List[Any]) -> Array:
     _check_types(boxes, list)
     _check_types([side for box in boxes for side in box], float, int)
     table = np.array(boxes, float)
-    if table.shape != (len(boxes), 4) or not (np.abs(table) <= LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
+    if table.shape != (len(boxes), 4) or not (np.abs(table) <= _LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
         raise ValueError
     return table
 
@@ -326,7 +314,7 @@ def _check_box(box: object) -> None:
         raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
     if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
         raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
-    if max(map(abs, box)) > LARGEST_SIDE:
+    if max(map(abs, box)) > _LARGEST_SIDE:
         raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
 
 

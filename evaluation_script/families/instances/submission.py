@@ -13,7 +13,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
+from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_lis
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
+from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
@@ -34,33 +35,32 @@ from .records import (
     UNUSUAL,
     VIDEO_EXAMPLE,
     KnownImages,
-    PlainRecords,
     RecordColumns,
+    Records,
     check_record,
     read_columns,
-    read_plain_columns,
 )
 
 #: So many bad records are enough: what follows is not looked at.
-MOST_PROBLEMS = 1000
-SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
-SEND_FEWER = "Send fewer records, those with the highest scores, with compressed run lengths"
+_MOST_PROBLEMS = 1000
+_SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
+_SEND_FEWER = "Send fewer records, those with the highest scores, with compressed run lengths"
 #: What may stand before the list, and after it.
-BLANKS, PADDING = "\ufeff \r\n\t", " \r\n\t\0"
+_BLANKS, _PADDING = "\ufeff \r\n\t", " \r\n\t\0"
 #: Between two records of the list, and not between the masks of a video's frames.
 _BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
 _RAW_BORDER = re.compile(_BORDER.pattern.encode())
 #: Where a record may begin, and what follows one.
 _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \t\r\n]*,[ \t\r\n]*", r"[ \t\r\n]*\]"))
 #: How many closing braces are looked at for a border.
-MOST_BRACES = 2000
-LONGEST_RECORD = 32 << 20
+_MOST_BRACES = 2000
+_LONGEST_RECORD = 32 << 20
 #: Where no border is found, so many records at the most are parsed one by one before the next part.
-FEW = 1000
+_FEW = 1000
 #: What a record that is longer than a part may take in memory, roughly.
-COSTLIEST_RECORD = 160 << 20
+_COSTLIEST_RECORD = 160 << 20
 #: An error further than this from the end of what was read is an error whatever follows.
-NEAR_THE_END = 64
+_NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
@@ -87,27 +87,27 @@ def read_records(
     limits: ArchiveLimits,
     *,
     jobs: int = 1,
-    taken: Optional[Array] = None,
+    only: Optional[Array] = None,
 ) -> InstanceRecords:
     """Read and check a submission; raises SubmissionError with every problem.
 
-    With `taken`, rising indices of images, all is checked and only what is of these images returned.
+    With `only`, rising indices of images, all is checked and what is of these images returned.
     """
-    send = SEND_RECORDS.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else SEND_RECORDS
-    files = open_files(path, replace(limits, send=send, smaller=SEND_FEWER))
+    send = _SEND_RECORDS.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else _SEND_RECORDS
+    files = open_files(path, replace(limits, send=send, smaller=_SEND_FEWER))
     try:
         names = [name for name in files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
             content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
             problem = f"holds {len(names)} JSON files" if names else f"holds {content}"
             raise SubmissionError.of(Problem(UPLOAD, problem, send))
-        place = UPLOAD if names[0] == JSON_NAME else names[0]
+        member = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
-            checker = _Checker(images, protocol, taken)
+            checker = _Checker(images, protocol, only)
             return _join_parts(_check_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
-            raise SubmissionError.of(Problem(place, flaw.found, remedy)) from None
+            raise SubmissionError.of(Problem(member, flaw.found, remedy)) from None
     finally:
         files.close()
 
@@ -115,7 +115,7 @@ def read_records(
 def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Check records that were parsed; raises SubmissionError with every problem."""
     long_enough = 1 << 40  # whatever it costs to draw their polygons
-    checked = _Checker(images, protocol).check(JsonPart(records, long_enough))
+    checked = _Checker(images, protocol).check(_JsonPart(records, long_enough))
     return _join_parts(iter([checked]), protocol, ArchiveLimits())
 
 
@@ -140,13 +140,13 @@ class _CheckedPart:
 
 def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
     """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
-    raw = split_raw_json(source()) if jobs > 1 else []
+    raw = _split_raw_json(source()) if jobs > 1 else []
     if raw:
 
         def check_part(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return number, checker.check(JsonPart(read_text(text), len(text)))
+                return number, checker.check(_JsonPart(_read_text(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
@@ -155,7 +155,7 @@ def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs:
         if len(results) == len(raw):
             yield from results
             return
-    for json_part in split_json(source()):
+    for json_part in _split_json(source()):
         yield checker.check(json_part)
 
 
@@ -166,26 +166,26 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
     kind = "video" if protocol.tubes else "image"
     count = length = boxed = unknown = drawn = 0
     with without_collector():  # half the time of parsing
-        for part in parts:
-            for index, image, problem, remedy in part.problems:
+        for checked in parts:
+            for index, image, problem, remedy in checked.problems:
                 problems.add(Problem(f"record {count + index} ({kind} {printable(image)})", problem, remedy))
-            if problems.count >= MOST_PROBLEMS:
+            if problems.count >= _MOST_PROBLEMS:
                 problems.stop()
                 break
-            count, length = count + part.count, length + part.length
-            boxed, unknown, drawn = boxed + part.boxed, unknown + part.unknown, drawn + part.drawn
+            count, length = count + checked.count, length + checked.length
+            boxed, unknown, drawn = boxed + checked.boxed, unknown + checked.unknown, drawn + checked.drawn
             if count > limits.records:
                 raise Flaw(f"holds more than {limits.records:,} records", "Send fewer, those with the highest scores")
             _check_drawn(drawn, length)
             if not problems:
-                sound_parts.append(part)
+                sound_parts.append(checked)
     problems.raise_if_any()
     none = np.zeros(0, np.int64)
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
-    rows = [nothing, *(columns for part in sound_parts for columns in part.columns)]
+    rows = [nothing, *(columns for checked in sound_parts for columns in checked.columns)]
     image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
     warnings = describe_records(unknown, count, 0 if protocol.boxes else boxed)
-    masks = join_texts([texts for part in sound_parts for texts in part.masks])
+    masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
 
@@ -214,30 +214,30 @@ def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
 
 
 class _Checker:
-    """Checks records, and keeps those of the images that are taken: rising indices, or all."""
+    """Checks records, and keeps those of some images, given by rising indices, or of all."""
 
-    def __init__(self, images: KnownImages, protocol: InstanceProtocol, taken: Optional[Array] = None) -> None:
-        self._images, self._protocol, self._taken = images, protocol, taken
+    def __init__(self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None) -> None:
+        self._images, self._protocol, self._only = images, protocol, only
         self._part = _CheckedPart(0, 0)
 
-    def check(self, json_part: JsonPart) -> _CheckedPart:
+    def check(self, json_part: _JsonPart) -> _CheckedPart:
         """Return these records as columns, and what is wrong with any of them."""
         records = json_part.records
-        if isinstance(records, PlainRecords):
-            self._part = _CheckedPart(len(records.table), json_part.length)
-            columns = None if self._protocol.boxes else read_plain_columns(records, self._images)
-            if columns is not None:
-                self._keep(columns, 0)
-                return self._part
-            records = parse_records(records.text)
         self._part = _CheckedPart(len(records), json_part.length)
+        if isinstance(records, RecordTable):
+            try:
+                self._keep(read_columns(records, self._images, boxes=self._protocol.boxes), 0)
+                return self._part
+            except UNUSUAL:
+                records = _parse_records(records.text)
+                self._part = _CheckedPart(len(records), json_part.length)
         if records:
             self._check_by_halves(records, 0)
         return self._part
 
     def _check_by_halves(self, records: List[Any], offset: int) -> None:
         """Check all at once, the usual case; where something is unusual, by halves down to the record it is in."""
-        if len(self._part.problems) >= MOST_PROBLEMS:
+        if len(self._part.problems) >= _MOST_PROBLEMS:
             return
         try:
             columns = read_columns(records, self._images, boxes=self._protocol.boxes)
@@ -272,52 +272,50 @@ class _Checker:
         self._part.problems.append((index, printable(image), problem, remedy))
 
     def _keep(self, columns: RecordColumns, offset: int) -> None:
-        """Check the masks themselves, and keep what is good."""
-        if self._protocol.boxes:
-            pixels: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
-        else:
-            self._draw(columns)
-            checked = columns.checked or backend().check_masks(columns.masks, self._images.pixels(columns.image))
-            pixels = checked.area
-            for index in np.flatnonzero(checked.fault).tolist():
-                image = int(self._images.ids[columns.image[index]])
-                fault = rle.FAULTS[int(checked.fault[index])]
-                self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
+        """Keep records, or note which of their masks have faults."""
+        masks, pixels = columns.masks, columns.checked.area
+        if columns.polygons:
+            masks, pixels = self._draw(columns)
+        for index in np.flatnonzero(columns.checked.fault).tolist():
+            image = int(self._images.ids[columns.image[index]])
+            fault = rle.FAULTS[int(columns.checked.fault[index])]
+            self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int((columns.category < 0).sum())
         if self._part.problems:
             return
         area = pixels if columns.mean_area is None else columns.mean_area
-        masks = columns.texts or pack_texts(columns.masks)
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes)
-        if self._taken is not None:
-            indices = np.flatnonzero(np.isin(columns.image, self._taken))
+        if self._only is not None:
+            indices = np.flatnonzero(np.isin(columns.image, self._only))
             table = tuple(column[indices] for column in table)
             masks = masks.take(indices).compact()
         self._part.columns.append(table)
         self._part.masks.append(masks)
 
-    def _draw(self, columns: RecordColumns) -> None:
-        """Replace polygons by run lengths."""
-        if not columns.polygons:
-            return
+    def _draw(self, columns: RecordColumns) -> Tuple[MaskTexts, Array]:
+        """Return the masks with run lengths in place of polygons, and the pixels of each."""
         indices = list(columns.polygons)
         sizes = self._images.sizes[columns.image[indices]]
         outlines = polygons.outlines(list(columns.polygons.values()), sizes.max(axis=1))
         self._part.drawn += outlines.cost
         _check_drawn(self._part.drawn, self._part.length)
+        texts = [columns.masks[index] for index in range(len(columns.masks))]
         for index, rings, (height, width) in zip(indices, outlines.rings, sizes.tolist()):
-            columns.masks[index] = polygons.mask_of(rings, height, width)
+            texts[index] = polygons.mask_of(rings, height, width)
+        pixels: Array = columns.checked.area.copy()
+        pixels[indices] = backend().check_masks([texts[index] for index in indices], sizes.prod(axis=1)).area
+        return pack_texts(texts), pixels
 
 
 @dataclass(frozen=True)
-class JsonPart:
+class _JsonPart:
     """Some of the records, and how many characters they took."""
 
-    records: Union[List[Any], PlainRecords]
+    records: Records
     length: int
 
 
-def split_json(parts: Iterator[bytes]) -> Iterator[JsonPart]:
+def _split_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
     """Yield the records of a JSON list, some at a time."""
     source = _Characters(parts)
     more, size = source.begin(), CHUNK_BYTES
@@ -325,14 +323,14 @@ def split_json(parts: Iterator[bytes]) -> Iterator[JsonPart]:
         source.fill(size)
         text = source.text[:size]
         if size > CHUNK_BYTES:
-            check_memory(text, COSTLIEST_RECORD, SEND_FEWER)
+            check_memory(text, _COSTLIEST_RECORD, _SEND_FEWER)
         records, position, more = _read_complete_records(text, source)
-        if more and isinstance(records, list) and not records:
-            if size >= LONGEST_RECORD:
+        if more and not len(records):
+            if size >= _LONGEST_RECORD:
                 raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
             size *= 2
             continue
-        yield JsonPart(records, position)
+        yield _JsonPart(records, position)
         source.drop(position)
         size = CHUNK_BYTES
     source.finish()
@@ -377,18 +375,18 @@ class _Characters:
 
     def begin(self) -> bool:
         """Go to the first record; return whether there is one."""
-        self.skip(BLANKS)
+        self.skip(_BLANKS)
         if not self.text.startswith("["):
             raise Flaw("is JSON, but not a list of records", f"Write {EXAMPLE}")
         self.drop(1)
-        self.skip(BLANKS)
+        self.skip(_BLANKS)
         empty = self.text.startswith("]")
         self.drop(int(empty))
         return not empty
 
     def finish(self) -> None:
         """Refuse anything but blanks after the list."""
-        self.skip(PADDING)
+        self.skip(_PADDING)
         if self.text:
             self.refuse("something follows the list", 0)
 
@@ -398,23 +396,23 @@ class _Characters:
         raise Flaw(problem, "Write it with a JSON library")
 
 
-def _read_complete_records(text: str, source: _Characters) -> Tuple[Union[List[Any], PlainRecords], int, bool]:
+def _read_complete_records(text: str, source: _Characters) -> Tuple[Records, int, bool]:
     """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
         return _scan_records(text, source, limit=1)  # one long record: what follows it is read by parts again
     stop, following = _find_last_border(text, _BORDER, "}")
     if stop:
         try:
-            return read_text(text[:stop]), following, True
+            return _read_text(text[:stop]), following, True
         except json.JSONDecodeError:
             return _scan_records(text, source, limit=len(text))  # a border inside a text, or broken JSON
-    return _scan_records(text, source, limit=FEW)
+    return _scan_records(text, source, limit=_FEW)
 
 
 def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
     """Return where the last record ends that is followed by another, and where that begins; zeros without a border."""
     end = len(text)
-    for _ in range(MOST_BRACES):
+    for _ in range(_MOST_BRACES):
         end = text.rfind(brace, 0, end)
         if end < 0:
             break
@@ -424,13 +422,13 @@ def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> T
     return 0, 0
 
 
-def read_text(text: str) -> Union[List[Any], PlainRecords]:
+def _read_text(text: str) -> Records:
     """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
     table = backend().read_records(text)
-    return parse_records(text) if table is None else PlainRecords(text, table)
+    return _parse_records(text) if table is None else table
 
 
-def parse_records(text: str) -> List[Any]:
+def _parse_records(text: str) -> List[Any]:
     """Parse records without the brackets around them; raises JSONDecodeError when they are not complete."""
     with _refuse_values():
         return list(_DECODER.decode(f"[{text}]"))
@@ -461,8 +459,8 @@ def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any]
         record, stop = parsed
         comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
         if not comma and not end:
-            if ended or len(text) - _end_of(_BLANK, text, stop) > NEAR_THE_END:
-                source.refuse("the list does not end" if not text[stop:].strip(BLANKS) else "no comma", stop)
+            if ended or len(text) - _end_of(_BLANK, text, stop) > _NEAR_THE_END:
+                source.refuse("the list does not end" if not text[stop:].strip(_BLANKS) else "no comma", stop)
             break
         records.append(record)
         position = comma or end
@@ -489,21 +487,21 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
             (error_position if ended else len(text)),
             "the list does not end, since no quote ends the text that begins",
         )
-    elif not text[error_position:].strip(BLANKS):
+    elif not text[error_position:].strip(_BLANKS):
         reason = "the list does not end"
-    if ended or len(text) - error_position > NEAR_THE_END:
+    if ended or len(text) - error_position > _NEAR_THE_END:
         source.refuse(reason, error_position)
     return None
 
 
-def split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
+def _split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
     """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
     cut: List[bytes] = []
     waiting, begun = b"", False
     for data in parts:
         waiting += data
         if not begun:
-            waiting = waiting.lstrip(BLANKS.encode())
+            waiting = waiting.lstrip(_BLANKS.encode())
             if not waiting.startswith(b"["):
                 return []
             waiting, begun = waiting[1:], True
@@ -513,5 +511,5 @@ def split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
             waiting = waiting[following:]
         elif len(waiting) > 2 * CHUNK_BYTES:
             return []
-    waiting = waiting.rstrip(PADDING.encode())
+    waiting = waiting.rstrip(_PADDING.encode())
     return [*cut, waiting[:-1]] if begun and waiting.endswith(b"]") else []

@@ -116,30 +116,30 @@ def _member(split: str) -> str:
     return f"instances/{split}.json"
 
 
-def read_document(data: bytes, where: str) -> InstanceTruth:
+def read_document(data: bytes, name: str) -> InstanceTruth:
     """Return the truth of a COCO-format document."""
     try:
         with without_collector():
-            return truth_of(json.loads(data), where)
+            return truth_of(json.loads(data), name)
     except (ValueError, OverflowError) as error:
-        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
+        raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
-def truth_of(document: Any, where: str) -> InstanceTruth:
+def truth_of(document: Any, name: str) -> InstanceTruth:
     """Return the truth of a document in COCO's format that was parsed."""
     try:
         if not isinstance(document, dict):
-            raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
+            raise HostError(f"{name}: is JSON, but not an annotation file in COCO's format: not an object")
         notes: List[str] = []
         if "videos" in document and "images" not in document:
-            document = videos_as_images(document, notes)
-        return _Document(document, where, notes).truth()
+            document = _videos_as_images(document, notes)
+        return _Document(document, name, notes).truth()
     except HostError:
         raise
     except Flaw as flaw:
-        raise HostError(f"{where}: {flaw.found}") from None
+        raise HostError(f"{name}: {flaw.found}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
+        raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
 def _reason(error: Exception) -> str:
@@ -154,8 +154,8 @@ def _reason(error: Exception) -> str:
 class _Document:
     """Reads a COCO-format document."""
 
-    def __init__(self, document: Dict[str, Any], where: str, notes: List[str]) -> None:
-        self._where = where
+    def __init__(self, document: Dict[str, Any], name: str, notes: List[str]) -> None:
+        self._name = name
         self._images = sorted(document["images"], key=lambda image: image["id"])
         self._categories = sorted(document["categories"], key=lambda category: category["id"])
         self._annotations = document["annotations"]
@@ -175,14 +175,14 @@ class _Document:
         image = images.image_indices([annotation["image_id"] for annotation in self._annotations])
         unlisted = [annotation_ids[index] for index in np.flatnonzero(image < 0)]
         if unlisted:
-            raise HostError(f"{self._where}: annotations of images that are not listed: {name_list(unlisted)}")
+            raise HostError(f"{self._name}: annotations of images that are not listed: {name_list(unlisted)}")
         category = images.category_indices([annotation["category_id"] for annotation in self._annotations])
         masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
         checked = backend().check_masks(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
         if len(faulty):
             fault = rle.FAULTS[int(checked.fault[faulty[0]])]
-            raise HostError(f"{self._where}: annotation {annotation_ids[faulty[0]]} {fault}")
+            raise HostError(f"{self._name}: annotation {annotation_ids[faulty[0]]} {fault}")
         return InstanceTruth(
             images,
             [
@@ -192,9 +192,9 @@ class _Document:
             np.array(annotation_ids, np.int64),
             image,
             category,
-            np.array(self._given("area", checked.area.tolist(), "from the mask"), float),
+            np.array(self._values_of("area", checked.area.tolist(), "from the mask"), float),
             checked.area,
-            np.array(list(map(bool, self._given("iscrowd", repeat(0), "to be 0"))), bool),
+            np.array(list(map(bool, self._values_of("iscrowd", repeat(0), "to be 0"))), bool),
             pack_texts(masks),
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
@@ -217,14 +217,14 @@ class _Document:
     def _sizes(self) -> Array:
         lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]
         if lacking:
-            raise HostError(f"{self._where}: images without height and width: {name_list(lacking)}")
+            raise HostError(f"{self._name}: images without height and width: {name_list(lacking)}")
         return np.array([(image["height"], image["width"]) for image in self._images], np.int64).reshape(-1, 2)
 
     def _check_unique(self, ids: List[Any], kind: str) -> None:
         if len(set(ids)) < len(ids):
             ordered = sorted(ids)
             repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
-            raise HostError(f"{self._where}: {kind} with the same id: {name_list(repeated)}")
+            raise HostError(f"{self._name}: {kind} with the same id: {name_list(repeated)}")
 
     def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
         segmentation = annotation["segmentation"]
@@ -232,11 +232,11 @@ class _Document:
             return polygon_mask(segmentation, height, width)
         if list(segmentation["size"]) != [height, width]:
             problem = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
-            raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {problem}")
+            raise HostError(f"{self._name}: the mask of annotation {annotation['id']} {problem}")
         counts = segmentation["counts"]
         return counts if isinstance(counts, str) else rle.compress(rle.runs_of(counts, height * width).tolist())
 
-    def _given(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
+    def _values_of(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
         """Return what annotations say, or what it is taken to be where they say nothing."""
         lacking = sum(key not in annotation for annotation in self._annotations)
         if lacking:
@@ -248,7 +248,7 @@ class _Document:
         return np.array(boxes, float).reshape(-1, 4)
 
 
-def videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
+def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
     """Return a document of videos as one of images; a Flaw or KeyError where it cannot be one."""
     if document["annotations"] is None:
         raise Flaw("holds no annotations (null), as the files of a test set that is not published", "Take another file")

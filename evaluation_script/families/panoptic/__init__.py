@@ -1,10 +1,14 @@
-"""Segments that cover images or videos, each with a category: PQ, VPQ and STQ."""
+"""Segments that cover images or videos, each with a category: PQ, VPQ and STQ.
+
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, `files` and
+`counting`.  The rest is reached through the engine.
+"""
 
 from __future__ import annotations
 
 from ..base.family import Family
 from .protocols import PANOPTIC_PROTOCOLS
 
-__all__ = ["FAMILY"]
+__all__ = ["FAMILY", "counting", "files", "protocols"]
 
 FAMILY = Family("panoptic", PANOPTIC_PROTOCOLS, ("sequences",), ("coco-panoptic", "vipseg"))

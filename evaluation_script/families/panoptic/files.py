@@ -31,7 +31,7 @@ from .protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
 #: Ids are colours of 24 bits; 0 is void.
 MOST_ID = (1 << 24) - 1
 #: Segments that a prediction may list in a frame.
-MOST_SEGMENTS = 2_000
+_MOST_SEGMENTS = 2_000
 EXAMPLE = (
     '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, …]}, …]}, '
     'of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, …]}'
@@ -180,8 +180,8 @@ class PanopticSubmission(UnitSubmission):
             self._pictures.find(f"{frame}.png", unit) if frame else self._pictures.find(os.path.basename(str(file)))
         )
         rows = entry["segments_info"]
-        if len(rows) > MOST_SEGMENTS:
-            raise Flaw(f"lists {len(rows):,} segments; {MOST_SEGMENTS:,} is the limit", "Send fewer segments")
+        if len(rows) > _MOST_SEGMENTS:
+            raise Flaw(f"lists {len(rows):,} segments; {_MOST_SEGMENTS:,} is the limit", "Send fewer segments")
         return PredictedFrame(member, dict(map(self._read_segment, rows)))
 
     def _read_segment(self, row: object) -> "tuple[int, int]":

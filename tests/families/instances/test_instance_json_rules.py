@@ -23,7 +23,7 @@ def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any
     """Every record, by parts of this size and chunks of that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(submission, "CHUNK_BYTES", chunk or size)
-        found = list(submission.split_json(parts(data, size)))
+        found = list(submission._split_json(parts(data, size)))
     assert all(one.length > 0 for one in found if one.records)
     return [record for one in found for record in one.records]
 
@@ -59,21 +59,21 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
     """Joined they are the list; each ends where a record does."""
     sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
     for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
-        raw = submission.split_raw_json(parts(text.encode(), size))
-        assert [record for one in raw for record in submission.parse_records(one.decode())] == sent
+        raw = submission._split_raw_json(parts(text.encode(), size))
+        assert [record for one in raw for record in submission._parse_records(one.decode())] == sent
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
 def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
-    assert submission.split_raw_json(parts(data, 4)) == []
+    assert submission._split_raw_json(parts(data, 4)) == []
 
 
 def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submission, "CHUNK_BYTES", 50)
     for length, whole in ((60, True), (130, False)):
         data = json.dumps([{"a": "x" * length}]).encode()
-        assert bool(submission.split_raw_json(parts(data, 50))) == whole
+        assert bool(submission._split_raw_json(parts(data, 50))) == whole
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
@@ -124,14 +124,14 @@ def test_padding_may_follow_the_list_and_nothing_else() -> None:
 
 
 def test_a_record_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "LONGEST_RECORD", 400)
+    monkeypatch.setattr(submission, "_LONGEST_RECORD", 400)
     data = json.dumps([{"a": "x" * 300}]).encode()
     assert read(data, 100) == [{"a": "x" * 300}]
     assert flaw(json.dumps([{"a": "x" * 900}]).encode(), 100) == "holds a record that does not end"
 
 
 def test_a_long_record_is_priced_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "COSTLIEST_RECORD", 5000)
+    monkeypatch.setattr(submission, "_COSTLIEST_RECORD", 5000)
     data = json.dumps([{"a": [0] * 50}]).encode()
     assert read(data, 100) == json.loads(data)
     assert "too many lists and numbers" in flaw(json.dumps([{"a": [0] * 200}]).encode(), 100)

@@ -93,7 +93,7 @@ def test_processes_blocks_and_parts_give_the_same_bits(
     assert any("were dropped" in line for line in whole.compute().warnings) == (name != "coco-box")
     for jobs in (2, 5):
         assert result(matched(tmp_path, name, jobs=jobs)) == expected
-    monkeypatch.setattr(matching, "RECORDS_AT_ONCE", 3)
+    monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
     assert result(matched(tmp_path, name)) == expected
     for count in (1, 2, 7, 64):
         parts = [matched(tmp_path, name, share=Part(number + 1, count)) for number in range(count)]
