@@ -13,10 +13,10 @@ from pycocotools import cocoeval as incumbent
 
 from segjudge.evaluation_script.families.instances.matching import (
     InstanceCounts,
+    cut_into_blocks,
     match_block,
     merge_counts,
     order_by_score,
-    split_into_blocks,
 )
 from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
 from segjudge.evaluation_script.families.instances.protocols import (
@@ -149,7 +149,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         truth, listed = truth_of(document, "cocoGt"), self._select(self.cocoDt)
         records = check_records(listed, truth.images, protocol)
         records.area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
-        blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+        blocks = cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
         return merge_counts([match_block(block) for block in blocks])
 
     def _select(self, coco: _Coco) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import match_block, split_into_blocks
+from .matching import cut_into_blocks, match_block
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .submission import read_records
@@ -31,7 +31,7 @@ class OpenedRecords:
         records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, only=only)
         ids, notes = truth.images.ids.tolist(), records.warnings
         accumulator = InstanceAccumulator(protocol, ids, truth.categories, notes, strict=rules.strict)
-        blocks = split_into_blocks(records, truth, protocol, images, rules.jobs)
+        blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
 
         def count(number: int) -> bytes:
             return match_block(blocks[number]).encode()

@@ -138,12 +138,12 @@ class ImageBlock:
     protocol: InstanceProtocol
 
 
-def split_into_blocks(
+def cut_into_blocks(
     records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, images: Array, jobs: int
 ) -> List[ImageBlock]:
     """Return these images, given by rising indices, in blocks of about as many records each."""
     costs = np.bincount(records.image, minlength=len(truth.images.ids))
-    blocks = _split_images(images, costs[images], jobs)
+    blocks = _cut_images(images, costs[images], jobs)
     records_of_blocks, annotations_of_blocks = (
         _indices_by_block(image, blocks, len(costs)) for image in (records.image, truth.image)
     )
@@ -153,7 +153,7 @@ def split_into_blocks(
     ]
 
 
-def _split_images(images: Array, costs: Array, jobs: int) -> List[Array]:
+def _cut_images(images: Array, costs: Array, jobs: int) -> List[Array]:
     """Return images in blocks of about as many records each: a few for each process, and none of too many."""
     total = int(costs.sum())
     count = max(-(-total // _RECORDS_AT_ONCE), _BLOCKS_OF_PROCESS * jobs if jobs > 1 else 1)

@@ -140,7 +140,7 @@ class _CheckedPart:
 
 def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
     """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
-    raw = _split_raw_json(source()) if jobs > 1 else []
+    raw = _cut_raw_json(source()) if jobs > 1 else []
     if raw:
 
         def check_part(number: int) -> Tuple[int, Optional[_CheckedPart]]:
@@ -155,7 +155,7 @@ def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs:
         if len(results) == len(raw):
             yield from results
             return
-    for json_part in _split_json(source()):
+    for json_part in _cut_json(source()):
         yield checker.check(json_part)
 
 
@@ -315,7 +315,7 @@ class _JsonPart:
     length: int
 
 
-def _split_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
+def _cut_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
     """Yield the records of a JSON list, some at a time."""
     source = _Characters(parts)
     more, size = source.begin(), CHUNK_BYTES
@@ -494,7 +494,7 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
     return None
 
 
-def _split_raw_json(parts: Iterator[bytes]) -> List[bytes]:
+def _cut_raw_json(parts: Iterator[bytes]) -> List[bytes]:
     """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
     cut: List[bytes] = []
     waiting, begun = b"", False

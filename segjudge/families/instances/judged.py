@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from segjudge.evaluation_script.families.instances.matching import ClosePairs, find_close_pairs, split_into_blocks
+from segjudge.evaluation_script.families.instances.matching import ClosePairs, cut_into_blocks, find_close_pairs
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
@@ -86,7 +86,7 @@ def judged(
     """Judge the records within the protocol's cap: by falling score each takes the closest instance that is free."""
     if not protocol.crowds:
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
-    blocks = split_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+    blocks = cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
     close = _joined([find_close_pairs(block, BACKGROUND) for block in blocks])
     pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.truth], -close.pairs.iou, close.pairs.prediction)))
     nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)

@@ -9,10 +9,10 @@ import numpy as np
 
 from segjudge.evaluation_script.families.instances.matching import (
     InstanceCounts,
+    cut_into_blocks,
     decode_counts,
     match_block,
     merge_counts,
-    split_into_blocks,
 )
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
@@ -59,7 +59,7 @@ class InstancesInMemory(MemoryDoor):
         ids = [category.id for category in real.categories]
         unknown = int((sent.category < 0).sum())
         head = struct.pack(f"{HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
-        (block,) = split_into_blocks(sent, real, self.protocol, np.arange(1), 1)
+        (block,) = cut_into_blocks(sent, real, self.protocol, np.arange(1), 1)
         return head + match_block(block).encode()
 
     def _records(self, side: object, where: str) -> list[Record]:

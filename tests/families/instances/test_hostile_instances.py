@@ -233,9 +233,9 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     monkeypatch.setattr(submission, "CHUNK_BYTES", size)
     parts = (data[start : start + size] for start in range(0, len(data), size))
     if jobs == 1:
-        assert [one for part in submission._split_json(parts) for one in part.records] == sent
+        assert [one for part in submission._cut_json(parts) for one in part.records] == sent
     else:
-        raw = submission._split_raw_json(parts)
+        raw = submission._cut_raw_json(parts)
         assert not raw or b"".join(raw).count(b"image_id") == len(sent)
 
 
