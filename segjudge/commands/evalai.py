@@ -213,12 +213,12 @@ def _build(args: argparse.Namespace) -> int:
 
 def fetch_kernel(source: BundleSource) -> None:
     """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
-    from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
+    from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
     from segjudge.platforms.evalai.bundle.build import takes_kernel
 
     if not takes_kernel(source):
         raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
-    if cached_for_worker() is None:
+    if find_for_worker() is None:
         say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
     try:
         compile_for_worker()
