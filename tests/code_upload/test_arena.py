@@ -254,16 +254,27 @@ def greedy(data: Path, tmp_path: Path, code: str) -> str:
 
 
 @needs_bwrap
+def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path) -> None:
+    attacks = {
+        "fill('/x')": "Read-only file system: '/x'",
+        "fill('/dev/x')": "Read-only file system: '/dev/x'",
+        "os.memfd_create('x')": "Function not implemented",
+        "mount()": "Function not implemented",
+    }
+    code = "".join(f"try: {attack}\nexcept OSError as error: print(error)\n" for attack in attacks)
+    lines = greedy(data, tmp_path, code).splitlines()
+    assert len(lines) == len(attacks), lines
+    for line, words in zip(lines, attacks.values()):
+        assert words in line
+
+
+@needs_bwrap
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("fill('/x')", "Read-only file system: '/x'"),
-        ("fill('/dev/x')", "Read-only file system: '/dev/x'"),
         ("fill('/dev/shm/x')", f"No space left on device|{TOGETHER}"),
         ("fill('/tmp/x', os.unlink)", f"No space left on device|{TOGETHER}"),
         ("for number in range(10**7): open(f'/tmp/{number}', 'w').close()", TOGETHER),
-        ("os.memfd_create('x')", "Function not implemented"),
-        ("mount()", "Function not implemented"),
         ("share()", TOGETHER),
         ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
         ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
@@ -278,13 +289,9 @@ def greedy(data: Path, tmp_path: Path, code: str) -> str:
         ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 4 MB to the disk."),
     ],
     ids=[
-        "root",
-        "dev",
         "shm",
         "tmp",
         "tmpfs inodes",
-        "memfd",
-        "namespaces",
         "shared",
         "forks",
         "sum",

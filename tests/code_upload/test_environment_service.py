@@ -148,12 +148,7 @@ def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: P
     theirs = other.begin("other").session_id
     assert theirs != mine
     assert agent.refused("act_on_environment", pack_message(Action(mine, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
-    for _ in range(11):
-        reply = other.act(GOOD)
-    assert reply.all_complete
-    other.close()
-    agent.close()
-    assert running.outcome()["status"] == "finished"
+    play_to_the_end(other, running)
 
 
 # ── agents that do not know what they do, or know it too well ───────────────
@@ -242,11 +237,7 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
         assert words in output, (name, output)
         assert served.memory() < MEMORY, name
     assert not Path(BOMBED).exists()
-    for _ in range(11):
-        reply = agent.act(GOOD)
-    assert reply.all_complete
-    agent.close()
-    assert served.outcome()["status"] == "finished"
+    play_to_the_end(agent, served)
 
 
 def test_the_other_calls_are_as_careful(served: Served) -> None:
@@ -283,6 +274,14 @@ def begun(running: Served) -> Caller:
     agent = Caller(running.address)
     agent.begin()
     return agent
+
+
+def play_to_the_end(agent: Caller, running: Served, answer: Any = GOOD) -> None:
+    for _ in range(11):
+        reply = agent.act(answer)
+    assert reply.all_complete
+    agent.close()
+    assert running.outcome()["status"] == "finished"
 
 
 def alone(running: Served) -> list[Caller]:
@@ -387,11 +386,7 @@ def test_a_storm_of_connections(data: Path, served: Served) -> None:
             continue
         agent.refused("reset", pack_message(Action(session_id=str(_))))
         agent.close()
-    for _ in range(11):
-        reply = keeper.act(GOOD)
-    assert reply.all_complete
-    keeper.close()
-    assert served.outcome()["status"] == "finished"
+    play_to_the_end(keeper, served)
 
 
 def test_many_at_once(data: Path, served: Served) -> None:
@@ -411,11 +406,7 @@ def test_many_at_once(data: Path, served: Served) -> None:
     for one in threads:
         one.join()
     assert set(answers) <= {CODE.FAILED_PRECONDITION, CODE.RESOURCE_EXHAUSTED, CODE.UNAVAILABLE}
-    for _ in range(11):
-        reply = agent.act(GOOD)
-    assert reply.all_complete
-    agent.close()
-    assert served.outcome()["status"] == "finished"
+    play_to_the_end(agent, served)
 
 
 def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
@@ -439,10 +430,7 @@ def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
         except OSError:
             pass
     assert served.memory() < MEMORY
-    for _ in range(11):
-        agent.act(GOOD)
-    agent.close()
-    assert served.outcome()["status"] == "finished"
+    play_to_the_end(agent, served)
 
 
 def test_acting_after_the_end_is_refused(data: Path) -> None:
@@ -592,11 +580,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     for message in messages:
         assert agent.refused("act_on_environment", message)[0] == CODE.INVALID_ARGUMENT
     padded = "0" * 20_000 + encode_labels(np.zeros(SIZE, np.uint8) + 1)[1]
-    for _ in range(11):
-        reply = agent.act(Labels(SIZE, {1: padded}))
-    assert reply.all_complete
-    agent.close()
-    assert served.outcome()["status"] == "finished"
+    play_to_the_end(agent, served, Labels(SIZE, {1: padded}))
 
 
 def test_too_many_connections_end_it(data: Path) -> None:
