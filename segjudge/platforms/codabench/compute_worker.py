@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-import yaml
-
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, sandbox_for
@@ -193,6 +191,8 @@ def _scores_in(output: str) -> Any:
             raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
     path = os.path.join(output, "scores.txt")
     if os.path.exists(path):
+        import yaml
+
         try:
             return yaml.safe_load(_read(path))
         except (yaml.YAMLError, ValueError):

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
-from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines, read_yaml
+
+if TYPE_CHECKING:
+    from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines
 
 CONFIG = "competition.yaml"
 #: Where a key is missing that should be at the top.
@@ -189,6 +189,10 @@ def _extract(path: str, folder: str) -> None:
 
 def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
     """Return the config and its lines; the content comes from PyYAML's own loader, as on the site."""
+    import yaml
+
+    from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml
+
     try:
         config = yaml.safe_load(data.decode("utf-8"))
         _, lines = read_yaml(CONFIG, data)
@@ -247,6 +251,8 @@ def unpack(path: str, folder: str) -> None:
 
 def find_command(path: str) -> str:
     """Return what a program runs; "" where nothing is run."""
+    import yaml
+
     names = list_names(path)
     name = next((name for name in METADATA if name in names), "")
     if not name:

@@ -32,6 +32,8 @@ from segjudge.platforms.evalai.bundle.server_state import (
 from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
 from tests.builders import ROOT, zipped
 
+from .bundles import config_in, read_files, write_files
+
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -42,19 +44,12 @@ def changed(
     bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: ServerState | None = None
 ) -> list[BundleProblem]:
     """The problems of a bundle with another config or other files."""
-    with zipfile.ZipFile(bundle) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    config = yaml.safe_load(content["challenge_config.yaml"])
+    content = read_files(bundle)
     if change is not None:
+        config = config_in(content)
         returned = change(config)
         content["challenge_config.yaml"] = yaml.safe_dump(config if returned is None else returned).encode()
-    content.update(files or {})
-    path = tmp_path / "bundle.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in content.items():
-            if data is not None:
-                archive.writestr(name, data)
-    return check(str(path), state)
+    return check(write_files(tmp_path / "bundle.zip", {**content, **(files or {})}), state)
 
 
 def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:

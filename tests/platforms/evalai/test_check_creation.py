@@ -19,6 +19,8 @@ from segjudge.platforms.evalai.bundle.rules import check_server_rules
 from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
 from tests.builders import ROOT
 
+from .bundles import config_in, read_files, write_files
+
 PHASE, ROW = ("challenge_phases", 0), ("challenge_phase_splits", 0)
 SCHEMA = ("leaderboard", 0, "schema")
 ASKED = (*PHASE, "submission_meta_attributes")
@@ -38,22 +40,18 @@ yaml.SafeDumper.add_representer(Timestamp, lambda dumper, value: dumper.represen
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     path = build(str(ROOT), str(tmp_path_factory.mktemp("dist") / "challenge_config.zip")).path
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+    return read_files(Path(path))
 
 
 def written(content: dict[str, bytes], tmp_path: Path, *changes: tuple[tuple[Any, ...], Any], **files: bytes) -> str:
-    config = yaml.safe_load(content["challenge_config.yaml"])
+    config = config_in(content)
     for place, value in changes:
         holder = config
         for step in place[:-1]:
             holder = holder[step]
         holder[place[-1]] = value
-    path = tmp_path / "bundle.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in {**content, "challenge_config.yaml": yaml.safe_dump(config).encode(), **files}.items():
-            archive.writestr(name, data)
-    return str(path)
+    files = {**content, "challenge_config.yaml": yaml.safe_dump(config).encode(), **files}
+    return write_files(tmp_path / "bundle.zip", files)
 
 
 def errors(path: str, state: ServerState | None = None) -> list[BundleProblem]:
@@ -129,7 +127,7 @@ def test_a_validation_says_nothing_of_what_only_saving_refuses(bundle: dict[str,
 
 
 def test_a_title_that_was_taken_once_may_be_changed(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
+    state = state_after_push(config_in(bundle), source="a test", approved=True)
     assert errors(written(bundle, tmp_path, (("title",), "J&F 2026")), state) == []
 
 
@@ -183,7 +181,7 @@ def test_a_name_that_is_file_and_folder_is_refused(names: Any, bundle: dict[str,
 
 
 def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
+    state = state_after_push(config_in(bundle), source="a test", approved=True)
     same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
     assert errors(written(bundle, tmp_path, *same), state) == []
     other = ((*ROW, "is_leaderboard_order_descending"), False)
@@ -204,7 +202,7 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
     names: Any, refused: list[int], bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
     """These answers are the real server's, which saves one phase after the other and keeps the addresses."""
-    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    state = state_after_push(config_in(bundle), source="a test")
     renamed = [(("challenge_phases", k, "codename"), name) for k, name in enumerate(names)]
     found = errors(written(bundle, tmp_path, *renamed), state)
     assert [problem.subject for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
@@ -214,7 +212,7 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
 
 
 def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    config = config_in(bundle)
     first, second, third = config["challenge_phases"]
     row = {**config["challenge_phase_splits"][0], "challenge_phase_id": 9}
     mapped = (("challenge_phase_splits",), [*config["challenge_phase_splits"], row])
@@ -247,7 +245,7 @@ def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes],
 def test_an_update_searches_items_by_their_ids(
     block: str, number: Any, refused: tuple[str, ...], bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
-    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    config = config_in(bundle)
     another = {**config[block][0], "id": number, "name": "another", "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     found = [problem.server_message for problem in errors(path, state_after_push(config, source="a test"))]
@@ -259,7 +257,7 @@ def test_an_update_searches_items_by_their_ids(
 def test_with_a_new_phase_an_update_makes_numbers_of_all_ids(
     block: str, bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
-    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    config = config_in(bundle)
     row = {**config["challenge_phase_splits"][0], "challenge_phase_id": 9}
     phases = [*config["challenge_phases"], {**config["challenge_phases"][0], "id": 9, "codename": "another"}]
     another = {**config[block][0], "id": "9.0", "name": "another", "codename": "another"}
@@ -270,7 +268,7 @@ def test_with_a_new_phase_an_update_makes_numbers_of_all_ids(
 
 
 def test_sponsors_are_left_out_of_an_update(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    state = state_after_push(config_in(bundle), source="a test")
     assert errors(written(bundle, tmp_path, (("sponsors",), [{"name": "x"}])), state) == []
     found = errors(written(bundle, tmp_path, (("sponsors",), None)), state)
     assert [problem.server_message for problem in found] == [NONE]
@@ -329,7 +327,7 @@ def test_an_item_without_a_number_is_reported_and_never_kept(
     block: str, number: Any, bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
     """EvalAI accepts an item that no row points at, and fails on every update from then on."""
-    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    config = config_in(bundle)
     another = {**config[block][0], "id": number, "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     with Bundle(path) as opened:
@@ -368,7 +366,7 @@ def test_a_text_that_is_too_large_is_a_limit_of_ours(bundle: dict[str, bytes], t
 
 
 def test_the_queue_cannot_become_a_fifo(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    state = state_after_push(config_in(bundle), source="a test")
     found = errors(written(bundle, tmp_path, (("use_fifo_sqs",), True)), state)
     assert "use_fifo_sqs cannot be changed after" in str(found[0])
 
