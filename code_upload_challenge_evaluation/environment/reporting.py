@@ -10,9 +10,8 @@ from pathlib import Path
 from segjudge.code_upload import LOCAL_VARIABLE
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, Jobs, is_safe_for_token, waits
+from segjudge.platforms.evalai.client import DEFAULT_HOST, LONGEST, ApiError, Client, Jobs, is_safe_for_token, waits
 from segjudge.platforms.evalai.rows import FINISHED, for_rest
-from segjudge.platforms.evalai.settings import DEFAULT_HOST
 from segjudge.system.files import replace
 
 from .service import EvaluationOutcome

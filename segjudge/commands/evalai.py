@@ -303,7 +303,7 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     """Return what the server holds, without a token after the last push from here, and what could not be checked."""
     from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
     from segjudge.platforms.evalai.bundle.server_state import load_state
-    from segjudge.platforms.evalai.settings import read_settings, server_address
+    from segjudge.platforms.evalai.client import read_settings, server_address
 
     try:
         name = find_repository("", root)
@@ -431,7 +431,7 @@ def _push(args: argparse.Namespace) -> int:
         without_sponsors,
     )
     from segjudge.platforms.evalai.bundle.server_state import load_state
-    from segjudge.platforms.evalai.settings import read_settings
+    from segjudge.platforms.evalai.client import read_settings
 
     how, source = read_options(_Build, args), choose_bundle(args.bundle, args.path)
     root, account = source.root, read_settings()
@@ -487,7 +487,7 @@ def _note(
 ) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
     from segjudge.platforms.evalai.bundle.server_state import save_state, state_after_push
-    from segjudge.platforms.evalai.settings import server_address
+    from segjudge.platforms.evalai.client import server_address
 
     try:
         source = process.source(challenge.number)

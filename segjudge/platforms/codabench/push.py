@@ -19,13 +19,13 @@ from segjudge.platforms.evalai.client import (
     ApiError,
     Client,
     WireError,
+    account_values,
     exchange,
     is_plain_token,
     is_safe_for_token,
     read_blocks,
     with_deadline,
 )
-from segjudge.platforms.evalai.settings import account_values
 from segjudge.system import files
 
 HOST, TOKEN, USER, PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"

@@ -1,7 +1,7 @@
 """EvalAI: its REST API for those who call it and the server that answers it, bundles, its worker.
 
-`client` calls, `routes` and `rows` are the paths of the API and what crosses it, `settings` an account.  Both
-need the standard library alone; the modules of the contract are imported one by one.
+`routes` are the paths of the API and `rows` what crosses it, both of the standard library alone; `client` calls it for
+an account.  The modules of the contract are imported one by one.
 """
 
-__all__ = ["bundle", "client", "hosted_worker", "routes", "rows", "settings"]
+__all__ = ["bundle", "client", "hosted_worker", "routes", "rows"]

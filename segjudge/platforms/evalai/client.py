@@ -1,4 +1,4 @@
-"""Calls of EvalAI's REST API, with a time limit each, the meaning of its refusals, and when to call again.
+"""An account on EvalAI, and calls of its REST API: a time limit each, the meaning of refusals, when to call again.
 
 A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
 blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
@@ -12,16 +12,18 @@ import errno
 import http.client
 import itertools
 import json
+import os
 import random
 import socket
+import stat
 import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
@@ -29,6 +31,7 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import without_secrets
 
 from . import routes
@@ -48,6 +51,11 @@ _Parsed = TypeVar("_Parsed")
 #: Called while something is waited for; raises to end the wait.
 Watch = Callable[[], None]
 
+#: An account comes from the environment, or from a file that nobody else may read.
+_KEYS = TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
+DEFAULT_HOST = "https://eval.ai"
+#: KEY=VALUE lines, mode 0600.
+_ACCOUNT_FILE = os.path.join("~", ".config", "segjudge", "evalai")
 #: Seconds to connect, and between two bytes of an answer.
 _TIMEOUT = (10.0, 60.0)
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -270,6 +278,68 @@ def is_safe_for_token(address: str) -> bool:
 def is_plain_token(token: str) -> bool:
     """Return whether a token has only characters that EvalAI's tokens have."""
     return token.isascii() and token.isprintable() and " " not in token
+
+
+@dataclass(frozen=True)
+class EvalAISettings:
+    """One account on one server."""
+
+    host: str
+    token: str = field(repr=False)
+    team: int = 0
+
+
+def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
+    """Return the settings, of which the environment wins; raise HostError with what is missing, without the token."""
+    values = account_values(_KEYS, environment, file)
+    if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
+        raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
+    host = _address(values)
+    if not is_safe_for_token(host):
+        raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
+    token = values.get(TOKEN, "").strip()
+    if not token:
+        raise HostError(
+            f"{TOKEN} is not set: copy it from your profile page, into the environment or {_ACCOUNT_FILE} (mode 0600)"
+        )
+    if not is_plain_token(token):
+        raise HostError(f"{TOKEN} is not a token: it holds spaces or other characters; copy it again")
+    team = values.get(TEAM, "").strip()
+    if team and not team.isdecimal():
+        raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the address of its page")
+    return EvalAISettings(host, token, int(team or 0))
+
+
+def server_address() -> str:
+    """Return the server's address, which needs no account."""
+    return _address(account_values(_KEYS, os.environ, _ACCOUNT_FILE))
+
+
+def _address(values: Mapping[str, str]) -> str:
+    host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
+    return host if "://" in host else f"https://{host}"
+
+
+def account_values(keys: Sequence[str], environment: Mapping[str, str], file: str) -> dict[str, str]:
+    """Return what an account's file holds, and of the environment, which wins, these keys."""
+    return {
+        **_read_account_file(os.path.expanduser(file)),
+        **{key: environment[key] for key in keys if environment.get(key)},
+    }
+
+
+def _read_account_file(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & 0o077:
+                raise HostError(f"{path} can be read by others (mode {mode:o}): chmod 600 it, and renew the token")
+            rows = [line.partition("=") for line in file.read().splitlines() if "=" in line and line[:1] != "#"]
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeError) as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+    return {key.strip().removeprefix("export ").strip(): value.strip().strip("\"'") for key, _, value in rows}
 
 
 def growing_pauses(shortest: float = 2.0, longest: float = 60.0) -> Iterator[float]:

@@ -15,8 +15,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import client as clients
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
-from segjudge.platforms.evalai.client import ApiError, Client, is_safe_for_token
-from segjudge.platforms.evalai.settings import EvalAISettings
+from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, is_safe_for_token
 
 TOKEN = "tok-0123456789"
 

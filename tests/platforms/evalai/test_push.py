@@ -20,7 +20,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import find_repository, locate_sentences, split_sentences, without_sponsors
-from segjudge.platforms.evalai.settings import read_settings
+from segjudge.platforms.evalai.client import read_settings
 from tests.builders import ROOT
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited

@@ -17,8 +17,7 @@ import yaml
 from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.client import ApiError, Client
-from segjudge.platforms.evalai.settings import TEAM, TOKEN, EvalAISettings
+from segjudge.platforms.evalai.client import TEAM, TOKEN, ApiError, Client, EvalAISettings
 
 from .opened_bundle import Bundle
 from .problems import BundleProblem, BundleProblems, mappings_in
