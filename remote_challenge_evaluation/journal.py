@@ -31,7 +31,7 @@ _OWNED_PATH = re.compile(r".*-([0-9a-f]{8})(?:\.partial)?")
 DOWNLOADS, FETCHED = "submissions", "annotations"
 
 
-class Owners:
+class _Owners:
     """The workers of a state folder, and this process as one of them."""
 
     def __init__(self, folder: str) -> None:
@@ -135,7 +135,7 @@ class UnusableError(JournalError):
     """Raised when no worker of this version can use the journal, now or later."""
 
 
-class JournalFile:
+class _JournalFile:
     """A connection to the journal of a state folder, which is made if there is none."""
 
     def __init__(self, folder: str, watch: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -363,9 +363,9 @@ class Journal:
     def __init__(
         self, folder: str, watch: Callable[[], None] = lambda: None, say: Callable[[str], None] = lambda _text: None
     ) -> None:
-        self.file = JournalFile(folder, watch, say)
+        self.file = _JournalFile(folder, watch, say)
         self._read, self._write = self.file.read, self.file.write
-        self.owners = Owners(folder)
+        self.owners = _Owners(folder)
         self.worker = self.owners.name
         #: The jobs that this process works on; a job that it had to leave is free again.
         self._in_hand: set[tuple[int, str]] = set()
@@ -416,8 +416,8 @@ class Journal:
     def take_due(self) -> Job | None:
         """Take a job that is not done and that no living worker has in hand; return None if there is none."""
         # A job that was put off by a clock that has been set back since is due too.
-        now = time.time()
-        due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, now, now + _CLOCK_SECONDS)
+        moment = time.time()
+        due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, moment, moment + _CLOCK_SECONDS)
         with self._read() as db:
             if not db.execute(f"SELECT 1 FROM jobs WHERE {due}", values).fetchone():  # noqa: S608 - our words
                 return None  # without taking the lock: mostly there is none
@@ -432,15 +432,15 @@ class Journal:
             query = (
                 "UPDATE jobs SET owner = ?, lives = lives + (owner IS NOT NULL AND owner != ?), changed_at = ? WHERE "
             )
-            db.execute(query + _THIS_JOB, (self.worker, self.worker, now, free["submission"], free["resumed"]))
+            db.execute(query + _THIS_JOB, (self.worker, self.worker, moment, free["submission"], free["resumed"]))
         return self._take(free["submission"], free["resumed"])
 
     def seconds_until_due(self) -> float | None:
         """Return the seconds until the next job that no worker has in hand is due; None if there is none."""
         with self._read() as db:
             rows = db.execute("SELECT * FROM jobs WHERE state != ?", (DONE,)).fetchall()
-        left = [row["next_at"] - time.time() for row in rows if not self._is_held(row)]
-        return max(0.0, min(left)) if left else None
+        waits = [row["next_at"] - time.time() for row in rows if not self._is_held(row)]
+        return max(0.0, min(waits)) if waits else None
 
     def change(self, job: Job, *counted: str, **values: object) -> Job:
         """Count columns of a job up by one, set values of others, and return the job as it is now."""
@@ -475,26 +475,26 @@ class Journal:
 
     def take_request(self, limit: int, *, urgent: bool) -> float:
         """Take one of the machine's requests of this minute; return the seconds to wait if none is left."""
-        now, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
+        moment, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
         with self._write() as db:
             # Requests of the future are of a clock that has been set back since.
-            db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (now - _WINDOW, now + _CLOCK_SECONDS))
+            db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (moment - _WINDOW, moment + _CLOCK_SECONDS))
             count, oldest = db.execute("SELECT count(*), min(at) FROM requests").fetchone()
             if count >= allowed:
-                return max(0.1, float(oldest) + _WINDOW - now)
-            db.execute("INSERT INTO requests VALUES (?)", (now,))
+                return max(0.1, float(oldest) + _WINDOW - moment)
+            db.execute("INSERT INTO requests VALUES (?)", (moment,))
             _add(db, "requests", 1)
         return 0.0
 
     def take_turn(self, key: str, seconds: float) -> bool:
         """Return whether something that one process of the machine does every so many seconds is due, and take it."""
-        now = time.time()
-        if now < self.number(key) <= now + seconds + _CLOCK_SECONDS:
+        moment = time.time()
+        if moment < self.number(key) <= moment + seconds + _CLOCK_SECONDS:
             return False  # without taking the lock
         with self._write() as db:
-            if now < _number(db, key) <= now + seconds + _CLOCK_SECONDS:
+            if moment < _number(db, key) <= moment + seconds + _CLOCK_SECONDS:
                 return False
-            db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, now + seconds))
+            db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, moment + seconds))
         return True
 
     def number(self, key: str) -> float:

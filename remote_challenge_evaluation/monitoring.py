@@ -12,7 +12,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from segjudge.platforms.evalai.client import StoppedError, Watch, WireError, exchange, with_deadline
-from segjudge.system.files import without_secrets
+from segjudge.system.files import redact
 
 from .journal import Journal, JournalError
 
@@ -23,8 +23,25 @@ _SENTENCES = ("text", "why")
 #: Events that a person should look at, and those that pass or are left for later; the others are the course of things.
 _ERRORS = ("ALERT", "defect", "fault of ours")
 _WARNINGS = (
-    *("journal", "journal away", "server away", "webhook away", "refused", "not ready", "not limited", "not kept"),
-    *("put off", "left", "message left", "message dropped", "message stays", "heartbeat lost", "result refused"),
+    *(
+        "journal",
+        "journal unavailable",
+        "server unavailable",
+        "webhook unavailable",
+        "refused",
+        "not ready",
+        "not limited",
+        "copy not kept",
+    ),
+    *(
+        "postponed",
+        "unfinished",
+        "message left",
+        "message dropped",
+        "message not deleted",
+        "heartbeat lost",
+        "result refused",
+    ),
 )
 _WEBHOOK_SECONDS = 5.0
 
@@ -37,16 +54,16 @@ class Log:
 
     def __call__(self, event: str, **facts: object) -> None:
         """Write one event and its facts, without what addresses may keep secret."""
-        facts = {key: without_secrets(value) if isinstance(value, str) else value for key, value in facts.items()}
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        facts = {key: redact(value) if isinstance(value, str) else value for key, value in facts.items()}
+        time_text = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         if self._form == "json":
             level = "error" if event in _ERRORS else "warning" if event in _WARNINGS else "info"
-            line = json.dumps({"time": now, "level": level, "event": event, **self._fixed, **facts}, default=str)
+            line = json.dumps({"time": time_text, "level": level, "event": event, **self._fixed, **facts}, default=str)
         else:
-            said = {key: _line(value) for key, value in facts.items() if value not in ("", None)}
-            text = " ".join(said.pop(key) for key in _SENTENCES if key in said)
-            named = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in said.items())
-            line = f"{now}  {event:<22} {f'{text} ({named})' if text and named else text or named}".rstrip()
+            texts = {key: _line(value) for key, value in facts.items() if value not in ("", None)}
+            text = " ".join(texts.pop(key) for key in _SENTENCES if key in texts)
+            named = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in texts.items())
+            line = f"{time_text}  {event:<22} {f'{text} ({named})' if text and named else text or named}".rstrip()
         # A log that takes no more (a full disk, a closed pipe) is not worth a submission.
         with suppress(OSError, ValueError):
             sys.stderr.write(line + "\n")
@@ -66,7 +83,7 @@ def send_to_webhook(address: str, text: str, log: Log, watch: Watch) -> None:
             with_deadline(_WEBHOOK_SECONDS, watch),
         )
     except (WireError, StoppedError) as error:
-        log("webhook away", why=str(error))
+        log("webhook unavailable", why=str(error))
 
 
 LOOPBACK = "127.0.0.1"

@@ -30,9 +30,18 @@ from segjudge.platforms.evalai.rows import (
 from .download import GoneError, TooLargeError, download, head
 from .evaluation import ScoringOutcome, ScoringRequest, run_scorer
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
-from .queues import keep_report
-from .services import JobBlockedError, WorkerServices
+from .services import JobBlockedError, WorkerServices, keep_report
 from .settings import ScoredPhase, annotation_path
+
+# ── what a team reads ───────────────────────────────────────────────────────
+
+_OUR_FAULT = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
+_BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
+_TOO_LONG = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
+_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
+_NOT_TAKEN = "EvalAI did not take the result of your submission: {}\nTell the organisers."
+
+# ── how often, and after which pause, something is tried again ───────────────
 
 #: Faults of ours after which a submission is given back to its team.
 FAILURES = 2
@@ -42,8 +51,12 @@ PAUSE = 5.0
 _REFUSALS, _REFUSAL_PAUSE = 3, 1.0
 #: Statuses of refusals that may pass, or that are about us.
 _PASSING = (0, 401, 403, 404, 405, 408, 425, 429)
-
-_OUR_FAULT = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
+#: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
+_MARGIN = 60.0
+#: Seconds after which the server is asked again for its phases, where one is looked for that this machine cannot score.
+_PHASE_SECONDS = 10.0
+#: A file that fails a submission is fetched so often again, after a pause in seconds.
+_CONFIRMATIONS, _PAUSE = 2, 1.0
 
 
 class SubmissionReporting:
@@ -59,7 +72,7 @@ class SubmissionReporting:
         if status not in SETTLED and (row.get("rerun_resumed_at", job.resumed) or "") == job.resumed:
             return False
         self._journal.finish(job, "cancelled" if status == CANCELLED else "settled elsewhere")
-        self._log("left alone", submission=job.submission, status=status)
+        self._log("skipped", submission=job.submission, status=status)
         return True
 
     def fault(self, job: Job, why: str) -> None:
@@ -103,13 +116,13 @@ class SubmissionReporting:
 
     def _send_until_believed(self, job: Job, report: JobReport) -> ApiError | None:
         """Send a report; return the server's refusal if it refuses again and again."""
-        for left in reversed(range(_REFUSALS)):
+        for remaining in reversed(range(_REFUSALS)):
             try:
                 self._send(job, report)
             except ApiError as error:
                 if error.transient or error.status in _PASSING or error.body is None:
                     raise
-                if not left:
+                if not remaining:
                     return error
                 if self._services.stop.wait_over(_REFUSAL_PAUSE):
                     raise
@@ -121,8 +134,8 @@ class SubmissionReporting:
         """Fail a submission whose result was refused, which the server leaves running."""
         self._log("result refused", submission=job.submission, why=str(error))
         self._services.alert(f"submission {job.submission}: EvalAI did not take its result: {error}")
-        message = f"EvalAI did not take the result of your submission: {error}\nTell the organisers."
-        with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=message), self._services.stop.wait)
+        text = _NOT_TAKEN.format(error)
+        with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=text), self._services.stop.wait)
         self._journal.finish(job, "refused")
 
     def _send(self, job: Job, report: JobReport) -> None:
@@ -136,19 +149,6 @@ class SubmissionReporting:
             self._jobs.fail(job.submission, job.phase, stdout=stdout, stderr=stderr)
 
 
-#: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
-_MARGIN = 60.0
-#: Seconds after which the server is asked again for its phases, where one is looked for that this machine cannot score.
-_PHASE_SECONDS = 10.0
-
-#: A file that fails a submission is fetched so often again, after a pause in seconds.
-_CONFIRMATIONS, _PAUSE = 2, 1.0
-
-_BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
-_TOO_LONG = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
-_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
-
-
 class SubmissionScoring:
     """Scores the submissions of the phases that this machine knows."""
 
@@ -160,7 +160,7 @@ class SubmissionScoring:
         #: The server's phases by number, since a message's `phase_pk` is not the codename that scorers know.
         self._phases: dict[int, PhaseRow] = {}
         self._phases_at = -_PHASE_SECONDS
-        self.files = SubmissionFiles(services)
+        self.files = _SubmissionFiles(services)
 
     def seconds_of(self, phase: int) -> float:
         """Return how long a submission to a phase that this machine can score may take."""
@@ -172,8 +172,8 @@ class SubmissionScoring:
             codename = self._phase(phase)["codename"]
         except JobBlockedError as error:
             return str(error)
-        known = ", ".join(self._scored_phases)
-        return "" if codename in self._scored_phases else f"no phase {codename!r} in the bundle ({known})"
+        names = ", ".join(self._scored_phases)
+        return "" if codename in self._scored_phases else f"no phase {codename!r} in the bundle ({names})"
 
     def score(self, job: Job, row: SubmissionRow) -> None:
         """Score a submission in a folder of its own, and report the result."""
@@ -207,7 +207,7 @@ class SubmissionScoring:
             script=scored_phase.get("script"),
             hidden=tuple(scored_phase.get("hidden", ())),
         )
-        with self._timed("scoring"):
+        with self._time_stage("scoring"):
             limit = scored_phase["seconds"] + (0.0 if request.script else _MARGIN)
             outcome = run_scorer(request, folder, limit, self._journal.owners.lock, self._services.stop.is_over)
         if outcome.refused or outcome.is_late:
@@ -217,7 +217,7 @@ class SubmissionScoring:
     def _has_file(self, job: Job, row: SubmissionRow, path: str) -> bool:
         """Fetch a submission's file; return False if the job is settled because there is none."""
         try:
-            with self._timed("download"):
+            with self._time_stage("download"):
                 self.files.fetch(row, path)
         except TooLargeError:
             limit = self._services.settings.max_submission_bytes
@@ -227,14 +227,14 @@ class SubmissionScoring:
                 raise JobBlockedError(str(error)) from None
             self._reporting.fault(job, str(error))
         else:
-            if not is_placeholder(path):
+            if not _is_placeholder(path):
                 return True
             self.files.confirm(row, path)
             self._reporting.settle(job, {"refused": _BROKEN_OFF})
         return False
 
     @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
+    def _time_stage(self, stage: str) -> Iterator[None]:
         """Add the time that a stage takes to what monitoring reads."""
         started = time.monotonic()
         try:
@@ -265,16 +265,18 @@ class SubmissionScoring:
         self._reporting.settle(job, {"accuracies": accuracies, "metadata": outcome.metadata, **report})
 
     def _phase(self, number: int) -> PhaseRow:
-        phase, now = self._phases.get(number), time.monotonic()
-        if (phase is None or phase["codename"] not in self._scored_phases) and now > self._phases_at + _PHASE_SECONDS:
+        phase, moment = self._phases.get(number), time.monotonic()
+        if (
+            phase is None or phase["codename"] not in self._scored_phases
+        ) and moment > self._phases_at + _PHASE_SECONDS:
             self._phases = {row["id"]: row for row in self._services.jobs.phases()}
-            self._phases_at = now
+            self._phases_at = moment
         if number not in self._phases:
             raise JobBlockedError(f"the challenge has no phase {number}")
         return self._phases[number]
 
 
-class SubmissionFiles:
+class _SubmissionFiles:
     """The files of submissions, as the server's rows name them."""
 
     def __init__(self, services: WorkerServices) -> None:
@@ -318,7 +320,7 @@ class SubmissionFiles:
         return f"{self._services.settings.api_server}{address}" if address.startswith("/") else address
 
 
-def is_placeholder(path: str) -> bool:
+def _is_placeholder(path: str) -> bool:
     """Return whether a file is what the server keeps in the place of an incomplete upload."""
     with open(path, "rb") as file:
         return file.read(len(PLACEHOLDER) + 1) == PLACEHOLDER

@@ -1,24 +1,47 @@
-"""The services that the parts of a worker share, the request to stop among them."""
+"""What a worker works with: the request to stop, its queue of messages, the host's buckets, and the record of them all.
+
+Messages come from EvalAI's queue through its API, or from the host's own; annotations may lie in the host's bucket.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from segjudge.platforms.evalai.client import ApiError, Jobs, StoppedError
+from segjudge.platforms.evalai.client import (
+    ApiError,
+    Jobs,
+    QueueMessage,
+    StoppedError,
+    Watch,
+    call_watched,
+    with_deadline,
+)
 
-from .journal import Journal
+from .journal import FETCHED, JobReport, Journal
 from .monitoring import Log
-from .queues import WorkQueue
-from .settings import WorkerSettings
+from .settings import StartError, WorkerSettings
+
+
+class JobBlockedError(Exception):
+    """Raised when a job cannot go on now, for reasons outside its team and this machine."""
+
+
+class TokenRefusedError(Exception):
+    """Raised when the server no longer accepts the token: only a person can change that."""
+
 
 #: Signals that ask for the end, unless they are ignored, as a hangup is under nohup.
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
@@ -34,7 +57,7 @@ class Stop:
 
     def listen(self) -> None:
         """Have signals ask for the end; a second one allows no more time."""
-        for number in SIGNALS:
+        for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.ask())
 
@@ -80,12 +103,180 @@ class Stop:
             raise StoppedError("asked to stop")
 
 
-class JobBlockedError(Exception):
-    """Raised when a job cannot go on now, for reasons outside its team and this machine."""
+# ── queues ──────────────────────────────────────────────────────────────────
+
+#: Seconds that SQS may wait for a message, and that a message stays hidden without a heartbeat.
+_LONG_POLL, _VISIBILITY = 20, 60
+#: Seconds between two heartbeats.
+_HEARTBEAT = 20.0
 
 
-class TokenRefusedError(Exception):
-    """Raised when the server no longer accepts the token: only a person can change that."""
+class ApiQueue:
+    """EvalAI's own: 30 s of visibility that cannot be extended, so a message is deleted once the journal has it."""
+
+    def __init__(self, jobs: Jobs, journal: Journal, poll_seconds: float) -> None:
+        self._jobs, self._journal, self._poll_seconds = jobs, journal, poll_seconds
+
+    def is_due(self) -> bool:
+        """Return whether it is time to poll."""
+        return self._journal.take_turn("poll_at", self._poll_seconds)
+
+    def receive(self) -> QueueMessage | None:
+        """Return a message, if there is one."""
+        return self._jobs.receive()
+
+    def expect_more(self) -> None:
+        """Have the next poll follow at once."""
+        self._journal.set("poll_at", 0)
+
+    @contextmanager
+    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
+        """Return a context in which no other worker receives the message."""
+        del message
+        yield
+
+    def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Note that the journal has the message's work, or that there is none."""
+        # A message that stays comes back in 30 s and is recognised.
+        with suppress(ApiError):
+            self._jobs.delete(message)
+
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        """Note that the message's work is done; it is deleted already."""
+
+
+class OwnQueue:
+    """A queue of the host's own: a heartbeat keeps a message hidden, and it is deleted when its work is done."""
+
+    def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, poll_seconds: int = _LONG_POLL) -> None:
+        self._url, self._log, self._watch, self._poll_seconds = settings.sqs_queue_url, log, watch, poll_seconds
+        self._sqs: Any = _aws_client("sqs")
+
+    def is_due(self) -> bool:
+        return True  # the poll itself waits
+
+    def receive(self) -> QueueMessage | None:
+        limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
+        try:
+            answer = call_watched(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
+            (message,) = answer.get("Messages") or [None]
+            return _parse_message(message) if message else None
+        except StoppedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - botocore's errors have no family
+            raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
+
+    def expect_more(self) -> None:
+        """Do nothing: the next poll follows at once anyway."""
+
+    @contextmanager
+    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
+        over = threading.Event()
+        heartbeats = threading.Thread(target=self._send_heartbeats, args=(message, over), daemon=True)
+        heartbeats.start()
+        try:
+            yield
+        finally:
+            over.set()
+            heartbeats.join(_AWS_SECONDS)
+
+    def _send_heartbeats(self, message: QueueMessage, over: threading.Event) -> None:
+        fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
+        while not over.wait(_HEARTBEAT):
+            try:
+                self._sqs.change_message_visibility(**fields, VisibilityTimeout=_VISIBILITY)
+            except Exception as error:  # noqa: BLE001 - the journal remembers; a lost heartbeat costs a redelivery
+                self._log("heartbeat lost", why=str(error)[:200])
+
+    def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Do nothing: until the end the queue, too, remembers."""
+
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
+        try:
+            call_watched(lambda: self._sqs.delete_message(**fields), with_deadline(_AWS_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
+            self._log("message not deleted", why=str(error)[:200])
+
+
+#: A queue of messages that name submissions.
+WorkQueue: TypeAlias = ApiQueue | OwnQueue
+
+
+def _parse_message(message: dict[str, str]) -> QueueMessage:
+    try:
+        body = json.loads(message["Body"])
+    except (ValueError, RecursionError):
+        body = message["Body"]
+    return QueueMessage(body, message["ReceiptHandle"])
+
+
+# ── buckets ─────────────────────────────────────────────────────────────────
+
+#: Seconds within which AWS answers.
+_AWS_SECONDS = 60.0
+
+
+def _aws_client(service: str) -> Any:
+    """Return a client of AWS that does not wait for ever."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(connect_timeout=10, read_timeout=60, retries={"max_attempts": 3})
+    return boto3.client(service, config=config)  # type: ignore[call-overload]
+
+
+def _bucket_and_prefix(address: str) -> tuple[str, str]:
+    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    return bucket, prefix.strip("/")
+
+
+def keep_report(address: str, submission: int, report: JobReport, log: Log) -> None:
+    """Write a report into the bucket of this address; nothing where none is set."""
+    if not address:
+        return
+    bucket, prefix = _bucket_and_prefix(address)
+    body = json.dumps(report, indent=1, default=str).encode()
+    fields = {"Bucket": bucket, "Key": os.path.join(prefix, f"submission_{submission}.json"), "Body": body}
+    try:
+        call_watched(
+            lambda: _aws_client("s3").put_object(**fields, ContentType="application/json"), with_deadline(_AWS_SECONDS)
+        )
+    except Exception as error:  # noqa: BLE001 - the result is reported; this copy of it is optional
+        log("copy not kept", submission=submission, where=address, why=str(error)[:300])
+
+
+def fetch_annotations(address: str, folder: str, names: list[str], owner: str, watch: Watch) -> str:
+    """Return the folder with the annotations; from a bucket they are fetched into ours, if they have changed."""
+    if not address.startswith("s3://"):
+        return os.path.abspath(address)
+    try:
+        return call_watched(lambda: _fetch(address, folder, names, owner), watch)
+    except StoppedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong
+        raise StartError(f"ANNOTATIONS {address}: {error}") from None
+
+
+def _fetch(address: str, folder: str, names: list[str], owner: str) -> str:
+    bucket, prefix = _bucket_and_prefix(address)
+    s3 = _aws_client("s3")
+    target = os.path.join(folder, FETCHED)
+    os.makedirs(target, mode=0o700, exist_ok=True)
+    for name in names:
+        key = os.path.join(prefix, name)
+        tag_path, path = Path(target, f"{name}.etag"), os.path.join(target, name)
+        tag = s3.head_object(Bucket=bucket, Key=key)["ETag"]
+        if os.path.exists(path) and tag_path.exists() and tag_path.read_text(encoding="utf-8") == tag:
+            continue
+        partial = f"{path}-{owner}.partial"
+        s3.download_file(bucket, key, partial)
+        os.replace(partial, path)
+        tag_path.write_text(tag, encoding="utf-8")
+    return target
+
+
+# ── the record ──────────────────────────────────────────────────────────────
 
 
 @dataclass
@@ -100,7 +291,7 @@ class WorkerServices:
     #: Tells the operator.
     alert: Callable[[str], None]
     #: Returns the server's time.
-    now: Callable[[], float]
+    server_time: Callable[[], float]
     stop: Stop
     #: Whether the worker ends when no submission waits any more.
     once: bool = False

@@ -130,8 +130,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings
 
 def make_paths_absolute(settings: WorkerSettings) -> WorkerSettings:
     """Return settings that mean the same in every folder: scorers run in folders of their own."""
-    here = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
-    bundle = os.path.abspath(settings.bundle) if settings.bundle or here else ""
+    is_bundle = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
+    bundle = os.path.abspath(settings.bundle) if settings.bundle or is_bundle else ""
     annotations, python = settings.annotations, settings.scorer_python
     beside = os.path.join(bundle if os.path.isdir(bundle) else os.path.dirname(bundle), annotations)
     if annotations == WorkerSettings.annotations and os.path.isdir(beside):
@@ -264,9 +264,9 @@ def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[st
         if board is not None:
             boards.remove(board)
             continue
-        others = "; ".join(", ".join(board) for board in boards)
+        labels_of_boards = "; ".join(", ".join(board) for board in boards)
         problems.append(
-            f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
+            f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {labels_of_boards}. "
             f"Labels cannot change once a challenge is there: change {table}"
         )
     return problems

@@ -24,7 +24,7 @@ from .services import JobBlockedError, TokenRefusedError, WorkerServices, is_tok
 from .settings import ScoredPhase
 
 #: Deaths of workers under one submission after which it is thought to cause them.
-ATTEMPTS = 12
+_ATTEMPTS = 12
 #: A submission is put off so often for reasons outside this machine (a server without its file, an unknown phase),
 #: with growing pauses in seconds: hours in all.
 DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
@@ -139,14 +139,14 @@ class Worker:
 
     def _look_up(self, message: QueueMessage) -> SubmissionRow | None:
         """Return the submission of a message; None if the server says again and again that it is not ours."""
-        for left in reversed(range(_LOOKUPS)):
+        for remaining in reversed(range(_LOOKUPS)):
             try:
                 return self._jobs.submission(message.submission)
             except ApiError as error:
                 if error.status != 404 and not (error.denied and is_token_accepted(self._jobs)):
                     raise
                 why = str(error)
-            if left and self._services.stop.wait(_LOOKUP_PAUSE):
+            if remaining and self._services.stop.wait(_LOOKUP_PAUSE):
                 raise ApiError(0, "asked to stop")
         why = f"it is not a submission of this challenge: {why}"
         self._log("message dropped", submission=message.submission, why=why)
@@ -169,13 +169,13 @@ class Worker:
             return
         job = self._claim(row, again=True)
         if job is not None:
-            self._log("taken up", submission=job.submission, status=row["status"])
+            self._log("recovered", submission=job.submission, status=row["status"])
             self._guard(job, lambda: self._begin(job, row, None))
 
     def _continue(self, job: Job) -> None:
         """Go on with a job from where it stands."""
-        self._log("goes on", submission=job.submission, state=job.state)
-        if job.attempts > ATTEMPTS and job.state != SCORED:
+        self._log("continues", submission=job.submission, state=job.state)
+        if job.attempts > _ATTEMPTS and job.state != SCORED:
             why = f"{job.attempts} workers died with it"
             self._guard(job, lambda: self._give_up(job, why))
         elif job.state == SCORED:
@@ -203,7 +203,7 @@ class Worker:
         try:
             self._attempt(job, work)
         except JobGoneError as error:
-            self._log("left alone", submission=job.submission, why=str(error))
+            self._log("skipped", submission=job.submission, why=str(error))
         finally:
             self._journal.drop(job)
 
@@ -244,7 +244,7 @@ class Worker:
             self._delay(job, str(error))
 
     def _release(self, job: Job, why: str, wait: float) -> None:
-        self._log("put off", submission=job.submission, why=why)
+        self._log("postponed", submission=job.submission, why=why)
         self._journal.release(job, wait)
 
     def _delay(self, job: Job, why: str) -> None:
@@ -319,7 +319,7 @@ class Sweep:
             moment = datetime.datetime.fromisoformat(str(time))
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=datetime.UTC)
-            return max(0.0, self._services.now() - moment.timestamp())
+            return max(0.0, self._services.server_time() - moment.timestamp())
         except (ValueError, OverflowError):
             return 0.0
 

@@ -19,8 +19,17 @@ from segjudge.system.processes import Child, Streams
 from .evaluation import forbid_inspection, has_process_limit, read_annotations, read_phases
 from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
 from .monitoring import Log, send_to_webhook, serve_health
-from .queues import ApiQueue, OwnQueue, WorkQueue, annotations_from
-from .services import Stop, TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
+from .services import (
+    ApiQueue,
+    OwnQueue,
+    Stop,
+    TokenRefusedError,
+    WorkerServices,
+    WorkQueue,
+    fetch_annotations,
+    is_token_accepted,
+    is_token_refusal,
+)
 from .settings import (
     ScoredPhase,
     SettingsError,
@@ -115,7 +124,7 @@ class WorkerLoop:
                     raise SettingsError(f"{why}. Name a folder of the worker's own") from None
             else:
                 break
-            self._pause("journal away", why, pause)
+            self._pause("journal unavailable", why, pause)
             self._stop.check()
         self._log = Log(self._settings.log_format, worker=self._journal.worker)
 
@@ -124,7 +133,7 @@ class WorkerLoop:
         phases = read_phases(folder, scorer_choice(self._settings), self._stop.check)
         names = [phase["annotation"] for phase in phases.values() if phase["annotation"]]
         address, owner = self._settings.annotations, self._journal.worker
-        annotations = annotations_from(address, folder, names, owner, self._stop.check)
+        annotations = fetch_annotations(address, folder, names, owner, self._stop.check)
         self._settings = replace(self._settings, annotations=annotations)
         return phases
 
@@ -148,10 +157,10 @@ class WorkerLoop:
                 refusals = refusals + 1 if is_final else 0
                 if refusals >= _REFUSALS:
                     raise self._start_failure(error) from None
-                event = "server away" if isinstance(error, ApiError) else "not ready"
+                event = "server unavailable" if isinstance(error, ApiError) else "not ready"
                 self._pause(event, str(error), _REFUSAL_PAUSE if is_final else pause)
             except (JournalError, OSError) as error:
-                self._pause("journal away", str(error), pause)
+                self._pause("journal unavailable", str(error), pause)
         return phases
 
     def _start_failure(self, error: StartError | ApiError) -> Exception:
@@ -179,7 +188,7 @@ class WorkerLoop:
             queue=queue,
             log=self._log,
             alert=self._alert,
-            now=self._client.now,
+            server_time=self._client.now,
             stop=self._stop,
             once=self._once,
         )
@@ -229,14 +238,14 @@ class WorkerLoop:
                 raise TokenRefusedError(str(error)) from None
             self._pause("refused", str(error), pause)
         elif isinstance(error, ApiError):
-            self._pause("server away", str(error), max(pause, error.wait or 0.0))
+            self._pause("server unavailable", str(error), max(pause, error.wait or 0.0))
         elif isinstance(error, (JournalError, OSError)):
-            self._pause("journal away", str(error), pause)
+            self._pause("journal unavailable", str(error), pause)
             if isinstance(error, DamagedError):
                 try:
                     self._journal.file.reopen()
                 except (JournalError, OSError) as second:
-                    self._log("journal away", why=str(second))
+                    self._log("journal unavailable", why=str(second))
         else:
             self._log("defect", why="".join(traceback.format_exception(error)))
             self._pause("defect", f"{type(error).__name__}: {error}", pause)
@@ -247,15 +256,15 @@ class WorkerLoop:
 
     def _is_done(self, *, is_busy: bool) -> bool:
         """Return whether `--once` has nothing left to wait for."""
-        progress, now = self._journal.progress(), time.monotonic()
+        progress, moment = self._journal.progress(), time.monotonic()
         if progress > self._progress:
-            self._progress, self._progress_at = progress, now
-        seconds, is_stalled = self._journal.seconds_until_due(), now > self._progress_at + _ONCE_STALLED
+            self._progress, self._progress_at = progress, moment
+        seconds, is_stalled = self._journal.seconds_until_due(), moment > self._progress_at + _ONCE_STALLED
         if seconds is None or (is_busy and not is_stalled):
             return not is_busy
         if is_stalled or seconds > _ONCE_PATIENCE:
             text = f"submissions that were put off, the next one for {seconds:.0f} s more; start the worker again"
-            self._log("left", text=text)
+            self._log("unfinished", text=text)
             return True
         if seconds > _IDLE:
             self._log("waits", text=f"{seconds:.0f} s for a submission that was put off")

@@ -253,9 +253,9 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
-        from segjudge.system.files import without_secrets
+        from segjudge.system.files import redact
 
-        self.exit(USAGE, without_secrets(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
+        self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
 
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:

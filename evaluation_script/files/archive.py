@@ -474,7 +474,7 @@ class FolderElsewhere(str):
 
     __slots__ = ()
 
-    def opened(self, limits: ArchiveLimits) -> Files:
+    def open_files(self, limits: ArchiveLimits) -> Files:
         """Return its files."""
         raise NotImplementedError
 
@@ -490,7 +490,7 @@ def truth_error(path: str, error: Exception, fault: str = "") -> HostError:
 def open_files(path: str, limits: ArchiveLimits) -> Files:
     """Open a submission; raise SubmissionError when it is of no kind that is read here."""
     if isinstance(path, FolderElsewhere):
-        return path.opened(limits)
+        return path.open_files(limits)
     if os.path.isdir(path):
         return FolderFiles(path, limits)
     try:

@@ -30,7 +30,7 @@ from ..files.problems import HostError, SubmissionError
 from . import supervisor
 
 #: Characters that a job may print; the participant's log keeps no more.
-LOG_CHARACTERS = 1 << 20
+_LOG_CHARACTERS = 1 << 20
 #: Kinds of messages: a part of a line and its last part, a part of the answer and its last part.
 _LINE_PART, _LINE_END, _ANSWER_PART, _ANSWER_END = b"s", b"S", b"a", b"A"
 _LONGEST = getattr(select, "PIPE_BUF", 512)
@@ -49,7 +49,7 @@ class _MessageSender:
     def say(self, text: str) -> None:
         """Send a line, in parts that are each written at once."""
         size = (_LONGEST - _HEADER) // 4  # characters, of which none has more bytes
-        text = text[: LOG_CHARACTERS + 1]
+        text = text[: _LOG_CHARACTERS + 1]
         with self._lock:
             for start in range(0, len(text), size):
                 kind = _LINE_END if start + size >= len(text) else _LINE_PART
@@ -69,7 +69,7 @@ class _OutputRelay:
     """The child's streams: each line that is printed is sent to the parent."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._room = say, LOG_CHARACTERS + 1
+        self._say, self._room = say, _LOG_CHARACTERS + 1
         self._line: List[str] = []
         self._lock = threading.RLock()
 
@@ -98,7 +98,7 @@ class _MessageReader:
     """Passes on the child's lines, and no more than fits into a log."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._room = say, LOG_CHARACTERS
+        self._say, self._room = say, _LOG_CHARACTERS
         self._line: List[str] = []
 
     def receive(self, kind: bytes, data: bytes) -> None:
@@ -109,7 +109,7 @@ class _MessageReader:
         self._room -= len(text) + (kind == _LINE_END)
         self._line.append(text)
         if self._room < 0:
-            self._line = [f"… what is printed beyond {LOG_CHARACTERS:,} characters is left out …"]
+            self._line = [f"… what is printed beyond {_LOG_CHARACTERS:,} characters is left out …"]
         if kind == _LINE_END or self._room < 0:
             line, self._line = "".join(self._line), []
             self._say(plain(line.replace("\r\n", "\n").replace("\r", "\n")))
@@ -120,7 +120,7 @@ def plain(text: str) -> str:
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
+def _take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
     """Yield the complete messages, and remove them from the data."""
     start = 0
     while len(data) - start >= _HEADER:
@@ -136,7 +136,7 @@ Say = Callable[[str], None]
 Job = Callable[[Say], object]
 
 #: The longest answer, in bytes of JSON.
-ANSWER = 64 << 20
+_ANSWER_BYTES = 64 << 20
 #: A job that has answered ends by itself within this time in seconds, mostly.
 _GRACE = 0.1
 #: Why no process could be forked, once the participant has read it.
@@ -253,8 +253,10 @@ def _answer(job: Job, sender: _MessageSender) -> bytes:
         return b'["memory", null]'
     except (TypeError, ValueError, RecursionError):  # an answer that JSON cannot hold is a defect of ours
         return json.dumps(["crash", traceback.format_exc()]).encode()
-    if len(answer) > ANSWER:
-        return json.dumps(["crash", f"the answer has {len(answer) >> 20} MB, the most is {ANSWER >> 20}"]).encode()
+    if len(answer) > _ANSWER_BYTES:
+        return json.dumps(
+            ["crash", f"the answer has {len(answer) >> 20} MB, the most is {_ANSWER_BYTES >> 20}"]
+        ).encode()
     return answer
 
 
@@ -287,10 +289,10 @@ def _limit_memory(memory: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm", encoding="ascii") as file:
-            most = int(file.read().split()[0]) * resource.getpagesize() + memory
+            bound = int(file.read().split()[0]) * resource.getpagesize() + memory
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
     except (ImportError, OSError, ValueError):
         return  # not on this system; the wall clock still holds
 
@@ -311,7 +313,7 @@ def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
             if not chunk:  # it closed its end; whether it is still running the keeper knows
                 waiting.unregister(child.reader)
             data += chunk
-            yield from take_messages(data)
+            yield from _take_messages(data)
         elif ready:
             return
         if time.monotonic() > deadline:  # checked last: what was written in time counts
@@ -328,7 +330,7 @@ def _outcome(child: _Child, reader: _MessageReader, memory: int, seconds: float)
                 continue
             parts.append(data)
             size += len(data)
-            if kind not in (_ANSWER_PART, _ANSWER_END) or size > ANSWER:
+            if kind not in (_ANSWER_PART, _ANSWER_END) or size > _ANSWER_BYTES:
                 raise CrashError("something else than messages came from the scoring process")
             if kind == _ANSWER_END:
                 return _result_of(b"".join(parts), memory)

@@ -173,8 +173,8 @@ class _Pool(Generic[Result]):
         with suppress(BrokenPipeError):  # the parent was ended
             try:
                 while ticket := os.read(self._tickets, 4):
-                    for place in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
-                        writer.send((self._order[place], self._work(self._order[place])))
+                    for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
+                        writer.send((self._order[index], self._work(self._order[index])))
                 writer.send(None)
             except BrokenPipeError:
                 raise

@@ -66,11 +66,11 @@ def descendants(process: int) -> Dict[int, int]:
                 if fields[0] not in (b"Z", b"X") or int(fields[17]) > 1:
                     children.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
     groups: Dict[int, int] = {}
-    left = [process]
-    while left:
-        below = children.get(left.pop(), [])
+    pending = [process]
+    while pending:
+        below = children.get(pending.pop(), [])
         groups.update(below)
-        left += [child for child, _ in below]
+        pending += [child for child, _ in below]
     return groups
 
 
@@ -105,13 +105,13 @@ def _keep(job: Job, leash: int, parent: int) -> Status:
             signal.signal(number, _nothing)
     signal.signal(signal.SIGCHLD, _nothing)  # ignored, it would leave no status
     _set(_CHILD_SUBREAPER, 1)
-    child, error = _started(job, leash)
+    child, error = _start(job, leash)
     with suppress(OSError):  # its reader may be gone already
         os.write(leash, b"%d %d\n" % (child, error))
     if not child:
         return 0
     _let_go(leash)
-    status = _ended(child, _watched(child, leash, parent))
+    status = _end(child, _watch(child, leash, parent))
     with suppress(OSError):
         os.write(leash, b"%d\n" % status)
     return status
@@ -126,7 +126,7 @@ def _set(option: int, value: int) -> None:
         _prctl(option, value, 0, 0, 0)
 
 
-def _started(job: Job, leash: int) -> Tuple[int, int]:
+def _start(job: Job, leash: int) -> Tuple[int, int]:
     """Return the number of the job's process (0: there is none), and the error number of `fork` or `exec` or 0."""
     reader, writer = os.pipe()
     keeper = os.getpid()
@@ -162,19 +162,19 @@ def _become(command: List[str], ready: int) -> None:
         os.write(ready, str(error.errno).encode())
 
 
-def _let_go(kept: int) -> None:
+def _let_go(leash: int) -> None:
     """Close the job's streams and locks in this process."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     names = os.listdir("/proc/self/fd") if _HAS_PROC else [str(number) for number in range(3, 256)]
     for number in (int(name) for name in names):
-        if number > 2 and number != kept:
+        if number > 2 and number != leash:
             with suppress(OSError):
                 os.close(number)
 
 
-def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
+def _watch(child: int, leash: int, parent: int) -> Optional[Status]:
     """Wait until the child has ended, or is to be ended; return its status in the first case."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
@@ -183,18 +183,18 @@ def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
     waiting.register(woken, select.POLLIN)
     waiting.register(leash, select.POLLIN)
     while os.getppid() == parent:
-        status = reap()[0].get(child)
+        status = _reap()[0].get(child)
         if status is not None:
             return status
         ready = [number for number, _ in waiting.poll(1000 * _POLL_SECONDS)]
         if woken in ready and set(os.read(woken, 4096)) & set(_ENDING):
             return None
-        if leash in ready and not _obeyed(leash, child):
+        if leash in ready and not _obey(leash, child):
             return None
     return None
 
 
-def _obeyed(leash: int, child: int) -> bool:
+def _obey(leash: int, child: int) -> bool:
     """Send the job the signals that the parent asks for; return False when the leash is gone."""
     orders = b""
     with suppress(OSError):
@@ -205,7 +205,7 @@ def _obeyed(leash: int, child: int) -> bool:
     return bool(orders)
 
 
-def _ended(child: int, status: Optional[Status]) -> Status:
+def _end(child: int, status: Optional[Status]) -> Status:
     """End what is left of the job; return the child's status."""
     statuses = _end_all()
     if not _HAS_PROC:  # only the group can be found
@@ -214,7 +214,7 @@ def _ended(child: int, status: Optional[Status]) -> Status:
         until = time.monotonic() + GIVEN_UP
         while status is None and child not in statuses and time.monotonic() < until:
             time.sleep(_PAUSE)
-            statuses.update(reap()[0])
+            statuses.update(_reap()[0])
     return statuses.get(child, signal.SIGKILL) if status is None else status
 
 
@@ -225,15 +225,15 @@ def _end_all() -> Dict[int, Status]:
     """
     until = time.monotonic() + GIVEN_UP
     stopped: Set[int] = set()
-    statuses, some = reap()
+    statuses, some = _reap()
     while some and _HAS_PROC and time.monotonic() < until:
-        left = descendants(os.getpid())
-        running = left.keys() - stopped
-        _signal(left, signal.SIGSTOP if running else signal.SIGKILL)
+        survivors = descendants(os.getpid())
+        running = survivors.keys() - stopped
+        _signal(survivors, signal.SIGSTOP if running else signal.SIGKILL)
         stopped |= running
         if not running:
             time.sleep(_PAUSE)
-        ended, some = reap()
+        ended, some = _reap()
         statuses.update(ended)
     return statuses
 
@@ -248,7 +248,7 @@ def _signal(processes: Dict[int, int], number: int) -> None:
             os.kill(process, number)
 
 
-def reap() -> Tuple[Dict[int, Status], bool]:
+def _reap() -> Tuple[Dict[int, Status], bool]:
     """Collect the children that have ended; return their statuses, and whether others are left."""
     statuses: Dict[int, Status] = {}
     while True:

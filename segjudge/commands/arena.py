@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.system.errors import UsageError
-from segjudge.system.files import OutputFile, written
+from segjudge.system.files import OutputFile, open_output
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .shared import (
@@ -90,7 +90,7 @@ def _duel(options: _Options, limits: ProcessLimits) -> int:
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
     if options.result:
-        with written(options.result) as file:
+        with open_output(options.result) as file:
             json.dump(ended.result, file, indent=2)
     if ended.result["result"] is None:
         _show_log(ended.log)
@@ -137,7 +137,7 @@ def _static(options: _Options, limits: ProcessLimits) -> int:
             say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
         answer = evaluate_phase(phase, annotations, submissions[0])
     if options.result:
-        with written(options.result) as file:
+        with open_output(options.result) as file:
             json.dump(answer, file, indent=2)
     _print_scores(answer["result"])
     return DONE

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.files.problems import name_hint, verb
 from segjudge.families import LAYOUTS
 from segjudge.system.errors import UsageError
-from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
+from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, open_output
 
 from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, read_options, say
 
@@ -36,7 +36,7 @@ def _convert(args: argparse.Namespace) -> int:
     categories = _choose("--categories", args.categories, "--imgCatIdsFile", args.imgCatIdsFile)
     with ProgressBar("image") as bar:
         document, oddities = convert(root, categories, bar)
-    with written(out) as file:
+    with open_output(out) as file:
         json.dump(document, file)
     _warn(oddities)
     print(f"{out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")

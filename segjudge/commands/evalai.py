@@ -15,7 +15,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import VARIANTS, WITH_IMAGE
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import BuiltFile, OutputFile, written
+from segjudge.system.files import BuiltFile, OutputFile, open_output
 
 from .shared import (
     DONE,
@@ -55,7 +55,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-    from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+    from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
 
     root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
     writable = os.access(dist if os.path.isdir(dist) else root, os.W_OK)
@@ -71,7 +71,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
         if opened.is_evaluated_elsewhere:
             print("EvalAI's worker does not score this challenge: see docs/guests.md for what does.")
             return DONE
-    with hosted_worker(bundle, python, say) as worker:
+    with open_hosted_worker(bundle, python, say) as worker:
         worker.load()
         failed = _score_samples(worker, root)
         log = worker.log()
@@ -230,7 +230,7 @@ def _write_schema(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 
     path = args.out or os.path.join(choose_bundle("").root, SCHEMA_PATH)
-    with written(path) as file:
+    with open_output(path) as file:
         file.write(json_schema())
     print(os.path.relpath(path))
     return DONE

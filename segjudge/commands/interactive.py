@@ -95,7 +95,7 @@ def _serve(args: argparse.Namespace) -> int:
     from segjudge.interactive.server import build_app
     from segjudge.interactive.session import SessionTerms
     from segjudge.interactive.session_host import SessionHost, SessionLimits, Uptime, read_users
-    from segjudge.system.files import locked
+    from segjudge.system.files import hold_folder
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     ends = read_options(_Terms, args)
@@ -111,7 +111,7 @@ def _serve(args: argparse.Namespace) -> int:
     folder = Path(args.data)
     os.umask(0o077)  # sessions and their reports are the server's alone
     folder.mkdir(parents=True, exist_ok=True)
-    lock = locked(str(folder), "server of sessions")
+    lock = hold_folder(str(folder), "server of sessions")
     clock = Uptime(folder)
     try:
         host = SessionHost(folder, dataset, terms, users, limits, clock)

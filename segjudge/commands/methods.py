@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.system.errors import UsageError
-from segjudge.system.files import OutputFile, OutputFolder, name_of, written
+from segjudge.system.files import OutputFile, OutputFolder, name_of, open_output
 
 from .shared import (
     DONE,
@@ -296,7 +296,7 @@ def _write_document(document: dict[str, Any], path: str | None) -> None:
     if path == "-":
         print(text, end="")
         return
-    with written(path) as file:
+    with open_output(path) as file:
         file.write(text)
     say(f"wrote {path}")
 

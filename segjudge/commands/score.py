@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, name_of, written
+from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, name_of, open_output
 
 from .shared import (
     DONE,
@@ -303,12 +303,12 @@ def _show(
         check_outputs([*paths, *files], [])
         score_files.write_all(reports, output.csv)
     if output.json and output.json != "-":
-        with written(output.json) as file:
+        with open_output(output.json) as file:
             file.write(document + "\n")
     if output.results_yaml:
         from segjudge.report import score_files
 
-        with written(output.results_yaml) as file:
+        with open_output(output.results_yaml) as file:
             public = [report for report in reports if report.split not in output.hidden]
             file.write(score_files.results_yaml(public, output.hub_dataset))
     for path in paths:

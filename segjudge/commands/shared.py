@@ -43,9 +43,9 @@ def read_options(options: type[_Options], args: argparse.Namespace, **values: ob
 def say(text: str) -> None:
     """Print a message to stderr; stdout is for results."""
     if "://" in text:
-        from segjudge.system.files import without_secrets
+        from segjudge.system.files import redact
 
-        text = without_secrets(text)
+        text = redact(text)
     print(text, file=sys.stderr, flush=True)
 
 
@@ -134,9 +134,9 @@ def write_page(page: ReportPage, path: str) -> None:
 
 def write_html(text: str, path: str) -> None:
     """Write the text of a page, and say how large it is."""
-    from segjudge.system.files import written
+    from segjudge.system.files import open_output
 
-    with written(path) as file:
+    with open_output(path) as file:
         file.write(text)
     say(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
 

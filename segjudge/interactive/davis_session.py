@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from segjudge.system.files import written
+from segjudge.system.files import open_output
 
 from .dataset import InteractiveDataset
 from .reports import ReportFiles, Sample, Summary
@@ -155,7 +155,7 @@ class DavisInteractiveSession:
             warnings.warn("There is no summary before the session has ended.", stacklevel=2)
             return {}
         if save_file is not None:
-            with written(save_file) as file:
+            with open_output(save_file) as file:
                 json.dump(self.global_summary, file)
         return self.global_summary
 

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
-from segjudge.system.files import make_folder, written
+from segjudge.system.files import make_folder, open_output
 
 from .page import ReportPage, Section, rendered
 from .painting import (
@@ -81,7 +81,7 @@ def draw_all(
             _picture(ground, sides).save(partial, "PNG")
         images.append(DrawnImage(name, picture, *counts))
     images.sort(key=lambda image: -(image.wrong + image.missed))
-    with written(os.path.join(out, "index.html")) as file:
+    with open_output(os.path.join(out, "index.html")) as file:
         file.write(_page(images, view, alone=records is None))
     return images
 

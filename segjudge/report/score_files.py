@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.instances.metrics import InstanceReport
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import is_number
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.system.files import file_name, written
+from segjudge.system.files import file_name, open_output
 
 from .tables import number
 
@@ -64,7 +64,7 @@ def _write(report: Report, paths: list[str]) -> None:
         rows = [[name, *(_cell(score.values[metric]) for metric in columns)] for name, score in _named(report.scores)]
         _write_csv(paths[1], ["Sequence", *columns], rows)
         if report.protocol.name in VOS_BENCHMARK:
-            with written(paths[-1]) as file:
+            with open_output(paths[-1]) as file:
                 file.write(_vos_benchmark(report))
 
 
@@ -130,7 +130,7 @@ def _by_sequence(scores: list[ObjectScore]) -> dict[str, list[ObjectScore]]:
 
 
 def _write_csv(path: str, header: list[str], rows: list[list[str]]) -> None:
-    with written(path) as file:
+    with open_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)

@@ -23,7 +23,7 @@ from segjudge.scoring.parts import has_known_rules, merge_parts, write_part
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, Scores, prepare
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError, install_line
-from segjudge.system.files import shown, without_secrets
+from segjudge.system.files import redact, redact_address
 
 #: How often a part that failed is begun again.
 RETRIES = 2
@@ -201,7 +201,7 @@ def _results(
                 if names & set(_LOST):
                     raise _lost(error) from None
                 if failures[number] > RETRIES:
-                    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
+                    what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
                     raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
                 begin(number)
             else:
@@ -224,7 +224,7 @@ def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) ->
 
 
 def _lost(error: BaseException) -> HostError:
-    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
+    what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
     return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
 
 
@@ -247,12 +247,11 @@ def connect(address: str) -> Iterator[DaskClient]:
     except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
         what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "nothing came back"
         raise UsageError(
-            f"the scheduler {shown(address)} does not answer as one ({without_secrets(what)[:300]})"
+            f"the scheduler {redact_address(address)} does not answer as one ({redact(what)[:300]})"
         ) from None
     if not has_workers:
-        raise UsageError(
-            f"the scheduler {shown(address)} has no worker; start some with `dask worker {shown(address)}`"
-        )
+        scheduler = redact_address(address)
+        raise UsageError(f"the scheduler {scheduler} has no worker; start some with `dask worker {scheduler}`")
     client = Client(address, timeout=SECONDS, set_as_default=False)
     try:
         yield client

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import without_sponsors
-from segjudge.system.files import locked
+from segjudge.system.files import hold_folder
 
 from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
@@ -44,7 +44,7 @@ class Person:
 def reset(folder: str, database: str = "") -> None:
     """Delete a server's data; refuses a folder that is not a server's."""
     _check_ours(folder, "so it is not emptied")
-    locked(folder, "rehearsal").close()
+    hold_folder(folder, "rehearsal").close()
     if database:
         drop_tables(database)
     shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
@@ -55,7 +55,7 @@ def reset(folder: str, database: str = "") -> None:
 def lock_folder(folder: str) -> TextIO:
     """Return the lock of a folder that is for this process alone, and for no other user to read."""
     _check_ours(folder, "so it is not used; name an empty one with --data")
-    lock: TextIO = locked(folder, "rehearsal")
+    lock: TextIO = hold_folder(folder, "rehearsal")
     os.chmod(folder, 0o700)
     with open(os.path.join(folder, _MARK), "w", encoding="ascii"):
         return lock

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.scoring import VERSION
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.bounds import TreeBounds, TreeWatch
-from segjudge.system.files import written
+from segjudge.system.files import open_output
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
 
@@ -144,9 +144,9 @@ class ReportPages(Background):
             shutil.copyfile(self._files.path(number), os.path.join(folder, named[name]))
         for name, text in order.texts.items():
             named[name] = name
-            with written(os.path.join(folder, name)) as file:
+            with open_output(os.path.join(folder, name)) as file:
                 file.write(text)
-        with written(os.path.join(folder, report_program.ORDER)) as file:
+        with open_output(os.path.join(folder, report_program.ORDER)) as file:
             json.dump(named, file)
 
     def _answer(self, folder: str) -> str:
@@ -191,7 +191,7 @@ class ReportPages(Background):
     def _keep(self, key: str, text: str) -> None:
         """Keep what was made, and drop what was not read for the longest time."""
         with self._lock:
-            with written(os.path.join(self._folder, key)) as file:
+            with open_output(os.path.join(self._folder, key)) as file:
                 file.write(text)
             total = 0
             for entry in sorted(os.scandir(self._folder), key=lambda entry: -entry.stat().st_mtime):

@@ -20,22 +20,22 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, Member
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.scoring import provenance
 from segjudge.system.errors import UsageError, install_line
-from segjudge.system.files import file_name, shown, without_secrets
+from segjudge.system.files import file_name, redact, redact_address
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 #: The environment variables with the cache's folder, and how many gigabytes it may hold.
 FOLDER, GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
-DEFAULT_GIGABYTES = 50.0
+_DEFAULT_GIGABYTES = 50.0
 #: Bytes fetched at a time.
-CHUNK = 8 << 20
+_CHUNK = 8 << 20
 #: Files of a folder that are read ahead, and their bytes.
-AHEAD_FILES, AHEAD_BYTES = 64, 16 << 20
+_AHEAD_FILES, _AHEAD_BYTES = 64, 16 << 20
 #: Requests of S3 at a time.
-AT_A_TIME = 16
+_REQUESTS = 16
 #: What file systems call the property that changes with a file.
-VERSIONS = (
+_VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified",
     "updated", "modified",
 )  # fmt: skip
@@ -45,7 +45,7 @@ class AddressError(HostError):
     """Raised when an address cannot be read at present: a network or a server fails."""
 
 
-class FetchedFile(str):
+class _FetchedFile(str):
     """The path of a file in the cache, which keeps it as long as this object lives."""
 
     __slots__ = ("_descriptor",)
@@ -72,13 +72,20 @@ class RemoteFolder(FolderElsewhere):
     #: Names under the folder, in the order of a folder on this machine, and sizes.
     sizes: dict[str, int]
 
+    @classmethod
+    def of(cls, address: str, sizes: dict[str, int]) -> Self:
+        """Return the folder at an address with the files of these sizes."""
+        folder = cls(address)
+        folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
+        return folder
+
     def __str__(self) -> str:
-        return shown(self[:])
+        return redact_address(self[:])
 
     def __format__(self, form: str) -> str:
         return format(str(self), form)
 
-    def opened(self, limits: ArchiveLimits) -> Files:
+    def open_files(self, limits: ArchiveLimits) -> Files:
         return _RemoteFiles(self, limits)
 
 
@@ -104,12 +111,10 @@ def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
         information = system.info(path)
         if information["type"] != "directory":
             return _fetch_once(address, information)
-        folder = RemoteFolder(address)
         entries = system.find(path, detail=True)
     root = information["name"].rstrip("/") + "/"
     sizes = {name.removeprefix(root): entry["size"] for name, entry in entries.items() if not name.endswith("/")}
-    folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
-    return folder
+    return RemoteFolder.of(address, sizes)
 
 
 def _order(name: str) -> list[tuple[bool, str]]:
@@ -120,24 +125,24 @@ def _order(name: str) -> list[tuple[bool, str]]:
 
 def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
     """Return the file system of an address, of which each process has its own, and the path in it."""
-    scheme, _, rest = address.partition("://")
+    scheme, _, path = address.partition("://")
     scheme = scheme.lower()
     if scheme in ("s3", "s3a"):
-        return _s3_files(shown(address)), rest
+        return _s3_files(redact_address(address)), path
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UsageError(f"{shown(address)}: addresses need fsspec: {install_line('cluster')}") from None
+        raise UsageError(f"{redact_address(address)}: addresses need fsspec: {install_line('cluster')}") from None
     try:
-        system, path = url_to_fs(f"{scheme}://{rest}", use_listings_cache=False)
+        system, inner_path = url_to_fs(f"{scheme}://{path}", use_listings_cache=False)
     except (ImportError, ValueError) as error:
-        raise UsageError(f"{shown(address)}: {_redact(address, str(error).partition(chr(10))[0])}") from None
-    return system, str(path)
+        raise UsageError(f"{redact_address(address)}: {_redact(address, str(error).partition(chr(10))[0])}") from None
+    return system, str(inner_path)
 
 
 def _redact(address: str, text: str) -> str:
     """Return what a library says of an address, without what may be secret."""
-    return without_secrets(text.replace(address, shown(address)))
+    return redact(text.replace(address, redact_address(address)))
 
 
 @contextmanager
@@ -150,16 +155,16 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
     except Exception as error:  # noqa: BLE001 - each file system has errors of its own
         # fsspec's of HTTP says so of a server that cannot be reached, too.
         if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
-            raise missing(f"{shown(address)}: nothing is there") from None
+            raise missing(f"{redact_address(address)}: nothing is there") from None
         reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
         what = _redact(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
-        raise AddressError(f"{shown(address)}: cannot be read ({what})") from None
+        raise AddressError(f"{redact_address(address)}: cannot be read ({what})") from None
 
 
-def _fetch_once(address: str, information: dict[str, Any]) -> FetchedFile:
+def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
     """Return the file in the cache, fetched unless it is there; processes of this machine take turns."""
-    size, base = information["size"], file_name(shown(address).rstrip("/").rpartition("/")[2])[-100:]
-    versions = [str(information[name]) for name in VERSIONS if information.get(name)] or [os.urandom(16).hex()]
+    size, base = information["size"], file_name(redact_address(address).rstrip("/").rpartition("/")[2])[-100:]
+    versions = [str(information[name]) for name in _VERSIONS if information.get(name)] or [os.urandom(16).hex()]
     key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
     cache = _cache()
     path = cache / f"{key}-{base}"
@@ -170,7 +175,7 @@ def _fetch_once(address: str, information: dict[str, Any]) -> FetchedFile:
             _make_room(cache, size or 0, address)
             _fetch(address, path, size)
         os.utime(path)
-        return FetchedFile.at(str(path))
+        return _FetchedFile.at(str(path))
 
 
 def _cache() -> Path:
@@ -180,7 +185,7 @@ def _cache() -> Path:
 
 def _cache_bytes() -> int:
     """Return how many bytes the cache may hold."""
-    text = os.environ.get(GIGABYTES) or str(DEFAULT_GIGABYTES)
+    text = os.environ.get(GIGABYTES) or str(_DEFAULT_GIGABYTES)
     try:
         return int(float(text) * 1e9)
     except (ValueError, OverflowError):
@@ -201,25 +206,26 @@ def _make_room(cache: Path, size: int, address: str) -> None:
             total -= path.stat().st_size
             path.unlink()
     if total + size > _cache_bytes():
-        where = f"the cache {cache}, which may hold {size_text(_cache_bytes())} and has {size_text(total)} in use"
-        raise UsageError(f"{shown(address)}: {size_text(size)} do not fit into {where}; {GIGABYTES} sets how much")
+        room = f"the cache {cache}, which may hold {size_text(_cache_bytes())} and has {size_text(total)} in use"
+        raise UsageError(
+            f"{redact_address(address)}: {size_text(size)} do not fit into {room}; {GIGABYTES} sets how much"
+        )
 
 
 def _fetch(address: str, path: Path, size: int | None) -> None:
     """Fetch a file; what is longer than its server said, or than the cache, is refused."""
     system, source = _system(address)
-    partial, most, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0
+    partial, bound, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0
     try:
         with system.open(source, "rb") as remote, open(partial, "wb") as file:
-            while data := remote.read(CHUNK):
+            while data := remote.read(_CHUNK):
                 count += len(data)
-                if count > most:
+                if count > bound:
                     break
                 file.write(data)
-        if count > most or (size is not None and count < size):
-            raise AddressError(
-                f"{shown(address)}: did not have the {size_text(most)} that were expected; it may have changed"
-            )
+        if count > bound or (size is not None and count < size):
+            expected = f"the {size_text(bound)} that were expected"
+            raise AddressError(f"{redact_address(address)}: did not have {expected}; it may have changed")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -245,7 +251,7 @@ class _RemoteFiles(Files):
             raise SubmissionError.of(flaw.at(folder)) from None
         checks.problems.raise_if_any()
         self._order = list(self.sizes)
-        self._place = {name: place for place, name in enumerate(self._order)}
+        self._indices = {name: index for index, name in enumerate(self._order)}
 
     def parts(self, name: str) -> Iterator[bytes]:
         if name not in self._read:
@@ -254,23 +260,25 @@ class _RemoteFiles(Files):
 
     def _with_next(self, name: str) -> dict[str, bytes]:
         """Return a file and the next ones in its folder."""
-        place, folder, total = self._place[name], name.rpartition("/")[0], 0
+        index, folder, total = self._indices[name], name.rpartition("/")[0], 0
         names: list[str] = []
-        for other in self._order[place : place + AHEAD_FILES]:
-            total += self.sizes[other]
-            if names and (total > AHEAD_BYTES or other.rpartition("/")[0] != folder):
+        for next_name in self._order[index : index + _AHEAD_FILES]:
+            total += self.sizes[next_name]
+            if names and (total > _AHEAD_BYTES or next_name.rpartition("/")[0] != folder):
                 break
-            names.append(other)
+            names.append(next_name)
         system, root = _system(self._address)
-        filled = [one for one in names if self.sizes[one]]  # there is no range of nothing
-        paths = [f"{root}/{self._names[one]}" for one in filled]
-        ends = [self.sizes[one] + 1 for one in filled]  # a byte more, so that a file that grew is not taken as complete
+        filled = [name for name in names if self.sizes[name]]  # there is no range of nothing
+        paths = [f"{root}/{self._names[name]}" for name in filled]
+        ends = [
+            self.sizes[name] + 1 for name in filled
+        ]  # a byte more, so that a file that grew is not taken as complete
         with _report_errors(self._address):
-            found = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
-        contents = dict.fromkeys(names, b"") | {one: bytes(data) for one, data in zip(filled, found)}
-        for one, data in contents.items():
-            if len(data) != self.sizes[one]:
-                raise AddressError(f"{shown(self._address)}: {one} changed while it was read")
+            blocks = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
+        contents = dict.fromkeys(names, b"") | {key: bytes(data) for key, data in zip(filled, blocks)}
+        for key, data in contents.items():
+            if len(data) != self.sizes[key]:
+                raise AddressError(f"{redact_address(self._address)}: {key} changed while it was read")
         return contents
 
 
@@ -288,14 +296,14 @@ class _S3Files:
         bucket, _, key = path.rstrip("/").partition("/")
         if key:
             try:
-                found = self._client.head_object(Bucket=bucket, Key=key)
+                properties = self._client.head_object(Bucket=bucket, Key=key)
             except self._client.exceptions.ClientError as error:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
                     raise
             else:
-                properties = {"ETag": found["ETag"], "LastModified": found["LastModified"]}
-                return {"name": path, "type": "file", "size": found["ContentLength"], **properties}
-        if next(self._listed(bucket, f"{key}/" if key else ""), None) is None:
+                values = {name: properties[name] for name in ("ETag", "LastModified")}
+                return {"name": path, "type": "file", "size": properties["ContentLength"], **values}
+        if next(self._list_files(bucket, f"{key}/" if key else ""), None) is None:
             raise FileNotFoundError(path)
         return {"name": path.rstrip("/"), "type": "directory", "size": 0}
 
@@ -305,10 +313,10 @@ class _S3Files:
         bucket, _, key = path.rstrip("/").partition("/")
         return {
             f"{bucket}/{name}": {"name": f"{bucket}/{name}", "type": "file", "size": size}
-            for name, size in self._listed(bucket, f"{key}/" if key else "")
+            for name, size in self._list_files(bucket, f"{key}/" if key else "")
         }
 
-    def _listed(self, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
+    def _list_files(self, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 for entry in page.get("Contents", []):
@@ -337,7 +345,7 @@ class _S3Files:
 
         from concurrent.futures import ThreadPoolExecutor  # of a bucket alone
 
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
+        with ThreadPoolExecutor(_REQUESTS) as pool:
             return list(pool.map(part, paths, starts, ends))
 
 
@@ -345,15 +353,15 @@ def _s3_files(address: str) -> _S3Files:
     """Return the files of S3, for this process and its credentials."""
     settings = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
     try:
-        return _connected(os.getpid(), *(os.environ.get(name) for name in settings))
+        return _connect(os.getpid(), *(os.environ.get(name) for name in settings))
     except ImportError:
         raise UsageError(f"{address}: addresses need boto3: {install_line('cluster')}") from None
 
 
 @lru_cache(maxsize=4)
-def _connected(*_process_and_settings: object) -> _S3Files:
+def _connect(*_process_and_settings: object) -> _S3Files:
     import boto3
     from botocore.config import Config
 
-    retries = Config(max_pool_connections=AT_A_TIME, retries={"mode": "standard", "max_attempts": 5})
+    retries = Config(max_pool_connections=_REQUESTS, retries={"mode": "standard", "max_attempts": 5})
     return _S3Files(boto3.client("s3", config=retries))

@@ -309,7 +309,7 @@ def missing_bounds(program: str | None) -> list[str]:
     """Return what does not hold here, a sentence each, for whoever starts agents or scripts in this sandbox, if any."""
     if program is None:
         return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
-    sentences = sandbox.unbounded(program)
+    sentences = sandbox.missing_limits(program)
     with closing(ResourceGroup(processes=sandbox.SCORER_PROCESSES)) as group:
         if not sandbox.are_processes_refused() and not group.bounds("pids"):
             text = "The kernel refuses no process here: too many are noticed up to a second later, and ended."

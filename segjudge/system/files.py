@@ -58,7 +58,7 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
             raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             continue  # a device or a pipe
-        if any(_is_same(path, other) for other in outputs[:index]):
+        if any(_is_same(path, output) for output in outputs[:index]):
             raise UsageError(f"{path}: is named for two outputs; name a file for each")
         for source in inputs:
             _check_apart(path, source)
@@ -66,18 +66,18 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 
 def _check_apart(path: str, source: str) -> None:
     """Raise UsageError where an output is an input, or a file in a folder that is read."""
-    real, folder = os.path.realpath(path), os.path.join(os.path.realpath(source), "")
+    target, folder = os.path.realpath(path), os.path.join(os.path.realpath(source), "")
     if _is_same(path, source) and not (isinstance(path, OutputFolder) and os.path.isdir(source)):
         raise UsageError(f"{path}: is read, and would be written over; name another file")
-    below = real.startswith(folder) and not isinstance(path, OutputFolder) and not real.endswith(_NO_RESULTS)
-    if below and os.path.exists(real):
+    below = target.startswith(folder) and not isinstance(path, OutputFolder) and not target.endswith(_NO_RESULTS)
+    if below and os.path.exists(target):
         raise UsageError(f"{path}: is in {source}, which is read, and would be written over; name another file")
 
 
-def _is_same(path: str, other: str) -> bool:
-    if os.path.exists(path) and os.path.exists(other):
-        return os.path.samefile(path, other)
-    return os.path.realpath(path) == os.path.realpath(other)
+def _is_same(path: str, second: str) -> bool:
+    if os.path.exists(path) and os.path.exists(second):
+        return os.path.samefile(path, second)
+    return os.path.realpath(path) == os.path.realpath(second)
 
 
 def _check_writable(path: str, *, makes_folders: bool) -> None:
@@ -110,31 +110,31 @@ def make_folder(path: str | os.PathLike[str]) -> None:
         raise NotWritten(number, os.strerror(number or 0), os.fspath(path)) from None
 
 
-def without_secrets(text: str) -> str:
+def redact(text: str) -> str:
     """Return a text in which no address has a user, a password or a query, by which files are signed."""
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text)) if "://" in text else text
 
 
-def shown(address: str) -> str:
+def redact_address(address: str) -> str:
     """Return a path, or an address without what may be secret."""
     return re.split(r"[?#]", _USER.sub(r"\1", address))[0] if "://" in address else address
 
 
 def name_of(path: str) -> str:
     """Return the name of a file or folder, by its path or address."""
-    return os.path.basename(os.path.normpath(shown(path)))
+    return os.path.basename(os.path.normpath(redact_address(path)))
 
 
 def file_name(name: str) -> str:
     """Return a name that came from a file as part of a file's name: it makes no path, and two names stay two."""
-    safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda found: _escaped(found[0]), name)
+    safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
     if len(safe.encode()) <= _NAME_BYTES:
         return safe
     head = safe.encode()[: _NAME_BYTES - 17].decode(errors="ignore")
     return f"{head}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
@@ -161,8 +161,8 @@ def temporary_folder(prefix: str) -> Iterator[str]:
         remove_folder(folder)
 
 
-def locked(folder: str, user: str) -> TextIO:
-    """Lock a folder until the process ends or the returned file is closed.
+def hold_folder(folder: str, user: str) -> TextIO:
+    """Hold a folder for this process until the process ends or the returned file is closed.
 
     Raises HostError where another process holds it, or where it cannot be made or written.
     """
@@ -189,7 +189,7 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
 
 
 @contextmanager
-def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a text file that takes its place whole when the block ends, and not at all when it fails."""
     with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
         yield file

@@ -48,7 +48,7 @@ def leave_at_once() -> None:
     atexit.unregister(_ignore)
     atexit.register(_ignore)
     sys.unraisablehook = _on_swallowed
-    for number in _caught():
+    for number in _list_signals():
         signal.signal(number, _handle)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)  # `set_up` holds them back while Python starts
 
@@ -96,7 +96,7 @@ def _again(_number: int, _frame: FrameType | None) -> None:
 
 def _ignore() -> None:
     """Ignore signals at the very end: once Python has removed its handlers, one would end it without an exit code."""
-    for number in (*_caught(), signal.SIGALRM):  # an alarm of `_on_swallowed` may still be to come
+    for number in (*_list_signals(), signal.SIGALRM):  # an alarm of `_on_swallowed` may still be to come
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -108,6 +108,6 @@ def end_by(number: int) -> int:
     return 128 + number
 
 
-def _caught() -> list[signal.Signals]:
+def _list_signals() -> list[signal.Signals]:
     """Return the signals that are not ignored, as nohup has a hangup ignored."""
     return [number for number in _NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

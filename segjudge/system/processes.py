@@ -22,7 +22,7 @@ from typing import IO, TypeAlias
 from segjudge.system import IMPORT_ROOT
 
 #: Not imported: the remote worker is slim, and the package of the scorers is not.
-SUPERVISOR = os.path.join(IMPORT_ROOT, "segjudge", "evaluation_script", "runner", "supervisor.py")
+_SUPERVISOR = os.path.join(IMPORT_ROOT, "segjudge", "evaluation_script", "runner", "supervisor.py")
 #: Variables that every program needs; none of them holds a token, an address or a folder of ours.
 _COMMON_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 #: Seconds after which a supervisor that was asked to end is killed; it gives up by itself after 60.
@@ -33,7 +33,7 @@ _START_SECONDS = 60.0
 _WATCH_PAUSE = 0.05
 
 #: A descriptor, a file, `subprocess.PIPE`, or None for our own stream.
-Stream: TypeAlias = int | IO[bytes] | None
+_Stream: TypeAlias = int | IO[bytes] | None
 
 
 def clean_environment(*names: str, **values: str) -> dict[str, str]:
@@ -63,9 +63,9 @@ class ExitCode(int):
 class Streams:
     """The streams of a child."""
 
-    input: Stream = subprocess.DEVNULL
-    output: Stream = None
-    errors: Stream = None
+    input: _Stream = subprocess.DEVNULL
+    output: _Stream = None
+    errors: _Stream = None
     #: Further descriptors that the child inherits under their own numbers.
     passed: tuple[int, ...] = ()
 
@@ -89,7 +89,7 @@ class Child:
         self._control, supervisor_end = socket.socketpair()
         with supervisor_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", SUPERVISOR, str(supervisor_end.fileno()), *command],
+                [sys.executable, "-I", "-S", _SUPERVISOR, str(supervisor_end.fileno()), *command],
                 stdin=streams.input,
                 stdout=streams.output,
                 stderr=streams.errors,
@@ -195,8 +195,8 @@ class Tail:
     Its writer is never held up, and neither our memory nor a disk is filled.
     """
 
-    def __init__(self, stream: IO[bytes], kept: int, *, beginning: bool = False) -> None:
-        self._stream, self._kept, self._kept_first = stream, kept, kept if beginning else 0
+    def __init__(self, stream: IO[bytes], size: int, *, beginning: bool = False) -> None:
+        self._stream, self._size, self._first_size = stream, size, size if beginning else 0
         self._first, self._last, self._omitted = bytearray(), bytearray(), 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -209,10 +209,10 @@ class Tail:
                     self._keep(block)
 
     def _keep(self, block: bytes) -> None:
-        room = self._kept_first - len(self._first)
+        room = self._first_size - len(self._first)
         self._first += block[:room]
         self._last += block[room:]
-        surplus = len(self._last) - self._kept
+        surplus = len(self._last) - self._size
         if surplus > 0:
             self._omitted += surplus
             del self._last[:surplus]
@@ -221,6 +221,6 @@ class Tail:
         """Return what was kept, once the stream has ended; wait no longer than so many seconds for that."""
         self._thread.join(seconds)
         with self._lock:
-            gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._kept_first else ""
+            gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._first_size else ""
             text = bytes(self._first) + gap.encode() + bytes(self._last)
         return text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -65,7 +65,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
     return None
 
 
-def unbounded(program: str) -> list[str]:
+def missing_limits(program: str) -> list[str]:
     """Return what this sandbox does not bound, a sentence each."""
     sentences = []
     if not _namespace_words(program):
@@ -110,7 +110,7 @@ def agent_command(
     """
     seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
     if program is None:
-        return _limited(sys.executable, words, limits.memory, seconds)
+        return _limit_words(sys.executable, words, limits.memory, seconds)
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *own, *packages, folder]
@@ -118,8 +118,8 @@ def agent_command(
     boxed += _read_only(readable)
     for path, is_writable in mounts:
         boxed += ["--bind" if is_writable else "--ro-bind", path, path]
-    boxed += _covered(hidden, [*readable, *(path for path, _ in mounts)])
-    limited = _limited(sys.executable, words, limits.memory, seconds, limits.processes, is_boxed=True)
+    boxed += _cover(hidden, [*readable, *(path for path, _ in mounts)])
+    limited = _limit_words(sys.executable, words, limits.memory, seconds, limits.processes, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder, *limited]
 
 
@@ -138,20 +138,20 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
 
     It is started in the folder of that path, by default in the first mount, by this Python, which is in the sandbox.
     """
-    (source, target), *others = mounts
+    (source, target), *further_mounts = mounts
     boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
     boxed += ["--bind", source, target]  # first: what is readable may lie in it
     boxed += _read_only((*_SYSTEM, *readable))
-    for source, path in others:
+    for source, path in further_mounts:
         boxed += ["--bind", source, path]
-    boxed += _covered(hidden, [*readable, *(path for _, path in mounts)])
-    limited = _limited(python, words, processes=SCORER_PROCESSES, is_boxed=True)
+    boxed += _cover(hidden, [*readable, *(path for _, path in mounts)])
+    limited = _limit_words(python, words, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder or target, *limited]
 
 
 def with_network(words: list[str]) -> list[str]:
     """Return a command whose sandbox, if it has one, shares the machine's network."""
-    return [part for word in words for part in ([word, "--share-net"] if word == "--unshare-all" else [word])]
+    return [option for word in words for option in ([word, "--share-net"] if word == "--unshare-all" else [word])]
 
 
 def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
@@ -162,7 +162,7 @@ def installer_command(program: str, words: list[str], readable: Sequence[str], w
     boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
     for path in writable:
         boxed += ["--bind", path, path]
-    limited = _limited(words[0], words, processes=SCORER_PROCESSES, is_boxed=True)
+    limited = _limit_words(words[0], words, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", _TEMPORARY, *limited]
 
 
@@ -180,7 +180,7 @@ def _read_only(paths: Sequence[str]) -> list[str]:
     return [word for path in paths for word in ("--ro-bind-try", path, path)]
 
 
-def _covered(hidden: Sequence[str], visible: list[str]) -> list[str]:
+def _cover(hidden: Sequence[str], visible: list[str]) -> list[str]:
     """Return what puts nothing in the place of hidden files and folders.
 
     Last, so that nothing is mounted over it; by all of their names, since a folder may be a link.
@@ -226,7 +226,7 @@ os.execvp(sys.argv[5], sys.argv[5:])
 """
 
 
-def _limited(
+def _limit_words(
     python: str, command: list[str], memory: int = 0, seconds: int = 0, processes: int = 0, *, is_boxed: bool = False
 ) -> list[str]:
     """Return a command within limits, which a Python sets; 0 is none."""
@@ -256,6 +256,6 @@ def _filter() -> bytes:
     count = len(numbers)
     steps = [(_LOAD, 0, 0, 4), (_IF_EQUAL, 0, count + 3, machine), (_LOAD, 0, 0, 0)]
     steps += [(_IF_AT_LEAST, count + 1, 0, _OTHER_CONVENTION)]
-    steps += [(_IF_EQUAL, count - place, 0, number) for place, number in enumerate(numbers)]
+    steps += [(_IF_EQUAL, count - index, 0, number) for index, number in enumerate(numbers)]
     steps += [(_RETURN, 0, 0, _ALLOWED), (_RETURN, 0, 0, _REFUSED)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -30,7 +30,6 @@ WITHOUT_CONTRACT: frozenset[str] = frozenset(
         "segjudge.report",
         "segjudge.set_up",
         "segjudge.starting",
-        "segjudge.system",
     }
 )
 
@@ -47,7 +46,6 @@ WITH_VAGUE_NAMES: frozenset[str] = frozenset(
         "segjudge.evaluation_script.families.tracking",
         "segjudge.evaluation_script.files",
         "segjudge.evaluation_script.main",
-        "segjudge.evaluation_script.runner",
         "segjudge.evaluation_script.scoring",
         "segjudge.families.base",
         "segjudge.families.instances",
@@ -56,12 +54,10 @@ WITH_VAGUE_NAMES: frozenset[str] = frozenset(
         "segjudge.families.sequences",
         "segjudge.families.tracking",
         "segjudge.platforms.evalai",
-        "segjudge.remote_challenge_evaluation",
         "segjudge.report",
         "segjudge.scoring",
         "segjudge.set_up",
         "segjudge.starting",
-        "segjudge.system",
         "segjudge.torch",
     }
 )

@@ -20,7 +20,7 @@ import requests
 from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
 from segjudge.interactive.session_host import SessionLimits
-from segjudge.system.files import locked
+from segjudge.system.files import hold_folder
 from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
@@ -191,7 +191,7 @@ def test_two_servers_cannot_share_a_folder(root: Path) -> None:  # noqa: F811
         Wire(server.address).begun()
     finally:
         server.kill(signal.SIGKILL)
-    locked(str(root.parent / "kept"), "test").close()
+    hold_folder(str(root.parent / "kept"), "test").close()
 
 
 # ── what leaves the server ──────────────────────────────────────────────────

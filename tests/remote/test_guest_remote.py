@@ -107,7 +107,7 @@ def test_the_hosted_form_gets_the_annotations_of_the_worker(
     assert "there is no annotation file for dev; set ANNOTATIONS" in output
     output = worker.run("--once", "--bundle", str(path), expected=3)
     assert "not ready" in output
-    assert "server away" not in output
+    assert "server unavailable" not in output
     worker.environment["ANNOTATIONS"] = str(own / "annotations")
     number = sent(server)
     worker.run("--once", "--bundle", str(path), "--python", os.path.relpath(sys.executable, ROOT))

@@ -280,7 +280,7 @@ def test_a_disk_that_is_full_at_the_start_is_waited_for_too(operator: Operator, 
             file.write(b"x" * 512)
     process = operator.start(SAVE_DIR=str(small / "machine"))
     try:
-        lines_until(process, "journal away")
+        lines_until(process, "journal unavailable")
         (small / "filler").unlink()
         lines_until(process, "start")
     finally:

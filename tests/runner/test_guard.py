@@ -19,7 +19,7 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner import guard
-from segjudge.evaluation_script.runner.guard import LOG_CHARACTERS, CrashError, run_guarded
+from segjudge.evaluation_script.runner.guard import _LOG_CHARACTERS, CrashError, run_guarded
 from tests.endings import is_gone
 
 MEMORY = 200 << 20
@@ -85,7 +85,7 @@ def test_threads_and_forks_of_a_job_may_print() -> None:
         return "answer"
 
     assert run(job, said=said) == "answer"
-    assert sum(map(len, said[:-1])) <= LOG_CHARACTERS
+    assert sum(map(len, said[:-1])) <= _LOG_CHARACTERS
     assert said[-1].startswith("… what is printed beyond")
     assert set("".join(said[:-1])) == {"x"}
 
@@ -112,7 +112,7 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
         return "done"
 
     assert run(job, said=said, seconds=300) == "done"
-    assert sum(map(len, said)) < LOG_CHARACTERS + 100
+    assert sum(map(len, said)) < _LOG_CHARACTERS + 100
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
 
@@ -241,7 +241,7 @@ def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
 
 
 def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "ANSWER", 2 << 20)
+    monkeypatch.setattr(guard, "_ANSWER_BYTES", 2 << 20)
     with pytest.raises(CrashError, match="the answer has 3 MB, the most is 2"):
         run(lambda say: "x" * (3 << 20))
 

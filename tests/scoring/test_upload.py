@@ -13,7 +13,7 @@ import pytest
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
 from tests.builders import ROOT
 from tests.shared import IN_CI
 
@@ -32,7 +32,7 @@ PYTHONS = [
 def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Path) -> None:
     bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path
     number = 0
-    with hosted_worker(bundle, python) as stage:
+    with open_hosted_worker(bundle, python) as stage:
         for phase in stage.config["challenge_phases"]:
             for sample in sorted((ROOT / "examples" / phase["codename"]).iterdir()):
                 number += 1
@@ -52,7 +52,7 @@ def test_a_bad_submission_fails_with_its_sentence_last_and_the_next_scores(pytho
     bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path
     bad = tmp_path / "bad.zip"
     bad.write_bytes(b"PK\x03\x04 no zip at all")
-    with hosted_worker(bundle, python) as stage:
+    with open_hosted_worker(bundle, python) as stage:
         phase = stage.config["challenge_phases"][0]
         outcome = stage.evaluate(phase, str(bad), 1)
         assert outcome.status == "failed"
@@ -67,7 +67,7 @@ def test_a_bundle_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     shutil.copytree(ROOT, root, symlinks=True, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
     (root / "evaluation_script/__init__.py").write_text("import nowhere_to_be_found\n")
     bundle = build(str(root)).path
-    with hosted_worker(bundle) as stage, pytest.raises(HostError, match="nowhere_to_be_found"):
+    with open_hosted_worker(bundle) as stage, pytest.raises(HostError, match="nowhere_to_be_found"):
         stage.evaluate(stage.config["challenge_phases"][0], str(ROOT / "examples/sequences-dev/strong.zip"), 1)
 
 

@@ -254,7 +254,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
     from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
     from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
-    monkeypatch.setattr(process, "DISK", 8 << 20)
+    monkeypatch.setattr(process, "_DISK", 8 << 20)
     compute = WorkerFolder()
     try:
         place = Path(compute.root) / "challenge_data/challenge_1"

@@ -21,8 +21,8 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.remote_challenge_evaluation.monitoring import Log
 from segjudge.system import addresses
-from segjudge.system.addresses import AddressError, FetchedFile, RemoteFolder, resolve_address
-from segjudge.system.files import shown, without_secrets
+from segjudge.system.addresses import AddressError, RemoteFolder, _FetchedFile, resolve_address
+from segjudge.system.files import redact, redact_address
 from tests.builders import ANNOTATIONS, STRONG, png
 from tests.clusters import cluster
 from tests.remote.test_remote_aws import KEYS, aws, client
@@ -91,7 +91,7 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
     for path in paths[1:]:
         resolve_address(f"file://{path}")
         time.sleep(0.01)
-    assert isinstance(kept, FetchedFile)
+    assert isinstance(kept, _FetchedFile)
     assert cached(cache) == [b"a" * 100, b"d" * 100]
     others = resolve_address(f"file://{paths[3]}")
     with pytest.raises(UsageError, match="100 bytes do not fit into the cache .* 200 bytes in use; SEGJUDGE_CACHE_GB"):
@@ -133,9 +133,9 @@ def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path:
     ],
 )
 def test_what_may_be_secret_in_an_address_is_not_shown(address: str, expected: str) -> None:
-    assert shown(address) == expected
+    assert redact_address(address) == expected
     if " " not in address:
-        assert without_secrets(f"of '{address}': no.") == f"of '{expected}': no."
+        assert redact(f"of '{address}': no.") == f"of '{expected}': no."
 
 
 def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any, capsys: Any) -> None:
@@ -157,7 +157,7 @@ def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_no_line_of_an_operators_log_shows_a_password_or_a_signature(form: str, capsys: Any) -> None:
     address = "https://user:password@host/a.zip?X-Amz-Signature=signature"
-    Log(form)("not kept", where=address, why=f"it is not there ({address!r})", submission=7)
+    Log(form)("copy not kept", where=address, why=f"it is not there ({address!r})", submission=7)
     line = capsys.readouterr().err
     assert "https://host/a.zip" in line
     assert "password" not in line
@@ -188,7 +188,7 @@ def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeyp
     sent = {f"{video}/{k:03d}": bytes([k]) * 100 for video in "ab" for k in range(100)}
     for name, data in sent.items():
         memory.pipe(f"/sent/{name}", data)
-    monkeypatch.setattr(addresses, "AHEAD_BYTES", 1000)
+    monkeypatch.setattr(addresses, "_AHEAD_BYTES", 1000)
     read, ranges = [], memory.cat_ranges
     monkeypatch.setattr(
         type(memory), "cat_ranges", lambda _, paths, *more, **o: read.append(paths) or ranges(paths, *more, **o)

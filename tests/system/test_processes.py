@@ -279,10 +279,10 @@ def test_how_it_died_is_said() -> None:
 def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without /proc and prctl there is the process group."""
     program = tmp_path / "supervisor.py"
-    text = Path(processes.SUPERVISOR).read_text()
+    text = Path(processes._SUPERVISOR).read_text()
     text = text.replace('_HAS_PROC = os.path.exists("/proc/self/stat")', "_HAS_PROC = False")
     program.write_text(text.replace("ctypes.CDLL(None).prctl", "ctypes.nothing"))
-    monkeypatch.setattr(processes, "SUPERVISOR", str(program))
+    monkeypatch.setattr(processes, "_SUPERVISOR", str(program))
     for end in (Child.end, done):
         child = python(AWAY["a child"] + (SLEEP if end is Child.end else ""))
         left = int(child.output.readline())
@@ -301,7 +301,7 @@ def test_a_start_that_is_killed_is_told_from_a_start_that_fails(
     try:
         if code:
             (tmp_path / "supervisor.py").write_text(code)
-            monkeypatch.setattr(processes, "SUPERVISOR", str(tmp_path / "supervisor.py"))
+            monkeypatch.setattr(processes, "_SUPERVISOR", str(tmp_path / "supervisor.py"))
         monkeypatch.setattr(hosted_process, "_enclose", lambda *_: ["/nowhere/python"])
         with pytest.raises(hosted_process.DiedError) as caught:
             hosted_process.WorkerProcess(Interpreter(sys.executable, "", ()), folder, 1, hosted_process.WorkerTerms())

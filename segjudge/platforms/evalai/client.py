@@ -32,7 +32,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system.files import without_secrets
+from segjudge.system.files import redact
 
 from . import routes
 from .rows import (
@@ -102,7 +102,7 @@ class ApiError(Exception):
     """Raised when EvalAI refuses, or does not answer as EvalAI does; `status` is 0 if there is no answer."""
 
     def __init__(self, status: int, message: str, body: object = None, wait: float | None = None) -> None:
-        message = without_secrets(message)
+        message = redact(message)
         super().__init__(message)
         self.status, self.message, self.body = status, message, body
         #: Seconds that the server asks us to wait.

@@ -14,7 +14,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.platforms.evalai.hosted_worker import requirements
-from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
 from tests import guests
 from tests.builders import zipped
 
@@ -55,7 +55,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def scored(folder: Path, sample: str = "dev/half.json", seconds: float = 60.0) -> Any:
     """The outcome of a sample; its phase comes first in the config."""
     bundle = build(str(folder), str(folder / "b.zip"), lenient=True).path
-    with hosted_worker(bundle, sys.executable) as worker:
+    with open_hosted_worker(bundle, sys.executable) as worker:
         worker._seconds = seconds
         return worker.evaluate(worker.config["challenge_phases"][0], str(folder / "examples" / sample), 1)
 
@@ -214,7 +214,7 @@ def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_workers_own_packages_are_known_by_their_imports() -> None:
-    assert set(requirements.PREINSTALLED.values()) >= {"numpy", "pandas", "scikit-learn", "PyYAML"}
+    assert set(requirements._PREINSTALLED.values()) >= {"numpy", "pandas", "scikit-learn", "PyYAML"}
 
 
 RETURNS = "def evaluate(annotations, submission, phase, **_):\n    return {}\n"

@@ -13,7 +13,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import build_starter_zip, find_unwanted_files
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
+from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
 from tests.builders import ROOT
 from tests.shared import IN_CI
 
@@ -31,7 +31,7 @@ def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
 
 
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
-    with hosted_worker(upload) as stage:
+    with open_hosted_worker(upload) as stage:
         phase = stage.config["challenge_phases"][0]
         outcome = stage.evaluate(phase, str(ROOT / "examples/sequences-dev/strong.zip"), 1)
     assert outcome.status == "finished", outcome.stderr

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import SCRIPT
 from segjudge.platforms.evalai.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
-from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
+from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, open_hosted_worker
 
 from .agreement import splits_of
 from .build import list_samples
@@ -61,7 +61,7 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
         if opened.is_evaluated_elsewhere:
             raise UntriedError("the samples, since EvalAI's worker does not score this variant")
     try:
-        with hosted_worker(bundle, python) as worker:
+        with open_hosted_worker(bundle, python) as worker:
             worker.load()
             yield from _score_samples(worker, root)
     except HostError as error:

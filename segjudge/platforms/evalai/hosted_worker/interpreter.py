@@ -13,7 +13,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import IMPORT_ROOT
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
-WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
+_WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
 #: The version of Python that EvalAI's worker runs.
 PINNED_PYTHON = "3.9"
 #: Where `run.sh` prepares it.
@@ -60,7 +60,7 @@ def worker_interpreter(name: str | None, root: str) -> Interpreter:
 
     Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
     """
-    name = name or os.environ.get(WORKER_PYTHON)
+    name = name or os.environ.get(_WORKER_PYTHON)
     if name:
         return open_interpreter(name)
     for folder in dict.fromkeys((root, IMPORT_ROOT)):

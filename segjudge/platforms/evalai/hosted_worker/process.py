@@ -31,7 +31,7 @@ from .interpreter import Interpreter
 #: Memory, cores and disk of EvalAI's default worker.
 MEMORY = 1 << 30
 CORES = 0.5
-DISK = 21 << 30
+_DISK = 21 << 30
 #: Bytes that must be free on the disk of a worker's folder.
 _LEAST_DISK = 16 << 20
 SCRIPT = "evaluation_script"
@@ -304,7 +304,7 @@ def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
     free = shutil.disk_usage(folders[0]).free
     if free < _LEAST_DISK:  # of a full disk no submission is to blame
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
-    return folders, min(DISK, free // 2)
+    return folders, min(_DISK, free // 2)
 
 
 def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms: WorkerTerms) -> list[str]:

@@ -135,7 +135,7 @@ class _Tee:
 
 
 @contextmanager
-def _caught_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
+def _catch_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
     """Replace both streams, and yield the files that catch what is written."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
@@ -157,7 +157,7 @@ def _text_of(file: IO[str]) -> str:
 def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
     """Return a submission's status, its streams and what the server would store."""
     answer: Dict[str, Any] = {"status": "failed", "result": None}
-    with _caught_streams() as (out, err):
+    with _catch_streams() as (out, err):
         try:
             returned = script.module.evaluate(
                 request["annotation"],

@@ -27,7 +27,7 @@ from .process import UnloadableError, disk_bounds
 PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
 REQUIREMENTS = "requirements.txt"
 #: Packages that EvalAI's worker has, by the names under which scripts import them.
-PREINSTALLED = {
+_PREINSTALLED = {
     "numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn", "matplotlib": "matplotlib",
     "networkx": "networkx", "pycocotools": "pycocotools", "tqdm": "tqdm", "yaml": "PyYAML", "PIL": "pillow",
     "requests": "requests", "boto3": "boto3", "jsonschema": "jsonschema",
@@ -66,7 +66,7 @@ print("installed already")
 
 
 @dataclass(frozen=True)
-class ScriptNeeds:
+class _ScriptNeeds:
     """What a script asks for."""
 
     #: The text of its requirements.
@@ -91,21 +91,21 @@ def with_requirements(
     pins = Path(PINS).read_bytes() if python.version == PINNED_PYTHON else b""
     content = repr((python.path, python.version, python.folders, needs)).encode() + pins
     home = cache_folder() / f"worker-{hashlib.sha256(content).hexdigest()[:16]}"
-    made = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
-    with _locked(home):
+    own_python = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
+    with _lock(home):
         if not (home / "complete").exists():
             say("Installing what the evaluation script asks for, once, with this machine's network and package index …")
             try:
-                _Installation(python, made, box, [folder.root, str(home)]).install(needs, folder.root, challenge)
+                _Installation(python, own_python, box, [folder.root, str(home)]).install(needs, folder.root, challenge)
             except BaseException:
                 shutil.rmtree(home, ignore_errors=True)
                 raise
             (home / "complete").touch()
-    return made
+    return own_python
 
 
-def _needs(script: str, python: Interpreter) -> ScriptNeeds:
-    requirements, digest, imported, installs = b"", hashlib.sha256(), set[str](), False
+def _needs(script: str, python: Interpreter) -> _ScriptNeeds:
+    requirements, digest, modules, installs = b"", hashlib.sha256(), set[str](), False
     for path in sorted(Path(script).rglob("*")):
         if path.name == REQUIREMENTS and path.parent == Path(script):
             requirements = path.read_bytes()
@@ -113,15 +113,15 @@ def _needs(script: str, python: Interpreter) -> ScriptNeeds:
             data = path.read_bytes()
             digest.update(repr((str(path.relative_to(script)), len(data))).encode() + data)
             if path.suffix == ".py":
-                imported |= _imported(data)
+                modules |= _list_imports(data)
                 installs = installs or bool(re.search(rb"\bpip\b", data))
-    wanted = [name for name in PREINSTALLED if name in imported]
+    wanted = [name for name in _PREINSTALLED if name in modules]
     lacking = _output([python.path, "-I", "-c", _LACKING, *wanted]).split() if wanted else []
-    packages = tuple(PREINSTALLED[name] for name in lacking)
-    return ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
+    packages = tuple(_PREINSTALLED[name] for name in lacking)
+    return _ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
 
 
-def _imported(data: bytes) -> set[str]:
+def _list_imports(data: bytes) -> set[str]:
     """Return the first names of what a module imports absolutely; nothing where it is not of our Python."""
     try:
         nodes = list(ast.walk(ast.parse(data)))
@@ -137,7 +137,7 @@ def _output(command: list[str]) -> str:
 
 
 @contextmanager
-def _locked(home: Path) -> Iterator[None]:
+def _lock(home: Path) -> Iterator[None]:
     """Keep others from making the same environment meanwhile."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{home}.lock", "w", encoding="ascii") as file:
@@ -148,25 +148,25 @@ def _locked(home: Path) -> Iterator[None]:
 class _Installation:
     """The commands that install requirements: with network access, in the sandbox where there is one."""
 
-    def __init__(self, base: Interpreter, made: Interpreter, box: str | None, writable: Sequence[str]) -> None:
-        self._base, self._made, self._box, self._writable = base, made, box, writable
+    def __init__(self, base: Interpreter, python: Interpreter, box: str | None, writable: Sequence[str]) -> None:
+        self._base, self._python, self._box, self._writable = base, python, box, writable
         constraints = PINS if base.version == PINNED_PYTHON else ""
         own = {name: os.environ[name] for name in _PIP_SETTINGS if name in os.environ}
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         pins = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints} if constraints else {}
         values = {**own, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        self._environment = clean_environment(**values, PATH=made.search_path)
+        self._environment = clean_environment(**values, PATH=python.search_path)
 
-    def install(self, needs: ScriptNeeds, root: str, challenge: int) -> None:
+    def install(self, needs: _ScriptNeeds, root: str, challenge: int) -> None:
         """Make the environment; raise `UnloadableError` with the reason if something cannot be installed."""
-        home = os.path.dirname(os.path.dirname(self._made.path))
+        home = os.path.dirname(os.path.dirname(self._python.path))
         shutil.rmtree(home, ignore_errors=True)
         os.makedirs(home)
         self._run([self._base.path, "-I", "-m", "venv", home], "its environment cannot be made")
-        sites = _output([self._made.path, "-I", "-c", _SITES]).splitlines()
+        sites = _output([self._python.path, "-I", "-c", _SITES]).splitlines()
         inherited = _output([self._base.path, "-I", "-c", _SITES])
         Path(sites[0], "inherited.pth").write_text(inherited, encoding="utf-8")
-        pip = [self._made.path, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
+        pip = [self._python.path, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
         if needs.packages:
             self._run([*pip, *needs.packages], "the worker's own packages cannot be installed")
         if needs.requirements.strip():
@@ -175,17 +175,17 @@ class _Installation:
             self._run([*pip, "-r", path], f"{REQUIREMENTS} cannot be installed")
         if needs.installs:
             module = f"challenge_data.challenge_{challenge}"
-            self._run([self._made.path, "-I", "-c", _IMPORT, root, module], "")
+            self._run([self._python.path, "-I", "-c", _IMPORT, root, module], "")
             Path(sites[0], "pip", "__main__.py").write_text(_NO_PIP, encoding="utf-8")
             for command in ("pip", "pip3"):
-                Path(os.path.dirname(self._made.path), command).write_text(
-                    f"#!{self._made.path}{_NO_PIP}", encoding="utf-8"
+                Path(os.path.dirname(self._python.path), command).write_text(
+                    f"#!{self._python.path}{_NO_PIP}", encoding="utf-8"
                 )
 
     def _run(self, words: list[str], failure: str) -> None:
         """Run a command; without a sentence for its failure it is an import, whose error says enough."""
         if self._box is not None:
-            words = sandbox.installer_command(self._box, words, [*self._made.folders, PINS], self._writable)
+            words = sandbox.installer_command(self._box, words, [*self._python.folders, PINS], self._writable)
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
         bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
         run = run_bounded(

@@ -75,7 +75,7 @@ class HostedWorker:
             answer["stderr"],
             {split: values for entry in answer["result"] or [] for split, values in entry.items()},
             {split: values for entry in answer.get("error") or [] for split, values in entry.items()},
-            _undefined(answer.get("submission_metadata")),
+            _read_undefined(answer.get("submission_metadata")),
         )
 
     def load(self) -> None:
@@ -96,7 +96,7 @@ class HostedWorker:
         return self._process.log()
 
 
-def _undefined(metadata: str | None) -> dict[str, list[str]]:
+def _read_undefined(metadata: str | None) -> dict[str, list[str]]:
     """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
     with suppress(TypeError, ValueError):
         fault = json.loads(metadata or "")
@@ -107,7 +107,7 @@ def _undefined(metadata: str | None) -> dict[str, list[str]]:
 
 
 @contextmanager
-def hosted_worker(
+def open_hosted_worker(
     bundle: str, python: str | Interpreter = sys.executable, notice: Callable[[str], object] = lambda _text: None
 ) -> Iterator[HostedWorker]:
     """Yield a worker with a bundle loaded, which is extracted as the server does it.
