@@ -262,7 +262,7 @@ def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small:
             while True:
                 file.write(b"x" * 512)
         sent = submitted(server)
-        output = lines_until(process, "away")
+        output = lines_until(process, "unavailable")
         assert "Is the disk full" in output[-1] or "No space left" in output[-1]
         assert process.poll() is None
         filler.unlink()

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import uuid
 import zipfile
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -35,6 +33,9 @@ class WorkerFolder:
 
     def __init__(self, note: Callable[[str], object] | None = None) -> None:
         """Make the folder; `note` is given its path before it exists, so that no end comes between the two."""
+        import tempfile  # many commands ask whose scorers they are, and make no folder
+        import uuid
+
         self.path = os.path.join(tempfile.gettempdir(), f"{FOLDER_PREFIX}{uuid.uuid4().hex}")
         if note is not None:
             note(self.path)
@@ -95,4 +96,6 @@ class WorkerFolder:
 
 
 def _random_name(folder: str, suffix: str) -> str:
+    import uuid  # likewise
+
     return os.path.join(folder, f"{uuid.uuid4()}{suffix}")

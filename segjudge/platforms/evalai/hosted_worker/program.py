@@ -36,6 +36,7 @@ HOSTED, REMOTE = "hosted", "remote"
 _EXTRAS = ("submission_result", "submission_metadata")
 #: The words in the name of a first parameter that tell the form.
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
+#: The most bytes of a file that is written for a remote worker, which has no sandbox.
 _FILE_BYTES = 4 << 30
 #: Where the script of a built bundle is unpacked, below the current folder.
 _UNPACKED = "evaluation_script"
@@ -266,12 +267,14 @@ def _kind(value: Any) -> str:
 # ── the process ─────────────────────────────────────────────────────────────
 
 
-def _limit(memory: int) -> None:
+def _limit(memory: int, file_bytes: int) -> None:
+    """Limit this process; 0 is no limit."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if file_bytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     if memory:
         # A thread of OpenBLAS reserves address space that it never uses.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
@@ -288,7 +291,7 @@ def main() -> None:
     else:
         # What scorers tell the operator can show ground truth.
         sys.__stderr__ = log  # type: ignore[misc]
-    _limit(order["memory"])
+    _limit(order["memory"], 0 if is_hosted else _FILE_BYTES)
     description: Dict[str, Any] = {}
     try:
         script = _Script(order)
