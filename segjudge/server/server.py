@@ -78,7 +78,7 @@ def server_config(application: ASGIApp) -> Config:
     )
 
 
-# Where all threads wait for a database, only what needs one waits for a thread: refusals and outages do not.
+# Refusals and outages are answered without a thread: all of them may be waiting for a database.
 
 
 def _is_page(request: Request) -> bool:

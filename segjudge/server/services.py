@@ -136,7 +136,7 @@ class UserRequest(Request):
         return self.user
 
     async def read(self) -> None:
-        """Read the body, a form or JSON; refuses what is neither, or more than the limits allow."""
+        """Read a body that is a form or JSON; refuses one that is broken, or larger than the limits allow."""
         limits, kind = self._limits, self.headers.get("content-type", "").split(";")[0].strip().lower()
         if content_length(self.scope) > limits.bytes:
             raise self._too_large()
@@ -215,7 +215,7 @@ class Endpoint:
             return self.respond(request, self._handler)
 
     def identify(self, request: UserRequest) -> User | None:
-        """Return who asks; refuses who may ask nothing."""
+        """Return who asks; refuses who may not ask at all."""
         raise NotImplementedError
 
     def respond(self, request: UserRequest, handler: Handler) -> Response:

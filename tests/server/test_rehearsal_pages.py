@@ -272,15 +272,21 @@ def build_other(folder: Path) -> Path:
     return bundle_with(folder, lambda config: config.update(title="Other"))
 
 
-@pytest.mark.parametrize("path", ["", "/evaluation", "/phases", "/leaderboard", "/submit", "/submissions", "/host"])
-def test_a_phone_shows_it_without_scrolling_sideways(server: Rehearsal, browser: Any, path: str) -> None:
+@pytest.fixture(scope="module")
+def phone(server: Rehearsal, browser: Any) -> Iterator[Any]:
+    """A page of a host's phone."""
     context = browser.new_context(viewport=PHONE)
-    page = context.new_page()
-    log_in(page, server, "host")
-    page.goto(f"{server.address}/challenges/1{path}")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert page.evaluate("getComputedStyle(document.body).fontSize") == "16px"
+    opened = context.new_page()
+    log_in(opened, server, "host")
+    yield opened
     context.close()
+
+
+@pytest.mark.parametrize("path", ["", "/evaluation", "/phases", "/leaderboard", "/submit", "/submissions", "/host"])
+def test_a_phone_shows_it_without_scrolling_sideways(server: Rehearsal, phone: Any, path: str) -> None:
+    phone.goto(f"{server.address}/challenges/1{path}")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert phone.evaluate("getComputedStyle(document.body).fontSize") == "16px"
 
 
 def test_the_keyboard_reaches_everything(server: Rehearsal, page: Any) -> None:
