@@ -33,7 +33,7 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "open": [(scorer, "read_truth"), (sequences, "SequenceSubmission")],
-    "read and check": [(archive.ZipFiles, "read"), (png, "_chunks")],
+    "read and check": [(archive._ZipFiles, "read"), (png, "_chunks")],  # noqa: SLF001
     "inflate": [(png, "inflate_stream"), (backend, "inflate_stream")],
     "truth": [(sequence_truth, "inflate_member")],
     "rows, pack": [(kernel.PackedFrames, "add"), (kernel.PackedFrames, "take")],

@@ -24,7 +24,7 @@ from .scoring.provenance import digest_of, numbers_of, provenance
 from .scoring.scorer import TruthCache, phase_scorers
 
 #: A split's progress is reported in this many lines at the most.
-PROGRESS_LINES = 20
+_PROGRESS_LINES = 20
 
 
 def evaluate(
@@ -144,7 +144,7 @@ def _progress(split: PhaseSplit, say: Say, totals: Dict[str, int]) -> Progress:
 
     def report(name: str, done: int, total: int) -> None:
         totals[split.codename] = total
-        new = done < total and done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total
+        new = done < total and done * _PROGRESS_LINES // total != (done - 1) * _PROGRESS_LINES // total
         if new and not split.hidden:
             say(f"{split.codename}: {name} ({done + 1} of {total})")
 

@@ -53,8 +53,8 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         if isinstance(sequence, (list, tuple)):
             frames = [None] * len(sequence) if frame is None else frame
             batch = zip(sequence, frames, preds, target, strict=True)  # type: ignore[call-overload]
-        for name, one, prediction, truth in batch:
-            counted.update(_plain(name), _plain(one), _on_cpu(prediction), _on_cpu(truth))
+        for name, frame_name, prediction, truth in batch:
+            counted.update(_plain(name), _plain(frame_name), _on_cpu(prediction), _on_cpu(truth))
         data = b"".join(_entries(counted.state_dict()))
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
@@ -62,9 +62,9 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         """Return the metrics of all frames of all processes; NaN for each before there is any."""
         accumulator = self._accumulator()
         for state in _states(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
-            part = self._accumulator()
-            part.load_state_dict(state)
-            accumulator.merge(part)
+            loaded = self._accumulator()
+            loaded.load_state_dict(state)
+            accumulator.merge(loaded)
         values = accumulator.values()
         numbers = {name: float("nan") if value is None else float(value) for name, value in values.items()}
         return {name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}
@@ -80,7 +80,7 @@ def _on_cpu(masks: object) -> object:
     if isinstance(masks, torch.Tensor):
         return masks.detach().cpu()
     if isinstance(masks, Mapping):
-        return {key: _on_cpu(one) for key, one in masks.items()}
+        return {key: _on_cpu(mask) for key, mask in masks.items()}
     return type(masks)(map(_on_cpu, masks)) if isinstance(masks, (list, tuple)) else masks
 
 

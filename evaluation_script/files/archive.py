@@ -39,7 +39,7 @@ _Identity = Tuple[int, int]
 _CHECK = "Check it and its permissions"
 
 
-class FolderFiles(Files):
+class _FolderFiles(Files):
     """The files of a folder."""
 
     def __init__(self, root: str, limits: ArchiveLimits) -> None:
@@ -145,7 +145,7 @@ _ENCRYPTED = 0x1
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
 
-class ZipFiles(Files):
+class _ZipFiles(Files):
     """The files of a zip."""
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
@@ -274,7 +274,7 @@ _FILE_KINDS = (b"0", b"\0", b"7")
 _Stream = Union[PositionedFile, InflatedStream]
 
 
-def begins_tar(start: bytes) -> bool:
+def _begins_tar(start: bytes) -> bool:
     """Return whether these bytes hold the first block of a tar."""
     return len(start) >= _BLOCK and start[257:262] == b"ustar" and _checksum_matches(start[:_BLOCK])
 
@@ -300,7 +300,7 @@ class _TarFiles(Files):
                 self.sizes[name] = member.size
             if self._file.tell() + member.size > size:
                 raise _cut_off(member)
-            self._file.seek(_padded(member), os.SEEK_CUR)
+            self._file.seek(_size_in_blocks(member), os.SEEK_CUR)
         checks.problems.raise_if_any()
 
     def parts(self, name: str) -> Iterator[bytes]:
@@ -328,7 +328,7 @@ class _CompressedTarFiles(Files):
             name = _clean_name(member, checks)
             if name is not None:
                 self._contents[name] = _content(stream, member)
-            elif stream.skip(_padded(member)) < member.size:
+            elif stream.skip(_size_in_blocks(member)) < member.size:
                 raise _cut_off(member)
         while stream.skip(STEP):  # to the end, where the checksum is
             pass
@@ -398,11 +398,11 @@ def _content(stream: _Stream, member: _Member) -> bytes:
     data = stream.read(member.size)
     if len(data) < member.size:
         raise _cut_off(member)
-    stream.read(_padded(member) - member.size)
+    stream.read(_size_in_blocks(member) - member.size)
     return data
 
 
-def _padded(member: _Member) -> int:
+def _size_in_blocks(member: _Member) -> int:
     """Return the bytes that a member takes, in whole blocks."""
     return member.size + -member.size % _BLOCK
 
@@ -492,7 +492,7 @@ def open_files(path: str, limits: ArchiveLimits) -> Files:
     if isinstance(path, FolderElsewhere):
         return path.open_files(limits)
     if os.path.isdir(path):
-        return FolderFiles(path, limits)
+        return _FolderFiles(path, limits)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SubmissionError.of(Problem(path, "is a device, not a file", "Check the path"))
@@ -515,10 +515,10 @@ def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if not start.strip(b"\0 \r\n\t"):
         raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with blanks alone", limits.send)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return ZipFiles(path, limits)
+        return _ZipFiles(path, limits)
     if start.startswith(MAGIC):
-        return _gzipped(path, limits)
-    if begins_tar(start):
+        return _open_gzip(path, limits)
+    if _begins_tar(start):
         return _TarFiles(path, limits)
     if kind := "a single PNG" if start.startswith(b"\x89PNG") else kind_of(start):
         raise Flaw(f"is {kind}", limits.send)
@@ -531,9 +531,9 @@ def _is_json(start: bytes) -> bool:
     return start.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[")
 
 
-def _gzipped(path: str, limits: ArchiveLimits) -> Files:
+def _open_gzip(path: str, limits: ArchiveLimits) -> Files:
     start = InflatedStream(path, limits, limits.memory_bytes).read(_BLOCK)
-    if begins_tar(start):
+    if _begins_tar(start):
         return _CompressedTarFiles(InflatedStream(path, limits, limits.memory_bytes), limits)
     if not _is_json(start):
         raise Flaw("is a gzip file that holds neither a tar archive nor JSON", limits.send)
@@ -555,13 +555,13 @@ class _JsonFile(Files):
 
     def parts(self, name: str) -> Iterator[bytes]:
         del name  # there is one
-        most, count = self._limits.json_bytes, 0
+        limit, count = self._limits.json_bytes, 0
         with open(self._path, "rb") as file:
             stream: Union[BinaryIO, InflatedStream] = file
             if self._gzipped:
-                stream = InflatedStream(self._path, self._limits, most)
+                stream = InflatedStream(self._path, self._limits, limit)
             while chunk := stream.read(CHUNK_BYTES):
                 count += len(chunk)
-                if count > most:
-                    self._refuse(f"more than {size_text(most)}")
+                if count > limit:
+                    self._refuse(f"more than {size_text(limit)}")
                 yield chunk

@@ -89,8 +89,8 @@ STEP = 1 << 16
 class InflatedStream:
     """The inflated bytes of a gzip file; a Flaw where they exceed the limits or are damaged."""
 
-    def __init__(self, path: str, limits: ArchiveLimits, most: int) -> None:
-        self._parts = _inflated(path, limits, most)
+    def __init__(self, path: str, limits: ArchiveLimits, limit: int) -> None:
+        self._parts = _inflate(path, limits, limit)
         self._rest = bytearray()
 
     def read(self, count: int) -> bytes:
@@ -112,7 +112,7 @@ class InflatedStream:
         return passed
 
 
-def _inflated(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
+def _inflate(path: str, limits: ArchiveLimits, limit: int) -> Iterator[bytes]:
     inflated, members = 0, 1
     stream = zlib.decompressobj(_WINDOW)
     damaged = Flaw("is a damaged gzip file", PACK_AGAIN)
@@ -128,8 +128,8 @@ def _inflated(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
                 raise damaged from None
             waiting = stream.unconsumed_tail
             inflated += len(data)
-            if inflated > most:
-                raise Flaw(f"would unpack to more than {size_text(most)}", "Send a zip instead")
+            if inflated > limit:
+                raise Flaw(f"would unpack to more than {size_text(limit)}", "Send a zip instead")
             if inflated > 8 * limits.ratio_from and inflated > limits.ratio * file.tell():
                 raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", PACK_AGAIN)
             if data:

@@ -144,10 +144,10 @@ class MemberChecks:
     def _size_flaw(self, name: str, size: int, packed: int) -> Flaw | None:
         limits = self.limits
         is_json = name.lower().endswith(".json")
-        most = limits.json_bytes if is_json else limits.member_bytes
-        if size > most:
+        limit = limits.json_bytes if is_json else limits.member_bytes
+        if size > limit:
             remedy = limits.smaller if is_json else SEND_LESS
-            return Flaw(f"has {size_text(size)} unpacked; {size_text(most)} is the limit", remedy)
+            return Flaw(f"has {size_text(size)} unpacked; {size_text(limit)} is the limit", remedy)
         self._total += size
         if self._total > limits.total_bytes:
             raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
@@ -203,12 +203,12 @@ _LONGEST_NUMBER = 12
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
 
-def check_memory(text: Union[str, bytes], most: int, smaller: str) -> None:
+def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
     """Refuse JSON that would take more than so many bytes of memory, estimated by its punctuation."""
     data = text.encode() if isinstance(text, str) else text
     estimate = len(data) * (2 if data.isascii() else 8)
     estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
-    if estimate > most:
+    if estimate > limit:
         raise Flaw("holds too many lists and numbers to be read", f"Write compressed run lengths. {smaller}")
 
 

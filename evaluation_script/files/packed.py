@@ -81,7 +81,7 @@ def table_of(path: str) -> bytes:
         return file.read(size)
 
 
-def read_manifest(source: Source) -> Dict[str, Any]:
+def _read_manifest(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
     if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
         return {}  # of a large zip the table is searched much sooner than parsed
@@ -116,9 +116,9 @@ def annotations_error(source: Source, error: Exception) -> HostError:
 
 def track_of(source: Source) -> str:
     """Return the track of a packed file; "" for other files."""
-    return str(read_manifest(source).get("track", ""))
+    return str(_read_manifest(source).get("track", ""))
 
 
 def splits_of(source: Source) -> List[str]:
     """Return the names of a packed file's splits; none for other files."""
-    return list(read_manifest(source).get("splits", {}))
+    return list(_read_manifest(source).get("splits", {}))

@@ -32,17 +32,17 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def name_list(names: list[str], most: int = _MOST_NAMES) -> str:
+def name_list(names: list[str], shown: int = _MOST_NAMES) -> str:
     """Return `a, b, c and 7 more`."""
-    head = ", ".join(printable(name) for name in names[:most])
-    return head if len(names) <= most else f"{head} and {len(names) - most} more"
+    head = ", ".join(printable(name) for name in names[:shown])
+    return head if len(names) <= shown else f"{head} and {len(names) - shown} more"
 
 
-def name_hint(name: object, names: Iterable[str], most: int = 99) -> str:
+def name_hint(name: object, names: Iterable[str], shown: int = 99) -> str:
     """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
     known_names = list(names)
     near = nearest(name, known_names)
-    return f", only {name_list(known_names, most)}" + (f"; did you mean {printable(near)}?" if near else "")
+    return f", only {name_list(known_names, shown)}" + (f"; did you mean {printable(near)}?" if near else "")
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
@@ -65,30 +65,30 @@ def verb(count: int, singular: str, plural: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to fix: where it is, what was found there, what to do."""
+    """One thing to fix: what it is in, what is wrong with it, what to do."""
 
-    where: str
-    found: str
+    subject: str
+    fault: str
     remedy: str
 
     def __str__(self) -> str:
-        return f"{printable(self.where)}: {_printable(self.found)}. {_printable(self.remedy)}."
+        return f"{printable(self.subject)}: {_printable(self.fault)}. {_printable(self.remedy)}."
 
 
 class Flaw(Exception):
     """Raised where it is known what is wrong but not in which file."""
 
-    def __init__(self, found: str, remedy: str) -> None:
-        super().__init__(found, remedy)
-        self.found = found
+    def __init__(self, fault: str, remedy: str) -> None:
+        super().__init__(fault, remedy)
+        self.fault = fault
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return self.found
+        return self.fault
 
-    def at(self, where: str) -> Problem:
+    def at(self, subject: str) -> Problem:
         """Return the problem in the file or place of this name."""
-        return Problem(where, self.found, self.remedy)
+        return Problem(subject, self.fault, self.remedy)
 
 
 #: How the place of a problem ends that may occur in many places, after what these are of; and what they are called.
@@ -107,7 +107,7 @@ class _Repeated:
         if self._count <= _MOST_NAMES:
             self._names += f", {printable(name)}"
         more = f" and {self._count - _MOST_NAMES} more" if self._count > _MOST_NAMES else ""
-        fault = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.found}"
+        fault = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.fault}"
         problems[self._index] = Problem(whole, fault, self._problem.remedy)
 
 
@@ -122,9 +122,9 @@ class Problems:
 
     def add(self, problem: Problem) -> None:
         """Keep the first ones, count the rest; the same mistake in other files of a folder is a part of the first."""
-        parts = ((*problem.where.rpartition(mark), noun) for mark, noun in _PLACES)
+        parts = ((*problem.subject.rpartition(mark), noun) for mark, noun in _PLACES)
         whole, _, name, noun = next((split_place for split_place in parts if split_place[0]), ("", "", "", ""))
-        key = (whole, noun, problem.found, problem.remedy)
+        key = (whole, noun, problem.fault, problem.remedy)
         if whole and key in self._repeated:
             self._repeated[key].again(self.first, whole, noun, name)
             return
@@ -133,9 +133,9 @@ class Problems:
             self._repeated[key] = _Repeated(len(self.first), problem, name)
             self.first.append(problem)
 
-    def extend(self, first: list[Problem], count: int) -> None:
+    def extend(self, problems: list[Problem], count: int) -> None:
         """Take the first of so many problems that were gathered elsewhere."""
-        self.first += first[: max(0, _MOST_SHOWN - len(self.first))]
+        self.first += problems[: max(0, _MOST_SHOWN - len(self.first))]
         self.count += count
 
     def stop(self) -> None:

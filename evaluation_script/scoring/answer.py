@@ -21,7 +21,7 @@ from .phase import DETAILS, Phase, PhaseSplit
 from .scorer import Scorer
 
 #: More lines of warnings than this are counted, not shown.
-WARNING_LINES = 20
+_WARNING_LINES = 20
 #: Decimals of the fractions in files that participants read.
 DECIMALS = 3
 #: What rows of tables are called by.
@@ -32,9 +32,9 @@ _FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
 
 def public_warnings(lines: List[str]) -> List[str]:
     """Return at most twenty lines, the last of which counts those left out."""
-    if len(lines) <= WARNING_LINES:
+    if len(lines) <= _WARNING_LINES:
         return lines
-    return [*lines[: WARNING_LINES - 1], f"… and {len(lines) - WARNING_LINES + 1} more warnings"]
+    return [*lines[: _WARNING_LINES - 1], f"… and {len(lines) - _WARNING_LINES + 1} more warnings"]
 
 
 def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
@@ -67,22 +67,24 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
 
 def _intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
     """Return the intervals of the leaderboard's metrics that are of enough cases where participants see them."""
-    found, least = report.intervals(metrics=split.metrics), _fewest(phase)
-    return {metric: found[metric] for metric in split.metrics if metric in found and report.cases(metric) >= least}
+    intervals, least = report.intervals(metrics=split.metrics), _fewest(phase)
+    return {
+        metric: intervals[metric] for metric in split.metrics if metric in intervals and report.cases(metric) >= least
+    }
 
 
 def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
     """Return the intervals of the leaderboard's labels as a page may show them, rounded."""
-    decimals, found = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
-    return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in found.items()}
+    decimals, intervals = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
+    return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in intervals.items()}
 
 
-def shown_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
+def _limit_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
     """Return the intervals that a participant may read beside the leaderboard's metrics, as fractions."""
-    found = _intervals(phase, split, report)
+    intervals = _intervals(phase, split, report)
     if phase.detail == DETAILS[2]:
-        return found
-    return {metric: (round(low, DECIMALS), round(high, DECIMALS)) for metric, (low, high) in found.items()}
+        return intervals
+    return {metric: (round(low, DECIMALS), round(high, DECIMALS)) for metric, (low, high) in intervals.items()}
 
 
 def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
@@ -112,7 +114,7 @@ def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     return {
         "protocol": _protocol([report for _, report in visible]),
         "result": [
-            {split.codename: _rounded({metric: report.values.get(metric) for metric in split.metrics}, DECIMALS)}
+            {split.codename: _round_values({metric: report.values.get(metric) for metric in split.metrics}, DECIMALS)}
             for split, report in visible
         ],
         "scored": [split.codename for split in phase.splits],
@@ -128,12 +130,12 @@ def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row
     for split, report in visible:
         name, rows = next(iter(report.rows().items()))
         for row in rows:
-            coarse = _rounded({metric: row[metric] for metric in split.metrics if metric in row}, 2)
+            coarse = _round_values({metric: row[metric] for metric in split.metrics if metric in row}, 2)
             tables.setdefault(name, []).append({**{key: row[key] for key in _NAMES if key in row}, **coarse})
     return tables
 
 
-def _rounded(values: Values, decimals: int) -> Values:
+def _round_values(values: Values, decimals: int) -> Values:
     return {metric: None if value is None else round(float(value), decimals) for metric, value in values.items()}
 
 
@@ -196,15 +198,15 @@ def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dic
 
 
 #: A split of a phase, its scorer, and its scores.
-ScoredSplit = Tuple[PhaseSplit, Scorer, Report]
+_ScoredSplit = Tuple[PhaseSplit, Scorer, Report]
 #: About so many bytes a page of a submission may have, it has without masks, and a row of its tables has.
-PAGE, FIXED, ROW = 3_000_000, 250_000, 2_000
+_PAGE, _FIXED, _ROW = 3_000_000, 250_000, 2_000
 #: Which part of the time that is left may be taken for it.
-TIME = 0.8
+_TIME = 0.8
 
 
 def add_page_data(
-    answer: Dict[str, Any], phase: Phase, splits: List[ScoredSplit], submission: str, deadline: float
+    answer: Dict[str, Any], phase: Phase, splits: List[_ScoredSplit], submission: str, deadline: float
 ) -> str:
     """Add to an answer what a page of the submission needs; return what went wrong, for the log.
 
@@ -213,13 +215,13 @@ def add_page_data(
     """
     shown = answer["submission_result"]
     visible = [entry for entry in splits if not entry[0].hidden]
-    shown["intervals"] = [{split.codename: shown_intervals(phase, split, report)} for split, _, report in visible]
+    shown["intervals"] = [{split.codename: _limit_intervals(phase, split, report)} for split, _, report in visible]
     if phase.detail == DETAILS[0]:
         return ""
     whole = phase.detail == DETAILS[2]
     if whole:
         shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, report in visible]
-    seconds = TIME * max(deadline - time.monotonic(), 1.0)
+    seconds = _TIME * max(deadline - time.monotonic(), 1.0)
     try:
         shown["losses"] = run_guarded(
             lambda _: _losses(visible, submission, whole=whole),
@@ -232,7 +234,7 @@ def add_page_data(
     return ""
 
 
-def _losses(splits: List[ScoredSplit], submission: str, *, whole: bool) -> Dict[str, Any]:
+def _losses(splits: List[_ScoredSplit], submission: str, *, whole: bool) -> Dict[str, Any]:
     """Return what was lost in each split whose family shows it; not whole, what each kind takes of all, rounded."""
     readers = [
         (split.codename, engine.load_losses(), scorer, report)
@@ -241,7 +243,7 @@ def _losses(splits: List[ScoredSplit], submission: str, *, whole: bool) -> Dict[
         if engine.load_losses is not None
     ]
     rows = sum(len(scores) for *_, report in readers for scores in report.rows().values())
-    room = (PAGE - FIXED - ROW * rows) // max(len(readers), 1) if whole else 0
+    room = (_PAGE - _FIXED - _ROW * rows) // max(len(readers), 1) if whole else 0
     losses: Dict[str, Any] = {}
     for codename, read_losses, scorer, report in readers:
         with closing(scorer.open(submission)) as opened:

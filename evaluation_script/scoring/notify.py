@@ -21,14 +21,14 @@ FILE = "~/.config/segjudge/notify.json"
 KINDS = ("slack", "webhook")
 
 #: Keys of the submission that are sent: no file addresses.
-SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
+_SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
 
 
 def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
     """Send what the phase asks for; return a line for the operator's log, or nothing."""
     try:
         targets = addresses()
-        if not targets or not wanted(phase, answer):
+        if not targets or not is_asked_for(phase, answer):
             return ""
         body = message(phase, answer, submission if isinstance(submission, dict) else {})
         failures: List[str] = []
@@ -59,7 +59,7 @@ def addresses() -> Dict[str, str]:
     return {kind: address for kind, address in targets.items() if isinstance(address, str) and address}
 
 
-def wanted(phase: Phase, answer: Dict[str, Any]) -> bool:
+def is_asked_for(phase: Phase, answer: Dict[str, Any]) -> bool:
     """Return whether the phase's rule asks for this notification."""
     rule = phase.notify
     if rule is None or rule.threshold is None:
@@ -83,7 +83,7 @@ def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) ->
         "text": text,
         "phase": phase.codename,
         "result": result,
-        "submission": {key: submission.get(key) for key in SENT_KEYS},
+        "submission": {key: submission.get(key) for key in _SENT_KEYS},
     }
 
 

@@ -48,13 +48,13 @@ def _sizes(root: str) -> Iterator[Tuple[str, int]]:
             names = sorted(os.listdir(os.path.join(root, inside)))
         except OSError:
             continue
-        here = (status.st_dev, status.st_ino)
-        if here in above:
+        identity = (status.st_dev, status.st_ino)
+        if identity in above:
             continue
         for name in names:
             entry = os.path.join(inside, name)
             if os.path.isdir(os.path.join(root, entry)):
-                waiting.append((entry, above | {here}))
+                waiting.append((entry, above | {identity}))
             else:
                 yield entry, _size(os.path.join(root, entry))
 

@@ -145,7 +145,7 @@ class MaskSubmission:
             try:
                 masks[frame] = decode_frames([objects], (shape[1], shape[2]), overlapping=False)[0]
             except Flaw as flaw:
-                raise ValueError(f"pred_masks, frame {frame}: {flaw.found}. {flaw.remedy}.") from None
+                raise ValueError(f"pred_masks, frame {frame}: {flaw.fault}. {flaw.remedy}.") from None
         return masks
 
 

@@ -38,7 +38,7 @@ KINDS = {
     "predictions": str, "counted_by": str, "limits": dict, "notes": list, "splits": list, "members": list,
 }  # fmt: skip
 #: How parts differ, in a sentence, by the key of the manifest.
-DIFFER = {
+_DIFFER = {
     "version": "were made by different versions of segjudge",
     "protocol": "were scored by different protocols",
     "rules": "were scored by different rules of the same protocol",
@@ -53,7 +53,7 @@ DIFFER = {
 
 def write_part(
     path: str,
-    part: Part,
+    share: Part,
     splits: Mapping[str, Accumulator[Any, Any]],
     notes: list[str],
     provenance: Mapping[str, Any],
@@ -64,16 +64,16 @@ def write_part(
 
     Splits have one protocol, and are as strict as each other, or as they are to be when they are read.
     """
-    first = next(iter(splits.values()))
+    template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
         "format": FORMAT,
         "version": provenance["version"],
-        "protocol": first.protocol.name,
-        "rules": rules_as_json(first.protocol),
-        "strict": first.strict if strict is None else strict,
-        "part": part.number,
-        "of": part.count,
+        "protocol": template.protocol.name,
+        "rules": rules_as_json(template.protocol),
+        "strict": template.strict if strict is None else strict,
+        "part": share.number,
+        "of": share.count,
         "truth": provenance["truth"],
         "predictions": provenance["submission"],
         "counted_by": provenance["counted_by"],
@@ -107,40 +107,40 @@ def has_known_rules(protocol: FamilyProtocol) -> bool:
 
 
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
-Merged = tuple[list[Report], list[str], dict[str, Any]]
+_Merged = tuple[list[Report], list[str], dict[str, Any]]
 
 
-def merge_parts(paths: Iterable[str]) -> Merged:
+def merge_parts(paths: Iterable[str]) -> _Merged:
     """Return what the parts make together; raises UsageError unless all fit."""
-    first: dict[str, Any] = {}
+    template: dict[str, Any] = {}
     first_path, seen, accumulators = "", dict[int, str](), list[Accumulator[Any, Any]]()
     counted_by = set[str]()
     for path in paths:
-        with _opened(path) as archive:
+        with _open(path) as archive:
             manifest = _manifest(archive, path)
-            if not first:
-                first, first_path = manifest, path
+            if not template:
+                template, first_path = manifest, path
                 accumulators = _accumulators(manifest, path)
-            _check_alike(first, first_path, manifest, path)
+            _check_alike(template, first_path, manifest, path)
             number = manifest["part"]
             if number in seen:
                 raise UsageError(f"{seen[number]} and {path} are both part {number}; give each part once")
             seen[number] = path
             counted_by.add(manifest["counted_by"])
             _add(archive, path, manifest, accumulators)
-    if not first:
+    if not template:
         raise UsageError("merge needs the parts")
-    missing = [str(number) for number in range(1, first["of"] + 1) if number not in seen]
+    missing = [str(number) for number in range(1, template["of"] + 1) if number not in seen]
     if missing:
         what = "part" if len(missing) == 1 else "parts"
         raise UsageError(
-            f"{what} {name_list(missing, 8)} of {first['of']} missing; score what is missing, then merge all"
+            f"{what} {name_list(missing, 8)} of {template['of']} missing; score what is missing, then merge all"
         )
-    reports = _reports(first, accumulators)
-    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by)), first["limits"]
+    reports = _reports(template, accumulators)
+    origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
     protocols = {report.split: report.protocol for report in reports}
-    notes = [str(note) for note in first["notes"]]
-    return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
+    notes = [str(note) for note in template["notes"]]
+    return reports, notes, {**provenance(protocols, *origin), "version": template["version"]}
 
 
 def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
@@ -153,8 +153,8 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
             with np.errstate(divide="raise", over="raise", invalid="raise"):
                 reports.append(report_of(entry["name"], accumulator))
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            found = f"counts of {split} that no scoring gives ({printable(error)})"
-            raise UsageError(f"the parts hold {found}; score them again") from None
+            fault = f"counts of {split} that no scoring gives ({printable(error)})"
+            raise UsageError(f"the parts hold {fault}; score them again") from None
     return reports
 
 
@@ -171,7 +171,7 @@ def _member(split: int, index: int) -> str:
     return f"counts/{split}/{index:06d}"
 
 
-def _opened(path: str) -> zipfile.ZipFile:
+def _open(path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except OSError as error:
@@ -180,12 +180,12 @@ def _opened(path: str) -> zipfile.ZipFile:
         raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
 
 
-def _read(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     """Return a member; raises ValueError where it is larger than allowed or damaged."""
     try:
         info = archive.getinfo(name)
-        if info.file_size > most:
-            raise ValueError(f"{name} is larger than {most >> 20} MB")
+        if info.file_size > limit:
+            raise ValueError(f"{name} is larger than {limit >> 20} MB")
         with archive.open(info) as member:
             return member.read(info.file_size)
     except (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
@@ -212,9 +212,9 @@ def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _check_alike(first: dict[str, Any], first_path: str, other: dict[str, Any], path: str) -> None:
-    for key, differ in DIFFER.items():
-        if first[key] != other[key]:
+def _check_alike(manifest: dict[str, Any], first_path: str, added: dict[str, Any], path: str) -> None:
+    for key, differ in _DIFFER.items():
+        if manifest[key] != added[key]:
             raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
 
 
@@ -239,21 +239,21 @@ def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
     if protocol is not None:  # with the rules that options of `score` change
         adjustable = FAMILIES[protocol.track].adjustable_rules
         protocol = replace(protocol, **{name: rules.get(name) for name in adjustable})
-    known = rules_as_json(protocol) if protocol is not None else {}
+    own_rules = rules_as_json(protocol) if protocol is not None else {}
     # Rules that the part does not know were added since: with one revision they give the same numbers.
-    same = all(known.get(key) == value for key, value in rules.items() if key != "about")
-    return protocol if same and rules.get("revision") == known.get("revision", ...) else None
+    same = all(own_rules.get(key) == value for key, value in rules.items() if key != "about")
+    return protocol if same and rules.get("revision") == own_rules.get("revision", ...) else None
 
 
 def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:
     """Take the counts of one part."""
     try:
         parts = _accumulators(manifest, path)
-        for split, (names, part, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
-            part.load_state_dict(
+        for split, (names, counts, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
+            counts.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
-            engine_of(part.protocol.track).check(part)
-            total.merge(part)
+            engine_of(counts.protocol.track).check(counts)
+            total.merge(counts)
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: is damaged ({printable(error)}). Score it again") from None

@@ -26,7 +26,7 @@ from segjudge.system.errors import OptionError, UsageError, install_line
 from segjudge.system.files import redact, redact_address
 
 #: How often a part that failed is begun again.
-RETRIES = 2
+_RETRIES = 2
 #: Seconds after which a cluster without any worker is given up.
 PATIENCE = 300.0
 #: Seconds within which a scheduler answers and has a worker.
@@ -57,17 +57,17 @@ class PartCounter:
         self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
         self._provenance = job.provenance()
 
-    def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
+    def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
         """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
 
         Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
         """
         counts = {
-            split: scorer.count(self._opened[split], part, progress) for split, scorer in self._job.scorers.items()
+            split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
         }
         for accumulator in counts.values() if refuse else ():
             accumulator.refuse_problems()
-        write_part(out, part, counts, self._job.notes, self._provenance)
+        write_part(out, share, counts, self._job.notes, self._provenance)
 
     def close(self) -> None:
         """Close the results."""
@@ -103,8 +103,8 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
     del attempt
     try:
         if version != VERSION:
-            where = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
-            raise UsageError(f"{where}; install the same version everywhere")
+            worker = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
+            raise UsageError(f"{worker}; install the same version everywhere")
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             out = os.path.join(folder, "part")
             _counter(run, request).write(Part(number, count), out, refuse=False)
@@ -167,8 +167,8 @@ def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], in
         client, executor = executor, executor.get_executor(pure=False)
     if client is not None:
         return executor, lambda: sum(client.nthreads().values())
-    most = getattr(executor, "_max_workers", 0)
-    return executor, lambda: int(most) or cores()
+    workers = getattr(executor, "_max_workers", 0)
+    return executor, lambda: int(workers) or cores()
 
 
 def _results(
@@ -183,7 +183,7 @@ def _results(
         try:
             future = call(number, failures[number])
         except (BrokenExecutor, RuntimeError) as error:
-            raise _lost(error) from None
+            raise _loss_error(error) from None
         pending[future] = number
         future.add_done_callback(done.put)
 
@@ -199,8 +199,8 @@ def _results(
                 failures[number] += 1
                 names = {kind.__name__ for kind in type(error).__mro__}
                 if names & set(_LOST):
-                    raise _lost(error) from None
-                if failures[number] > RETRIES:
+                    raise _loss_error(error) from None
+                if failures[number] > _RETRIES:
                     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
                     raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
                 begin(number)
@@ -223,7 +223,7 @@ def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) ->
                 raise HostError(f"the cluster has had no worker for {PATIENCE:.0f} seconds; start some") from None
 
 
-def _lost(error: BaseException) -> HostError:
+def _loss_error(error: BaseException) -> HostError:
     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
     return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
 

@@ -22,12 +22,12 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import fractional_disk
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, ScoreTable
+from segjudge.evaluation_script.families.sequences.counting import _fractional_disk
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, _ScoreTable
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.tracking import counting as tracks_counting
 from segjudge.evaluation_script.families.tracking import engine as tracks
-from segjudge.evaluation_script.families.tracking.counting import ComparedFrame
+from segjudge.evaluation_script.families.tracking.counting import _ComparedFrame
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
@@ -61,14 +61,14 @@ def close(value: Any) -> Any:
 # ── HOTA, CLEAR and identity ────────────────────────────────────────────────
 
 
-def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
+def compared(*frames: tuple[list[int], list[int], Any]) -> list[_ComparedFrame]:
     return [
-        ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
+        _ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
         for one, two, table in frames
     ]
 
 
-def sampled(seed: int) -> list[ComparedFrame]:
+def sampled(seed: int) -> list[_ComparedFrame]:
     """Some frames with objects and predictions that come and go, and similarities without ties."""
     rng, frames = np.random.default_rng(seed), []
     for _ in range(9):
@@ -78,7 +78,7 @@ def sampled(seed: int) -> list[ComparedFrame]:
     return compared(*frames, (list(range(4)), list(range(4)), np.eye(4) * rng.random(4)))
 
 
-def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
+def hota_of(frames: list[_ComparedFrame], alpha: float) -> list[float]:
     """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says."""
     truths = np.bincount(np.concatenate([one.truth for one in frames]))
     sent = np.bincount(np.concatenate([one.prediction for one in frames]))
@@ -108,12 +108,12 @@ def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
-    found = tracks_counting.count_hota(sampled(seed))
+    found = tracks_counting._count_hota(sampled(seed))
     for place in range(19):
         assert found[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
 
 
-def clear_of(frames: list[ComparedFrame]) -> list[float]:
+def clear_of(frames: list[_ComparedFrame]) -> list[float]:
     """Return matched, missed, surplus, switches, similarity and identical, frame by frame."""
     matched, switches, total, objects, sent = 0, 0, 0.0, 0, 0
     last: dict[int, int] = {}
@@ -144,36 +144,36 @@ def clear_of(frames: list[ComparedFrame]) -> list[float]:
 @pytest.mark.parametrize("seed", range(40))
 def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
     frames = [
-        ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
+        _ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
         for one in sampled(seed)
     ]
-    assert tracks_counting.count_clear(frames).tolist() == close(clear_of(frames))
+    assert tracks_counting._count_clear(frames).tolist() == close(clear_of(frames))
 
 
 def test_a_pair_of_exactly_the_threshold_matches() -> None:
     exact = compared(([0], [0], [[0.5]]))
-    assert tracks_counting.count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
-    assert tracks_counting.count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
-    assert tracks_counting.count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
+    assert tracks_counting._count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
+    assert tracks_counting._count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
+    assert tracks_counting._count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
 
 
 def test_the_match_of_the_frame_before_is_kept_over_a_better_one_and_over_frames_without_detections() -> None:
     kept = compared(([0], [0, 1], [[0.9, 0.0]]), ([0], [], []), ([], [0], []), ([0], [0, 1], [[0.6, 0.8]]))
-    assert tracks_counting.count_clear(kept).tolist() == [2, 1, 3, 0, 1.5, 2]
+    assert tracks_counting._count_clear(kept).tolist() == [2, 1, 3, 0, 1.5, 2]
     lost = compared(([0, 1], [0, 1], [[0.9, 0], [0, 0]]), ([1], [1], [[0.7]]), ([0], [0, 1], [[0.6, 0.8]]))
-    assert tracks_counting.count_clear(lost).tolist() == close([3, 1, 2, 1, 2.4, 3])
+    assert tracks_counting._count_clear(lost).tolist() == close([3, 1, 2, 1, 2.4, 3])
 
 
 def test_a_return_to_a_number_after_another_is_two_switches() -> None:
     frames = compared(*(([0], [number], [[1.0]]) for number in (0, 1, 0)))
-    assert tracks_counting.count_clear(frames).tolist() == [3, 0, 0, 2, 3, 2]
+    assert tracks_counting._count_clear(frames).tolist() == [3, 0, 0, 2, 3, 2]
 
 
 def test_without_a_side_all_of_the_other_is_wrong() -> None:
     for one, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
         frames = compared((one, two, []))
-        assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
-        assert tracks_counting.count_clear(frames).tolist() == [*expected, 0, 0, 0]
+        assert tracks_counting._count_hota(frames)[:3].T.tolist() == [expected] * 19
+        assert tracks_counting._count_clear(frames).tolist() == [*expected, 0, 0, 0]
     assert tracks_counting.count_categories([])["hota"].shape == (0, 7, 19)
 
 
@@ -182,7 +182,7 @@ def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
     rng = np.random.default_rng(seed)
     quality = rng.random(rng.integers(1, 5, 2))
     quality *= rng.random(quality.shape) < rng.random()
-    rows, columns = tracks_counting.find_best_pairs(quality)
+    rows, columns = tracks_counting._find_best_pairs(quality)
     expected = linear_sum_assignment(quality, maximize=True)
     chosen = [[(i, j) for i, j in zip(*pairs) if quality[i, j] > 0] for pairs in ((rows, columns), expected)]
     assert chosen[0] == chosen[1]
@@ -190,21 +190,21 @@ def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
 
 def test_hota_and_its_parts_follow_from_the_counts() -> None:
     counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6]], float).T, 19)
-    found = {name: one.tolist() for name, one in tracks.hota_values(counts).items()}
+    found = {name: one.tolist() for name, one in tracks._hota_values(counts).items()}
     det = 8 / 18
     expected = {
         "DetA": det, "DetRe": 0.8, "DetPr": 0.5, "AssA": 0.5, "AssRe": 0.75, "AssPr": 0.625, "LocA": 0.75,
         "HOTA": math.sqrt(det / 2), "OWTA": math.sqrt(0.4),
     }  # fmt: skip
     assert found == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
-    nothing = {name: set(one.tolist()) for name, one in tracks.hota_values(np.zeros((7, 19))).items()}
+    nothing = {name: set(one.tolist()) for name, one in tracks._hota_values(np.zeros((7, 19))).items()}
     assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
 
 
 def test_clear_and_idf1_follow_from_the_counts() -> None:
-    found = tracks.clear_values(np.array([8, 2, 3, 1, 6, 5], float))
+    found = tracks._clear_values(np.array([8, 2, 3, 1, 6, 5], float))
     assert found == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
-    one = tracks.clear_values(np.array([0, 0, 1, 0, 0, 0], float))
+    one = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
     assert found.keys() == one.keys()
     assert list(one.values()) == [-1, -1, 0, 0, 0]
 
@@ -293,7 +293,7 @@ def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -
 def clear_in(protocol: str, frames: list[tuple[Any, Any]], category: int = 2, **facts: list[int]) -> Any:
     """Return matched, missed and surplus."""
     one = sequence(protocol, frames, **facts).compare(category)
-    return tracks_counting.count_clear(one)[:3].tolist()
+    return tracks_counting._count_clear(one)[:3].tolist()
 
 
 def test_a_prediction_that_is_half_ignored_still_counts_and_one_that_is_more_does_not() -> None:
@@ -864,12 +864,12 @@ def test_decay_compares_the_first_and_the_last_of_four_parts(count: int) -> None
     early = math.floor(1 + (count - 1) / 4 + 0.5 + 1e-9)
     late = math.floor(1 + (count - 1) * 3 / 4 + 0.5 + 1e-9)
     expected = values[:early].mean() - values[late - 1 :].mean()
-    assert sequence_metrics.decay(values) == close(expected)
+    assert sequence_metrics._decay(values) == close(expected)
 
 
 def test_a_series_of_nothing_has_no_value() -> None:
     nothing = np.zeros(0)
-    for of in ("mean", "recall", "decay", "consistency"):
+    for of in ("mean", "recall", "_decay", "consistency"):
         assert getattr(sequence_metrics, of)(nothing) is None
     assert sequence_metrics.mean(np.array([np.nan])) is None
     assert sequence_metrics.mean(np.array([np.nan, 1, 0.5])) == 0.75
@@ -886,13 +886,13 @@ def counts_of(*frames: tuple[int, ...]) -> Counts:
 def test_our_own_statistics_can_be_worked_out_by_hand() -> None:
     counts = counts_of((4, 2, 2, 4, 4, 2, 4), (6, 8, 4, 6, 4, 2, 0), (0, 3, 0, 0, 4, 0, 0), (0, 0, 0, 0, 0, 0, 0))
     precision, recall = 4 / 12, 4 / 10
-    assert sequence_metrics.own_statistics(counts, np.array([0.5, 0.4, 0, 1]), np.array([0.6, 0.2, 0, 1])) == {
+    assert sequence_metrics._own_statistics(counts, np.array([0.5, 0.4, 0, 1]), np.array([0.6, 0.2, 0, 1])) == {
         "J-Volume": 6 / 17, "F-Volume": close(2 * precision * recall / (precision + recall)),
         "J-Visible": close(0.45), "F-Visible": close(0.4), "False-Alarm": 0.5,
     }  # fmt: skip
-    always = sequence_metrics.own_statistics(counts.at(np.array([0])), np.ones(1), np.ones(1))
+    always = sequence_metrics._own_statistics(counts.at(np.array([0])), np.ones(1), np.ones(1))
     assert (always["False-Alarm"], always["J-Visible"]) == (None, 1)
-    nowhere = sequence_metrics.own_statistics(counts.at(np.zeros(0, int)), np.zeros(0), np.zeros(0))
+    nowhere = sequence_metrics._own_statistics(counts.at(np.zeros(0, int)), np.zeros(0), np.zeros(0))
     assert set(nowhere.values()) == {None}
 
 
@@ -920,7 +920,7 @@ def test_an_expression_without_a_target_is_right_when_nothing_is_predicted() -> 
 
 def test_one_pixel_is_added_in_mosev2_and_two_empty_masks_agree() -> None:
     counts = counts_of((4, 3, 2, 0, 0, 0, 0), (0, 4, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0))
-    assert sequence_metrics.rewarded_similarity(counts).tolist() == [3 / 6, 1 / 5, 1]
+    assert sequence_metrics._smooth_similarity(counts).tolist() == [3 / 6, 1 / 5, 1]
 
 
 @pytest.mark.parametrize("radius", [0.3, 1.5, 2.2, 7.837, 7.2, 3.0])
@@ -932,7 +932,7 @@ def test_a_disk_of_a_broken_radius_has_the_points_of_its_grid(radius: float) -> 
         for (i, x), (k, y) in itertools.product(enumerate(grid), repeat=2)
         if x * x + y * y <= radius * radius
     } or {(-centre, -centre)}
-    found = fractional_disk(radius)
+    found = _fractional_disk(radius)
     assert {(dx, dy) for dx, low, high in found for dy in range(low, high + 1)} == points
 
 
@@ -947,7 +947,7 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
         scored("b", False, J_Mean=0.9, F_Mean=None), scored("c", True, J_Mean=0.1, F_Mean=0.7),
     ]  # fmt: skip
     protocol = SEQUENCE_PROTOCOLS["youtube-vos"]
-    table = ScoreTable(scores, protocol)
+    table = _ScoreTable(scores, protocol)
     found, without = table.means(), table.means_without_each()
     assert list(found) == [*protocol.metrics, *BESIDE]
     expected = {
@@ -958,16 +958,16 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
         name: None if value is None else close(value) for name, value in expected.items()
     }
     for place, name in enumerate("abc"):
-        rest = ScoreTable([one for one in scores if one.sequence != name], protocol).means()
+        rest = _ScoreTable([one for one in scores if one.sequence != name], protocol).means()
         for metric, value in rest.items():
             assert without[metric][place] == (pytest.approx(math.nan, nan_ok=True) if value is None else close(value))
     sums, counts = table.sums("F-Mean")
     assert (sums.tolist(), counts.tolist()) == ([close(0.9), 0, 0.7], [2, 0, 1])
     assert [table.cases(name) for name in ("J-seen-Mean", "J-unseen-Mean", "J-Mean", "J-Volume")] == [2, 2, 2, 3]
     for unseen in (False, True):
-        alone = ScoreTable([scored(name, unseen, J_Mean=0.5) for name in "xyz"], protocol)
+        alone = _ScoreTable([scored(name, unseen, J_Mean=0.5) for name in "xyz"], protocol)
         assert [alone.cases(name) for name in ("J-Mean", "J-seen-Mean")] == [3, 0 if unseen else 3]
-    assert ScoreTable(scores[:2], protocol).means_without_each() == {}
+    assert _ScoreTable(scores[:2], protocol).means_without_each() == {}
 
 
 def test_the_final_value_of_mevis_is_the_mean_of_three_means() -> None:
@@ -977,13 +977,13 @@ def test_the_final_value_of_mevis_is_the_mean_of_three_means() -> None:
         ObjectScore("b", "3", {"J-Mean": 1.0, "F-Mean": 1.0, "N-acc": 1.0}, [], np.zeros(0), np.zeros(0)),
     ]
     protocol = SEQUENCE_PROTOCOLS["mevis-v2"]
-    assert ScoreTable(targets, protocol).means()["Final"] == close((0.6 + 1 + 0.5) / 3)
-    assert ScoreTable(targets[:2], protocol).means()["Final"] == close((0.4 + 0.5) / 2)
+    assert _ScoreTable(targets, protocol).means()["Final"] == close((0.6 + 1 + 0.5) / 3)
+    assert _ScoreTable(targets[:2], protocol).means()["Final"] == close((0.4 + 0.5) / 2)
 
 
 def test_rounds_of_a_video_are_one_case() -> None:
     scores = [scored(f"anno_{k}/a", False, J_Mean=k / 4) for k in range(3)] + [scored("anno_0/b", False, J_Mean=1.0)]
-    table = ScoreTable(scores, SEQUENCE_PROTOCOLS["ref-davis17"])
+    table = _ScoreTable(scores, SEQUENCE_PROTOCOLS["ref-davis17"])
     assert table.cases("J-Mean") == 2
     assert table.means_without_each()["J-Mean"].tolist() == [1, 0.25]
     rows = sequence_metrics.by_sequence([*scores, scored("anno_0/b", False, J_Mean=0.5)], ["J-Mean"])

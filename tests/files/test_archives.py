@@ -37,7 +37,7 @@ def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[st
         contents = {name: files.read(name) for name in files.sizes}
         assert {name: len(content) for name, content in contents.items()} == files.sizes
         assert {name: b"".join(files.parts(name)) for name in files.sizes} == contents
-        if isinstance(files, archive.ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
+        if isinstance(files, archive._ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
             for name, content in contents.items():
                 if content and name.isascii():
                     assert inflate_member(files._zip, files._infos[name]) == content
@@ -181,7 +181,7 @@ def test_an_unfit_name_is_a_problem(raw: str) -> None:
     assert checks.clean_name(raw, 5, 5) is None
     (problem,) = checks.problems
     assert UNFIT[raw] in str(problem)
-    assert problem.where == (raw or "a file")
+    assert problem.subject == (raw or "a file")
 
 
 def test_a_space_and_a_tilde_are_fit() -> None:

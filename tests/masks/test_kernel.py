@@ -36,7 +36,7 @@ from segjudge.evaluation_script.families.instances.records import (
     read_columns,
 )
 from segjudge.evaluation_script.families.panoptic.counting import _keep_boundaries
-from segjudge.evaluation_script.families.sequences.counting import fractional_disk
+from segjudge.evaluation_script.families.sequences.counting import _fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
@@ -268,7 +268,7 @@ def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> No
     if generator.random() < 0.2:
         prediction[:] = True
     radius = generator.choice([0, 1, 2, 3, 8, 9, 40, 66, 130])
-    match = generator.choice([disk(radius), fractional_disk(radius + generator.random())])
+    match = generator.choice([disk(radius), _fractional_disk(radius + generator.random())])
 
     def counts() -> Any:
         result = backend().compare(Region(stack_of(*truth)), Region(stack_of(*prediction)), match)

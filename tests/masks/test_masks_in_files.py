@@ -120,7 +120,7 @@ def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
     try:
         assert backend().read_labels(bytes(damaged), LABELS.shape).shape == LABELS.shape
     except Flaw as flaw:
-        assert flaw.found
+        assert flaw.fault
 
 
 def encoded(runs: list[int]) -> str:
@@ -160,7 +160,7 @@ def test_no_text_does_more_than_a_flaw(text: str) -> None:
     try:
         rle.flags({"size": [7, 9], "counts": text}, (7, 9))
     except Flaw as flaw:
-        assert flaw.found
+        assert flaw.fault
 
 
 def test_pycocotools_reads_the_same() -> None:

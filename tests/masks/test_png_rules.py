@@ -28,7 +28,7 @@ def header(*values: int, length: int = 13) -> bytes:
 def flaw(data: bytes, size: Any = SIZE) -> str:
     with pytest.raises(Flaw) as caught:
         backend().read_labels(data, size)
-    return caught.value.found
+    return caught.value.fault
 
 
 GOOD = header(5, 3, 8, 0, 0, 0, 0)

@@ -52,7 +52,7 @@ def verdict(text: str, pixels: int) -> str | int:
     try:
         return int(rle.runs_of(text, pixels)[1::2].sum())
     except Flaw as flaw:
-        return flaw.found
+        return flaw.fault
 
 
 CODES = [chr(code) for code in range(48, 112)]

@@ -115,7 +115,7 @@ def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any
 def test_without_room_for_numbers_the_kinds_alone_are_left(
     whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "PAGE", answers.FIXED)
+    monkeypatch.setattr(answers, "_PAGE", answers._FIXED)
     left = left_by(detail="all", report=True)
     assert left["losses"]["dev"]["sequences"] == []
     assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]

@@ -396,7 +396,7 @@ def test_a_hidden_split_does_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"result": [{"dev": {"J": 0.1}}, {"test": {"J": 0.9}}]}
     for hidden in (True, False):
         phase = phase_of(PhaseSplit("dev", "", ()), PhaseSplit("test", "", (), hidden=hidden), notify=rule)
-        assert notify.wanted(phase, given) != hidden
+        assert notify.is_asked_for(phase, given) != hidden
     monkeypatch.setattr(notify, "addresses", lambda: {"slack": "http://x"})
     sent: list[Any] = []
     monkeypatch.setattr(notify, "_post", lambda *what: sent.append(what))

@@ -352,7 +352,7 @@ def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path
 
 
 def test_a_rule_tells_when_the_host_is_notified() -> None:
-    from segjudge.evaluation_script.scoring.notify import wanted
+    from segjudge.evaluation_script.scoring.notify import is_asked_for
 
     answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
     rules = {
@@ -364,4 +364,4 @@ def test_a_rule_tells_when_the_host_is_notified() -> None:
         Notify("dev", "F-Mean", 0.0): False,
     }
     for rule, expected in rules.items():
-        assert wanted(replace(PHASES[0], notify=rule), answer) is expected
+        assert is_asked_for(replace(PHASES[0], notify=rule), answer) is expected

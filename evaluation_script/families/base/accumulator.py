@@ -82,7 +82,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
 def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
     """Return the problems of a header, and how many there are; raises ValueError where they cannot be counted."""
-    problems = [Problem(*map(str, (place, fault, remedy))) for place, fault, remedy in header["problems"]]
+    problems = [Problem(*map(str, (subject, fault, remedy))) for subject, fault, remedy in header["problems"]]
     count = header["problem_count"]
     if type(count) is not int or count < len(problems) or (count > 0) != bool(problems):
         raise ValueError("has problems that cannot be counted")
@@ -112,7 +112,7 @@ class NamedCounts(abc.ABC):
 
     def encode(self) -> bytes:
         """Return the bytes that `decode_with` reads: the length of a JSON header, the header, and the numbers."""
-        problems = [[problem.where, problem.found, problem.remedy] for problem in self.problems]
+        problems = [[problem.subject, problem.fault, problem.remedy] for problem in self.problems]
         header = {"name": self.name, **self.describe(), "problems": problems, "problem_count": self.problem_count}
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())

@@ -337,7 +337,7 @@ def _check_frame(mask: Any, size: Tuple[int, int], which: str) -> None:
         _check_mask(mask, size)
         rle.runs_of(mask["counts"], size[0] * size[1])
     except Flaw as flaw:
-        raise Flaw(f"{flaw.found} {which}", flaw.remedy) from None
+        raise Flaw(f"{flaw.fault} {which}", flaw.remedy) from None
 
 
 def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:

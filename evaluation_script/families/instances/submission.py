@@ -107,7 +107,7 @@ def read_records(
             return _join_parts(_check_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
-            raise SubmissionError.of(Problem(member, flaw.found, remedy)) from None
+            raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None
     finally:
         files.close()
 
@@ -266,7 +266,7 @@ class _Checker:
         try:
             check_record(record, size, boxes=self._protocol.boxes, frames=frames)
         except Flaw as flaw:
-            problem, remedy = flaw.found, flaw.remedy
+            problem, remedy = flaw.fault, flaw.remedy
         if self._protocol.tubes:
             remedy = remedy.replace(EXAMPLE, VIDEO_EXAMPLE)
         self._part.problems.append((index, printable(image), problem, remedy))

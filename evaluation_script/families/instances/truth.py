@@ -137,7 +137,7 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
     except HostError:
         raise
     except Flaw as flaw:
-        raise HostError(f"{name}: {flaw.found}") from None
+        raise HostError(f"{name}: {flaw.fault}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
@@ -306,7 +306,7 @@ def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
     try:
         check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
     except Flaw as flaw:
-        raise Flaw(f"annotation {annotation['id']} {flaw.found}", flaw.remedy) from None
+        raise Flaw(f"annotation {annotation['id']} {flaw.fault}", flaw.remedy) from None
 
 
 def _area_of_video(annotation: Dict[str, Any], shown: float) -> float:

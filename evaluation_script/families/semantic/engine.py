@@ -35,7 +35,7 @@ from .protocols import SemanticProtocol
 
 SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
 #: Frames that did not change are counted up to here.
-MOST_STEPS = 255
+_MOST_STEPS = 255
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
@@ -66,7 +66,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 
 
-class SemanticSubmission(UnitSubmission):
+class _SemanticSubmission(UnitSubmission):
     """The videos of a submission: `VIDEO/FRAME.png`, under any other folders."""
 
     noun = "video"
@@ -81,13 +81,13 @@ class SemanticSubmission(UnitSubmission):
 
     def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of a frame; None where there is a problem with it."""
-        where = f"{video}, frame {frame.name}"
+        subject = f"{video}, frame {frame.name}"
         try:
-            where = self._pictures.find(f"{frame.name}.png", video)
-            labels = backend().read_member(self.files, where, frame.size)
+            subject = self._pictures.find(f"{frame.name}.png", video)
+            labels = backend().read_member(self.files, subject, frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
-            problems.add(flaw.at(where))
+            problems.add(flaw.at(subject))
             return None
         return labels
 
@@ -112,13 +112,13 @@ class _LabelAges:
         if labels.shape != self._before.shape:
             self.ages = np.ones(labels.shape, np.uint8)
         else:
-            self.ages -= (self.ages == MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
+            self.ages -= (self.ages == _MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
             self.ages *= (labels == self._before).view(np.uint8)
             self.ages += np.uint8(1)
         self._before = labels
 
 
-def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
+def count(unit: Unit, submission: _SemanticSubmission) -> UnitCounts:
     """Count a video."""
     problems, frames = Problems(), unit.load()
 
@@ -207,4 +207,4 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     return judge_pixels(_sum_confusion(accumulator))
 
 
-ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(read_truth, _SemanticSubmission, count, values, tables, shapes, oddities)

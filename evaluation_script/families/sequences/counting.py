@@ -61,7 +61,7 @@ class SequenceCounts(NamedCounts):
     #: Predicted objects that the truth does not have, and the first frame of each.
     unknown: Dict[str, str] = field(default_factory=dict)
     proposals: List[str] = field(default_factory=list)
-    sent: bool = True
+    is_sent: bool = True
     #: What is wrong with its masks: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
@@ -79,36 +79,36 @@ class SequenceCounts(NamedCounts):
         """Return which of the compared frames may count for an object."""
         return flags_of(self.objects[number].ranges, len(self.frames))
 
-    def union(self, other: SequenceCounts) -> SequenceCounts:
+    def union(self, added: SequenceCounts) -> SequenceCounts:
         """Return the rows of both; raises ValueError where they contradict each other."""
-        mine, theirs = self._head(), other._head()
+        mine, theirs = self._head(), added._head()
         if mine != theirs:
             raise ValueError(f"{self.name} is described in two ways")
-        rows, first = np.unique(np.concatenate((self.rows, other.rows)), return_index=True)
+        rows, row_indices = np.unique(np.concatenate((self.rows, added.rows)), return_index=True)
         tables = []
-        for own_table, other_table in ((self.counts, other.counts), (self.strict, other.strict)):
+        for own_table, other_table in ((self.counts, added.counts), (self.strict, added.strict)):
             both = np.concatenate((own_table, other_table), axis=-1)
-            mine_at, theirs_at = (np.searchsorted(rows, part) for part in (self.rows, other.rows))
-            table = both[..., first] if both.size else both[..., :0]
+            mine_at, theirs_at = (np.searchsorted(rows, of_side) for of_side in (self.rows, added.rows))
+            table = both[..., row_indices] if both.size else both[..., :0]
             if both.size and not (_same(table[..., mine_at], own_table) and _same(table[..., theirs_at], other_table)):
                 raise ValueError(f"{self.name} was counted twice, with different results")
             tables.append(table)
-        if len(rows) == len(self.rows) and self._found() == other._found():
+        if len(rows) == len(self.rows) and self._remarks() == added._remarks():
             return self
-        unknown = _first_frames(self.unknown, other.unknown, self.frames)
-        proposals = sorted({*self.proposals, *other.proposals})
-        repeated = len(rows) < len(self.rows) + len(other.rows)
-        problems = list(dict.fromkeys([*self.problems, *other.problems]))
-        count = max(self.problem_count, other.problem_count) if repeated else self.problem_count + other.problem_count
+        unknown = _first_frames(self.unknown, added.unknown, self.frames)
+        proposals = sorted({*self.proposals, *added.proposals})
+        repeated = len(rows) < len(self.rows) + len(added.rows)
+        problems = list(dict.fromkeys([*self.problems, *added.problems]))
+        count = max(self.problem_count, added.problem_count) if repeated else self.problem_count + added.problem_count
         return SequenceCounts(
-            self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.sent, problems,
-            max(count, len(problems)),
+            self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.is_sent,
+            problems, max(count, len(problems)),
         )  # fmt: skip
 
     def _head(self) -> Tuple[object, ...]:
-        return self.name, self.frames, self.objects, self.sent, self.counts.shape[:3], self.strict.shape[:2]
+        return self.name, self.frames, self.objects, self.is_sent, self.counts.shape[:3], self.strict.shape[:2]
 
-    def _found(self) -> Tuple[object, ...]:
+    def _remarks(self) -> Tuple[object, ...]:
         return self.unknown, self.proposals, self.problems, self.problem_count
 
     def describe(self) -> Dict[str, object]:
@@ -120,7 +120,7 @@ class SequenceCounts(NamedCounts):
             "strict": bool(self.strict.size),
             "unknown": list(self.unknown.items()),
             "proposals": self.proposals,
-            "sent": self.sent,
+            "sent": self.is_sent,
         }
 
     def numbers(self) -> Tuple[Array, ...]:
@@ -142,7 +142,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     if sum(sizes) != len(data):
         raise ValueError(f"has {len(data)} bytes of numbers, not {sum(sizes)}")
     parts = [data[sum(sizes[:index]) : sum(sizes[: index + 1])] for index in range(3)]
-    tables = [np.frombuffer(part, kind) for part, kind in zip(parts, ("<i8", "<i8", "<f8"))]
+    tables = [np.frombuffer(table, kind) for table, kind in zip(parts, ("<i8", "<i8", "<f8"))]
     index, counts, strict = (table.reshape(shape) for table, shape in zip(tables, shapes))
     if rows and (index[0] < 0 or index[-1] >= len(frames) or (np.diff(index) <= 0).any()):
         raise ValueError("has rows that are not in order")
@@ -165,25 +165,25 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     return CountedObject(str(name), ranges, bool(unseen))
 
 
-def _same(own: Array, other: Array) -> bool:
-    return bool(np.array_equal(own, other, equal_nan=own.dtype.kind == "f"))
+def _same(own: Array, added: Array) -> bool:
+    return bool(np.array_equal(own, added, equal_nan=own.dtype.kind == "f"))
 
 
 def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str]) -> Dict[str, str]:
     """Return the labels of both, each with the first of its frames, in the order of those."""
-    place = {name: index for index, name in enumerate(frames)}
-    first: Dict[str, str] = {}
+    order = {name: index for index, name in enumerate(frames)}
+    frames_by_label: Dict[str, str] = {}
     for label, frame in [*mine.items(), *theirs.items()]:
-        if label not in first or place[frame] < place[first[label]]:
-            first[label] = frame
-    return dict(sorted(first.items(), key=lambda item: (place[item[1]], item[0])))
+        if label not in frames_by_label or order[frame] < order[frames_by_label[label]]:
+            frames_by_label[label] = frame
+    return dict(sorted(frames_by_label.items(), key=lambda item: (order[item[1]], item[0])))
 
 
 #: LVOS leaves out objects that are seen in fewer frames.
-SHORTEST_LIFESPAN = 4
+_SHORTEST_LIFESPAN = 4
 
 
-def scored_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
+def choose_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
     """Return the objects that a protocol scores in a sequence, each with the frames that may count."""
     objects = {}
     for name in _names(sequence, protocol):
@@ -195,7 +195,7 @@ def scored_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, 
 
 def frames_to_read(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
     """Return which frames are read for each object; without objects for "", so that the masks are checked anyway."""
-    return scored_objects(sequence, protocol) or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
+    return choose_objects(sequence, protocol) or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
 
 
 def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:
@@ -210,19 +210,19 @@ def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:
 
 def _names(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
     labels = sorted((label for label in sequence.objects if label != VOID), key=label_order)
-    first = [label for label in labels if _visible(sequence, label)[:1].any()]
+    at_first = [label for label in labels if _visible(sequence, label)[:1].any()]
     if protocol.objects is ObjectRule.FOREGROUND:
         return ["1"]
     if protocol.objects is ObjectRule.NUMBERED:
-        highest = max((int(label) for label in first if is_number(label)), default=0)
+        highest = max((int(label) for label in at_first if is_number(label)), default=0)
         return [str(number) for number in range(1, highest + 1)]
     if protocol.objects is ObjectRule.SEEN:
         return sorted(sequence.objects, key=label_order)
     if sequence.lists_objects:
         return [label for label, facts in sequence.objects.items() if facts.lifespan is not None]
     if protocol.objects is ObjectRule.FIRST:
-        return first
-    return [label for label in labels if _lifespan(sequence, label, protocol).sum() >= SHORTEST_LIFESPAN]
+        return at_first
+    return [label for label in labels if _lifespan(sequence, label, protocol).sum() >= _SHORTEST_LIFESPAN]
 
 
 def _visible(sequence: Sequence, name: str) -> Array:
@@ -246,9 +246,9 @@ def count_sequence(
 
     Memory is taken by a block of frames, and by seven numbers for each object and frame.
     """
-    objects, problems = scored_objects(truth, protocol), Problems()
+    objects, problems = choose_objects(truth, protocol), Problems()
     frames = np.flatnonzero(np.any(list(frames_to_read(truth, protocol).values()), axis=0))
-    labels = len(compared_labels("", len(objects), protocol))
+    labels = len(list_labels("", len(objects), protocol))
     rows = [np.zeros(0, np.int64)]
     #: Of each block: (objects, labels, fields, frames), and (objects, 2, frames).
     counts, strict = [np.zeros((len(objects), labels, FIELDS, 0), np.int64)], [np.zeros((len(objects), 2, 0))]
@@ -256,8 +256,8 @@ def count_sequence(
     first_frames: Dict[str, str] = {}
     for indices, truth_masks, predictions, empty in _read_blocks(truth, masks, frames, protocol, problems):
         if protocol.proposals or not is_one_mask(protocol):
-            known = set() if protocol.proposals else truth.objects.keys() | objects.keys()
-            for label in [label for label in predictions if label not in known and label not in first_frames]:
+            truth_labels = set() if protocol.proposals else truth.objects.keys() | objects.keys()
+            for label in [label for label in predictions if label not in truth_labels and label not in first_frames]:
                 first_frames[label] = truth.frames[frames[indices[np.argmax(predictions[label].area > 0)]]]
         if objects:
             of_block = compare_masks(truth_masks, predictions, list(objects), protocol, empty)
@@ -301,7 +301,7 @@ def _unseen(name: str, truth: Sequence, split: Split) -> bool:
     return truth.unseen or (facts is not None and facts.category in split.unseen_categories)
 
 
-def compared_labels(name: str, objects: int, protocol: SequenceProtocol) -> List[str]:
+def list_labels(name: str, objects: int, protocol: SequenceProtocol) -> List[str]:
     """Return the labels of the predictions that an object is compared with, in a sequence of so many objects."""
     if protocol.proposals:
         return [str(number) for number in range(1, max(protocol.proposals, objects) + 1)]
@@ -333,24 +333,24 @@ def compare_masks(
     frames, match = len(empty.words), disk(reach(empty.size))
     no_region = Region(empty)
     regions = {label: Region(stack) for label, stack in predicted.items()}
-    labels = [compared_labels(name, len(objects), protocol) for name in objects]
-    counts = np.zeros((len(objects), len(compared_labels("", len(objects), protocol)), FIELDS, frames), np.int64)
+    labels = [list_labels(name, len(objects), protocol) for name in objects]
+    counts = np.zeros((len(objects), len(list_labels("", len(objects), protocol)), FIELDS, frames), np.int64)
     strict = np.zeros((len(objects), 2, frames if protocol.reappearance else 0))
     for number, name in enumerate(objects):
         region = Region(truth[name]) if name in truth else no_region
-        for place, label in enumerate(labels[number]):
-            counts[number, place] = backend().compare(region, regions.get(label, no_region), match).fields
+        for column, label in enumerate(labels[number]):
+            counts[number, column] = backend().compare(region, regions.get(label, no_region), match).fields
         if protocol.reappearance:
             prediction = regions.get(labels[number][0], no_region)
-            strict[number] = strict_boundary(region, prediction)
+            strict[number] = _strict_boundary(region, prediction)
     return counts, strict
 
 
 #: MOSEv2's second F matches within this share of the root of the object's area.
-NEAR = 0.1
+_NEAR = 0.1
 
 
-def fractional_disk(radius: float) -> Disk:
+def _fractional_disk(radius: float) -> Disk:
     """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
     grid = np.arange(-radius, radius + 1)
     centre = len(grid) // 2
@@ -363,16 +363,16 @@ def fractional_disk(radius: float) -> Disk:
     return tuple(columns) or ((-centre, -centre, -centre),)
 
 
-def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
+def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
     """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
     size = truth.stack.size
     widest = diagonal_tolerance(size)
     f_values, new_values = [], []
     for frame, area in enumerate(truth.area.tolist()):
-        radius = math.ceil(NEAR * math.sqrt(area)) if area else reach(size)
+        radius = math.ceil(_NEAR * math.sqrt(area)) if area else reach(size)
         truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
         shrunk = radius < widest
-        counts = backend().compare(truth_frame, prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
+        counts = backend().compare(truth_frame, prediction_frame, disk(radius) if shrunk else _fractional_disk(widest))
         new_values.append(boundary_similarity(counts)[0])
         if shrunk:
             counts = backend().compare(truth_frame, prediction_frame, disk(reach(size)))
@@ -381,7 +381,7 @@ def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
 
 
 #: Warnings of one kind that are shown.
-WARNINGS_SHOWN = 4
+_WARNINGS_SHOWN = 4
 
 
 class Warnings:
@@ -408,12 +408,12 @@ class Warnings:
         """The first warnings of each kind."""
         by_kind: Dict[str, List[str]] = {}
         for kind, problem in self.entries:
-            by_kind.setdefault(kind, []).append(f"{printable(problem.where)}: {problem.found}")
+            by_kind.setdefault(kind, []).append(f"{printable(problem.subject)}: {problem.fault}")
         lines = []
         for warnings in by_kind.values():
-            lines += warnings[:WARNINGS_SHOWN]
-            if len(warnings) > WARNINGS_SHOWN:
-                lines.append(f"… and {len(warnings) - WARNINGS_SHOWN} more like this")
+            lines += warnings[:_WARNINGS_SHOWN]
+            if len(warnings) > _WARNINGS_SHOWN:
+                lines.append(f"… and {len(warnings) - _WARNINGS_SHOWN} more like this")
         return lines
 
 
@@ -441,5 +441,5 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         return cls(protocol, list(map(str, description["sequences"])), notes, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
-        notes = [[kind, problem.where, problem.found, problem.remedy] for kind, problem in self.notes]
+        notes = [[kind, problem.subject, problem.fault, problem.remedy] for kind, problem in self.notes]
         return {"sequences": self.names, "notes": notes}

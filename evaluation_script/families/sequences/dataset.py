@@ -34,10 +34,10 @@ from .layouts import (
 from .truth import VOID, Block, ObjectFacts, Ranges, Sequence, Split, blocks_of, label_order, ranges_of
 
 #: LVOS annotates every fifth frame.
-LVOS_STEP = 5
+_LVOS_STEP = 5
 
 #: An object that never has more pixels than this may be a stray colour.
-STRAY_PIXELS = 8
+_STRAY_PIXELS = 8
 
 
 def read(
@@ -52,8 +52,8 @@ def read(
     """Open a dataset in its published layout as a truth with one split."""
     try:
         files = open_files(path, HOST_LIMITS)
-        if holds_expressions(files, layout):
-            videos, odd = read_expressions(files, path, layout, subset, progress)
+        if _holds_expressions(files, layout):
+            videos, odd = _read_expressions(files, path, layout, subset, progress)
             return AnnotationFile({split or subset or "val": Split(videos, layout.name)}, odd)
         folder = sort_dataset(files, path, layout, subset)
         names, meta = names_and_facts(folder, layout, subset)
@@ -87,7 +87,7 @@ class _Reader:
     def sequence(self, name: str) -> Sequence:
         """Return one sequence: its frames, sizes, objects, and where each is visible."""
         members = self._folder.masks[name]
-        files = SizedFiles(self._folder.files)
+        files = _SizedFiles(self._folder.files)
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
@@ -96,7 +96,7 @@ class _Reader:
             frames = self._in_order({frame for files in members.values() for frame in files})
             images = ObjectFolders(files, members, Problems())
         sizes = (self._size(files, members, frame) for frame in frames)
-        masks = read_masks(images, frames, sizes, self._folder.root)
+        masks = _read_masks(images, frames, sizes, self._folder.root)
         entries = self._object_entries(name, members)
         objects = self._objects(entries or {}, members, frames, masks.visible)
         self._note_oddities(name, frames, masks)
@@ -108,7 +108,7 @@ class _Reader:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
-    def _size(self, files: SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
+    def _size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
         name = next(frames[frame] for frames in members.values() if frame in frames)
         try:
             return files.size_of(name)
@@ -148,15 +148,15 @@ class _Reader:
             facts[label] = ObjectFacts(ranges, lifespan, category)
         return facts
 
-    def _note_oddities(self, name: str, frames: List[str], masks: DatasetMasks) -> None:
+    def _note_oddities(self, name: str, frames: List[str], masks: _DatasetMasks) -> None:
         """Note what a host should look at before publishing a truth."""
         sizes = {block.size for block in masks.blocks}
         for label, flags in masks.visible.items():
             if label == VOID:
                 continue
-            if masks.areas[label] <= STRAY_PIXELS:
-                most = quantity(masks.areas[label], "pixel")
-                self.notes.append(f"{name}: object {label} never has more than {most}: a stray colour?")
+            if masks.areas[label] <= _STRAY_PIXELS:
+                size = quantity(masks.areas[label], "pixel")
+                self.notes.append(f"{name}: object {label} never has more than {size}: a stray colour?")
             elif not flags[0]:
                 self.notes.append(f"{name}: object {label} first appears in frame {frames[int(flags.argmax())]}")
             elif not flags[1:].any() and len(frames) > 1:
@@ -175,7 +175,7 @@ def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
     Whether `end` is meant to be included is not known; the count decides.
     """
     start, count = int(frame_range["start"]), int(frame_range["frame_nums"])
-    numbers = range(start, start + LVOS_STEP * count, LVOS_STEP)
+    numbers = range(start, start + _LVOS_STEP * count, _LVOS_STEP)
     return ranges_of(np.array([frame.isdecimal() and int(frame) in numbers for frame in frames], bool))
 
 
@@ -183,12 +183,12 @@ def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
 META, MASKS = "meta_expressions", "mask_dict.json"
 
 
-def holds_expressions(files: Files, layout: Layout) -> bool:
+def _holds_expressions(files: Files, layout: Layout) -> bool:
     """Return whether the objects of a dataset are expressions; without a layout, MeViS's masks say so."""
-    return bool(layout.names_masks) or (layout is GENERIC and bool(_named(files, MASKS)))
+    return bool(layout.names_masks) or (layout is GENERIC and bool(_find_files(files, MASKS)))
 
 
-def read_expressions(
+def _read_expressions(
     files: Files, root: str, layout: Layout, subset: str, progress: Progress
 ) -> Tuple[List[Sequence], List[str]]:
     """Return a sequence for each video with masks, and what is odd about the dataset."""
@@ -200,17 +200,17 @@ def read_expressions(
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HostError(f"{root}: {name} is not a file of expressions that say their {key} ({error!r})") from None
     source = _LabelSource(files, root, layout, subset) if key == "obj_id" else _RunLengthSource(files, root, name)
-    known = [video for video in videos if source.has(video)]
+    masked_videos = [video for video in videos if source.has(video)]
     notes = []
-    if len(known) < len(videos):
-        without = [video.name for video in videos if video not in known]
+    if len(masked_videos) < len(videos):
+        without = [video.name for video in videos if video not in masked_videos]
         are = verb(len(without), "has no masks and is", "have no masks and are")
         notes.append(f"{quantity(len(without), 'video')} of {name} {are} left out: {name_list(without)}")
-    if not known:
+    if not masked_videos:
         raise HostError(f"{root}: no video of {name} has masks")
     sequences = []
-    for done, video in enumerate(known):
-        progress(video.name, done, len(known))
+    for done, video in enumerate(masked_videos):
+        progress(video.name, done, len(masked_videos))
         sequences.append(source.sequence(video))
     return sequences, notes
 
@@ -227,11 +227,11 @@ def _video(name: str, entry: Dict[str, Any], key: str) -> _Video:
     def masks_of(value: object) -> Tuple[str, ...]:
         return tuple(map(str, value if isinstance(value, list) else [value]))
 
-    expressions = {str(label): masks_of(one[key]) for label, one in entry["expressions"].items()}
+    expressions = {str(label): masks_of(expression[key]) for label, expression in entry["expressions"].items()}
     return _Video(str(name), [str(frame) for frame in entry["frames"]], expressions)
 
 
-def _named(files: Files, name: str) -> List[str]:
+def _find_files(files: Files, name: str) -> List[str]:
     return [path for path in files.sizes if path.rpartition("/")[2] == name]
 
 
@@ -273,7 +273,7 @@ class _Expressions(MaskFiles):
 
 
 def _sequence(video: _Video, masks: MaskFiles, frames: List[str], sizes: Iterator[Size], root: str) -> Sequence:
-    read = read_masks(_Expressions(masks, video), frames, sizes, root)
+    read = _read_masks(_Expressions(masks, video), frames, sizes, root)
     facts = {
         label: ObjectFacts(ranges_of(read.visible[label]) if label in read.visible else [], [(0, len(frames))])
         for label in video.expressions
@@ -286,7 +286,7 @@ class _RunLengthSource:
 
     def __init__(self, files: Files, root: str, beside: str) -> None:
         self._root = root
-        names = _named(files, MASKS)
+        names = _find_files(files, MASKS)
         names = [name for name in names if name.rpartition("/")[0] == beside.rpartition("/")[0]] or names
         if len(names) != 1:
             raise HostError(f"{root}: has {len(names) or 'no'} {MASKS} for {beside}; without one there is no truth")
@@ -301,14 +301,14 @@ class _RunLengthSource:
 
     def sequence(self, video: _Video) -> Sequence:
         """Return a video with its masks."""
-        where, problems = f"{self._root}: {video.name}", Problems()
+        video_path, problems = f"{self._root}: {video.name}", Problems()
         try:
             named = dict.fromkeys(name for names in video.expressions.values() for name in names)
             objects = {name: [mask or None for mask in self._masks[name]] for name in named}
             shapes = {tuple(mask["size"]) for masks in objects.values() for mask in masks if mask}
             ((height, width),) = shapes
         except (KeyError, TypeError, ValueError):
-            raise HostError(f"{where}: its masks are not run lengths of one size") from None
+            raise HostError(f"{video_path}: its masks are not run lengths of one size") from None
         masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, limit=len(objects))
         if problems:
             raise HostError(f"{self._root}: {problems.text('the truth')}")
@@ -328,14 +328,14 @@ class _LabelSource:
 
     def sequence(self, video: _Video) -> Sequence:
         """Return a video with its masks."""
-        members, files = self._masks[video.name][""], SizedFiles(self._files)
+        members, files = self._masks[video.name][""], _SizedFiles(self._files)
         frames = [frame for frame in video.frames if frame in members]
         masks = LabelImages(files, members)
         return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
 
 
 @dataclass(frozen=True)
-class DatasetMasks:
+class _DatasetMasks:
     """The masks of one sequence."""
 
     blocks: List[Block]
@@ -345,7 +345,7 @@ class DatasetMasks:
     read_block: Callable[[int], Stacks]
 
 
-def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root: str) -> DatasetMasks:
+def _read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root: str) -> _DatasetMasks:
     """Read the masks of a sequence whose frames have these sizes; raises HostError where one cannot be read."""
     blocks: List[Block] = []
     visible: Dict[str, Array] = {}
@@ -366,10 +366,10 @@ def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root
     def read_block(index: int) -> Stacks:
         return {label: stack.unfold() for label, stack in folded[index].items()}
 
-    return DatasetMasks(blocks, visible, areas, read_block)
+    return _DatasetMasks(blocks, visible, areas, read_block)
 
 
-class SizedFiles(Files):
+class _SizedFiles(Files):
     """Files whose sizes as images are read first; the bytes are kept until they are read, once."""
 
     def __init__(self, files: Files) -> None:

@@ -27,8 +27,8 @@ from .submission import SequenceSubmission
 from .truth import Sequence, SequencePair, Split
 
 #: Whose size MeViS's script takes for that of all frames.
-FIRST_FRAME = "00000"
-SEND_FOLDERS = "Send a folder of masks for each sequence"
+_FIRST_FRAME = "00000"
+_SEND_FOLDERS = "Send a folder of masks for each sequence"
 
 
 class OpenedSequences:
@@ -39,11 +39,13 @@ class OpenedSequences:
         truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
         elsewhere = split.elsewhere
         if protocol.rounds:
-            truth = [replace(one, name=f"{part}/{one.name}") for part in protocol.rounds for one in truth]
-            of_rounds = split.of_rounds or {one.name for one in truth}
-            others = {f"{part}/{name}" for part in protocol.rounds for name in elsewhere}
-            elsewhere = elsewhere | others | ({one.name for one in truth} - of_rounds)
-            truth = [one for one in truth if one.name in of_rounds]
+            truth = [
+                replace(sequence, name=f"{folder}/{sequence.name}") for folder in protocol.rounds for sequence in truth
+            ]
+            of_rounds = split.of_rounds or {sequence.name for sequence in truth}
+            other_rounds = {f"{folder}/{name}" for folder in protocol.rounds for name in elsewhere}
+            elsewhere = elsewhere | other_rounds | ({sequence.name for sequence in truth} - of_rounds)
+            truth = [sequence for sequence in truth if sequence.name in of_rounds]
         self._submission = SequenceSubmission(path, truth, protocol, rules.limits, elsewhere)
         self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
@@ -90,47 +92,47 @@ class OpenedSequences:
                 pairs.append((sequence, masks))
         self._submission.problems.raise_if_any()
         if not pairs:
-            raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", SEND_FOLDERS))
+            raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", _SEND_FOLDERS))
         return pairs
 
     def _check_sequences(self, truth: List[Sequence]) -> None:
         """Report the sequences that were not sent."""
-        sent = self._submission.names()
-        missing = [sequence.name for sequence in truth if sequence.name not in sent]
+        names_sent = self._submission.names()
+        missing = [sequence.name for sequence in truth if sequence.name not in names_sent]
         if not missing:
             return
         are = verb(len(missing), "is", "are")
-        found = f"{quantity(len(missing), 'sequence', len(truth))} {are} missing: {name_list(missing, 5)}"
+        fault = f"{quantity(len(missing), 'sequence', len(truth))} {are} missing: {name_list(missing, 5)}"
         if self._protocol.missing is MissingRule.ERROR:
-            self._submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
+            self._submission.problems.add(Problem(UPLOAD, fault, f"{_SEND_FOLDERS} of the phase"))
         else:
             meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "left out of the means"
-            self._warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
+            self._warnings.add("missing", Problem(UPLOAD, f"{fault} ({meaning})", "Send all sequences"))
 
     def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
         """Report the objects of a sequence that were not sent; return it without those that are left out."""
-        required = self._required(sequence)
-        sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
+        required = self._require_frames(sequence)
+        labels_sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
         if self._protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
-            sent = {
+            labels_sent = {
                 label
-                for label in sent & required.keys()
-                if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
+                for label in labels_sent & required.keys()
+                if not masks.missing_frames({label: [_FIRST_FRAME, *required[label]]})
             }
-            masks.leave_out(set(masks.labels()) - sent)
-        missing = [label for label in required if label and label not in sent]
+            masks.leave_out(set(masks.labels()) - labels_sent)
+        missing = [label for label in required if label and label not in labels_sent]
         if not missing:
             return sequence
         lacking = f"{quantity(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
-        found, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
+        fault, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
         if self._protocol.missing_object is MissingRule.ERROR:
-            self._submission.problems.add(Problem(sequence.name, found, remedy))
+            self._submission.problems.add(Problem(sequence.name, fault, remedy))
             return sequence
-        self._warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
-        left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
-        return replace(sequence, objects=left)
+        self._warnings.add("objects", Problem(sequence.name, f"{fault} (left out of the means)", remedy))
+        objects_left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
+        return replace(sequence, objects=objects_left)
 
-    def _required(self, sequence: Sequence) -> RequiredFrames:
+    def _require_frames(self, sequence: Sequence) -> RequiredFrames:
         return {
             label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
             for label, counted_frames in frames_to_read(sequence, self._protocol).items()
@@ -138,13 +140,13 @@ class OpenedSequences:
 
     def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
         """Report the frames of a sequence that were not sent, and those that the truth does not have."""
-        for problem in masks.missing_frames(self._required(sequence)):
+        for problem in masks.missing_frames(self._require_frames(sequence)):
             self._submission.problems.add(problem)
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
             were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-            found = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
-            self._warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
+            fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
+            self._warnings.add("frames", Problem(sequence.name, fault, "Name the frames as the truth does"))
 
 
 def _load_losses() -> LossReader:

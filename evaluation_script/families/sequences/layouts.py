@@ -108,27 +108,27 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
     pictures: Dict[str, List[str]] = {}
     for name in files.sizes:
         parts = name.split("/")
-        if len(parts) > 1 and any(part.startswith("JPEGImages") for part in parts):
+        if len(parts) > 1 and any(name_part.startswith("JPEGImages") for name_part in parts):
             pictures.setdefault(parts[-2], []).append(parts[-1].rpartition(".")[0])
         elif parts[-1].lower().endswith(".png"):
-            home, rest = _home(parts)
-            homes.setdefault(home, []).append((rest, name))
+            home, below = _home(parts)
+            homes.setdefault(home, []).append((below, name))
     if not homes:
         raise HostError(f"{root}: holds no PNG masks")
     home = _best_home(sorted(homes), layout, subset)
-    folder = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
+    folder = DatasetFolder(files, root, _sort_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     if files.hidden_folders:
         hidden = name_list(sorted(files.hidden_folders))
         folder.notes.append(f"folders whose names begin with a dot are not read: {hidden}; rename those with masks")
-    others = [other for other in homes if other != home]
-    if others:
-        folder.notes.append(f"masks are read from {home or root}, not from {name_list(others)}")
+    other_homes = [name for name in homes if name != home]
+    if other_homes:
+        folder.notes.append(f"masks are read from {home or root}, not from {name_list(other_homes)}")
     return folder
 
 
 def _home(parts: List[str]) -> Tuple[str, List[str]]:
     """Return the folder of masks in a path, and the path below it; a folder without others in it is a sequence."""
-    stop = max((index for index, part in enumerate(parts[:-2], 1) if part.startswith("Annotations")), default=0)
+    stop = max((index for index, folder in enumerate(parts[:-2], 1) if folder.startswith("Annotations")), default=0)
     if 0 < stop < len(parts) - 2 and RESOLUTION.fullmatch(parts[stop]):
         stop += 1
     return "/".join(parts[:stop]), parts[stop:]
@@ -149,10 +149,10 @@ def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
     return min(homes, key=misfits)
 
 
-def _sorted_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
+def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
     """Return masks, each a path below their folder and a name, by sequence, object and frame."""
-    first, wrapping = files[0][0], 0
-    while all(len(path) > wrapping + depth and path[wrapping] == first[wrapping] for path, _ in files):
+    first_folders, wrapping = files[0][0], 0
+    while all(len(path) > wrapping + depth and path[wrapping] == first_folders[wrapping] for path, _ in files):
         wrapping += 1
     masks: Masks = {}
     for path, name in files:
@@ -217,10 +217,10 @@ def _lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
         year = layout.years.index(parts[-2]) if parts[-2:-1] and parts[-2] in layout.years else len(layout.years)
         if subset not in best or year < best[subset][0]:
             best[subset] = (year, name)
-    return {subset: _listed_names(folder.files.read(name)) for subset, (_, name) in best.items()}
+    return {subset: _read_names(folder.files.read(name)) for subset, (_, name) in best.items()}
 
 
-def _listed_names(data: bytes) -> List[str]:
+def _read_names(data: bytes) -> List[str]:
     """Return names in their order, once each; DAVIS-2016 lists pairs of files instead."""
     names = [line.split()[0] for line in data.decode("utf-8").splitlines() if line.strip()]
     return list(dict.fromkeys(name.split("/")[-2] if "/" in name else name for name in names))

@@ -25,7 +25,7 @@ from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol
 from .truth import VOID, Sequence, SequencePair
 
-Words = NDArray[np.uint64]
+_Words = NDArray[np.uint64]
 #: The kinds, those of a whole frame first; the last four share the loss of a frame in which the object is tracked.
 KINDS = ("ghost", "late", "miss", "swap", "drift", "confused", "part", "leak", "edge")
 SHARED = KINDS[-4:]
@@ -36,7 +36,7 @@ LOST = 0.1
 
 
 @dataclass(frozen=True)
-class ComparedBlock:
+class _ComparedBlock:
     """Frames that follow each other; predictions have the names of the objects that they are compared with."""
 
     frames: List[str]
@@ -46,45 +46,45 @@ class ComparedBlock:
 
 
 @dataclass(frozen=True)
-class ObjectWindow:
+class _ObjectWindow:
     """An object in some frames: truth, prediction, their boundaries, and who else is there, as words of one window."""
 
-    truth: Words
-    prediction: Words
-    truth_boundary: Words
-    prediction_boundary: Words
+    truth: _Words
+    prediction: _Words
+    truth_boundary: _Words
+    prediction_boundary: _Words
     #: Where other objects of the truth are, and where others are predicted.
-    others: Words
-    other_predictions: Words
+    other_truths: _Words
+    other_predictions: _Words
     #: The tolerance of boundaries, in pixels.
     radius: int
 
 
-def _count(words: Words) -> Array:
+def _count(words: _Words) -> Array:
     """Return how many pixels each frame has."""
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
 
-def states_of(name: str, block: ComparedBlock) -> List[str]:
+def _states_of(name: str, block: _ComparedBlock) -> List[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
     truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
     in_truth, predicted, shared = truth.area, prediction.area, count_shared(truth, prediction)
     j = shared / np.maximum(in_truth + predicted - shared, 1)
     swapped = np.zeros(len(j), bool)
-    for label, other in block.truth.items():
+    for label, stack in block.truth.items():
         if label not in (name, VOID):
-            taken = count_shared(other, prediction)
-            swapped |= (2 * taken >= predicted) & (taken / np.maximum(other.area + predicted - taken, 1) > j)
+            overlap = count_shared(stack, prediction)
+            swapped |= (2 * overlap >= predicted) & (overlap / np.maximum(stack.area + predicted - overlap, 1) > j)
     empty = predicted == 0
     conditions = [(in_truth == 0) & empty, in_truth == 0, empty, swapped, j < LOST]
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
 
 
-def _of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
+def _of(side: Stacks, name: str, block: _ComparedBlock) -> Stack:
     return side[name] if name in side else empty_stack(len(block.frames), block.size)
 
 
-def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
+def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
     """Return how the loss of frames in which the object is tracked is shared among the last four kinds.
 
     Without boundaries it is the loss of J alone.
@@ -93,7 +93,7 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
     near = _grown(window.truth_boundary, window.radius)
     lacking, surplus = truth & ~prediction & ~near, prediction & ~truth & ~near
     far = {"part": _count(lacking), "leak": _count(surplus)}
-    mixed = {"part": _count(lacking & window.other_predictions), "leak": _count(surplus & window.others)}
+    mixed = {"part": _count(lacking & window.other_predictions), "leak": _count(surplus & window.other_truths)}
     shares = np.stack([
         mixed["part"] + mixed["leak"], far["part"] - mixed["part"], far["leak"] - mixed["leak"],
         _count((truth ^ prediction) & near),
@@ -109,7 +109,7 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
     return shares.T
 
 
-def _boundary_losses(window: ObjectWindow, near: Words) -> Tuple[Array, Array]:
+def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
     of_truth, of_prediction = _count(window.truth_boundary), _count(window.prediction_boundary)
     open_truth = window.truth_boundary & ~_grown(window.prediction_boundary, window.radius)
@@ -127,9 +127,9 @@ def _boundary_losses(window: ObjectWindow, near: Words) -> Tuple[Array, Array]:
     return under, over
 
 
-def _grown(words: Words, radius: int) -> Words:
+def _grown(words: _Words, radius: int) -> _Words:
     """Return what lies within a radius of any pixel: each row spread as far as the disk is wide at its distance."""
-    # Words across come first meanwhile: whole rows are then moved at once.
+    # _Words across come first meanwhile: whole rows are then moved at once.
     spread, width, rows = np.ascontiguousarray(words.transpose(2, 0, 1)), 0, words.shape[1]
     grown, moved = np.zeros_like(spread), np.empty_like(spread)
     for distance in range(min(radius, rows - 1), -1, -1):
@@ -143,7 +143,7 @@ def _grown(words: Words, radius: int) -> Words:
     return np.ascontiguousarray(grown.transpose(1, 2, 0))
 
 
-def _spread(words: Words, step: int, moved: Words) -> Words:
+def _spread(words: _Words, step: int, moved: _Words) -> _Words:
     """Return each row joined with itself, moved by so many pixels either way; `moved` is overwritten."""
     joined = words << np.uint64(step)
     joined |= words
@@ -153,7 +153,7 @@ def _spread(words: Words, step: int, moved: Words) -> Words:
     return joined
 
 
-def mark_late(states: List[str], visible: List[bool]) -> List[str]:
+def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
     """Return the states of an object's frames in order; what is not found again since its return is late."""
     kinds, waiting = [], False
     for number, (state, seen) in enumerate(zip(states, visible)):
@@ -166,27 +166,29 @@ def mark_late(states: List[str], visible: List[bool]) -> List[str]:
     return kinds
 
 
-def window_of(name: str, block: ComparedBlock, rows: Array) -> ObjectWindow:
+def _window_of(name: str, block: _ComparedBlock, rows: Array) -> _ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
-    mine, other = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
-    stacks = [mine, other, Region(mine).boundary, Region(other).boundary]
+    mine, predicted_stack = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
+    stacks = [mine, predicted_stack, Region(mine).boundary, Region(predicted_stack).boundary]
     window = join_stacks(stacks, len(rows), block.size)
 
-    def placed(*those: Stack) -> Words:
+    def draw_in_window(*those: Stack) -> _Words:
         return add_stacks(Stack(np.zeros_like(window.words), window.top, window.column, block.size), those).words
 
-    truth, prediction, *boundaries = map(placed, stacks)
-    others, other_predictions = (
-        placed(*(stack.frames(rows) for label, stack in side.items() if label not in (name, hidden)))
+    truth, prediction, *boundaries = map(draw_in_window, stacks)
+    other_truths, other_predictions = (
+        draw_in_window(*(stack.frames(rows) for label, stack in side.items() if label not in (name, hidden)))
         for side, hidden in ((block.truth, VOID), (block.predicted, name))
     )
-    return ObjectWindow(truth, prediction, boundaries[0], boundaries[1], others, other_predictions, reach(block.size))
+    return _ObjectWindow(
+        truth, prediction, boundaries[0], boundaries[1], other_truths, other_predictions, reach(block.size)
+    )
 
 
 #: Values in a stream are whole numbers of thousandths.
 SCALE = 1000
 #: How a stream names what is no kind of a whole frame.
-STATES = {RIGHT: -1, TRACKED: -2, **{kind: place for place, kind in enumerate(KINDS)}}
+STATES = {RIGHT: -1, TRACKED: -2, **{kind: index for index, kind in enumerate(KINDS)}}
 
 
 @dataclass(frozen=True)
@@ -198,30 +200,30 @@ class ScoredSequence:
     scores: List[ObjectScore]
 
 
-def compared_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterator[ComparedBlock]:
+def _prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterator[_ComparedBlock]:
     """Yield the masks of a sequence as the protocol compares them; a frame that was not sent is empty."""
     sequence, masks = scored.truth, scored.masks
-    sent = masks.frames() if masks is not None else set()
+    frames_sent = masks.frames() if masks is not None else set()
     for index, block in enumerate(sequence.blocks):
         names = sequence.frames[block.start : block.stop]
-        rows = np.flatnonzero([name in sent for name in names])
+        rows = np.flatnonzero([name in frames_sent for name in names])
         truth = sequence.read_block(index)
-        found = (
+        stacks = (
             masks.stacks([names[row] for row in rows], block.size, Problems())
             if masks is not None and len(rows)
             else {}
         )
-        predicted = {label: _spaced(stack, rows, len(names)) for label, stack in (found or {}).items()}
+        predicted = {label: _fill_frames(stack, rows, len(names)) for label, stack in (stacks or {}).items()}
         truth, predicted = prepare_masks(truth, predicted, protocol, empty_stack(len(names), block.size))
         if is_one_mask(protocol):
             predicted = {score.name: predicted[SalientImages.NAME] for score in scored.scores}
         elif protocol.proposals:
             matched = {str(score.proposal): score.name for score in scored.scores}
             predicted = {matched.get(label, f"proposal {label}"): stack for label, stack in predicted.items()}
-        yield ComparedBlock(names, block.size, truth, predicted)
+        yield _ComparedBlock(names, block.size, truth, predicted)
 
 
-def _spaced(stack: Stack, rows: Array, frames: int) -> Stack:
+def _fill_frames(stack: Stack, rows: Array, frames: int) -> Stack:
     """Return a stack of some frames of a block as one of all its frames."""
     if len(rows) == frames:
         return stack
@@ -252,17 +254,17 @@ def has_kinds(protocol: SequenceProtocol) -> bool:
     return not protocol.reappearance and bool({"J&F-Mean", "J-Mean"} & set(protocol.metrics))
 
 
-class LossCounter:
+class _LossCounter:
     """Splits the losses of a sequence's objects, block by block."""
 
     def __init__(self, scored: ScoredSequence, protocol: SequenceProtocol) -> None:
         self._scored, self._boundaries = scored, "J&F-Mean" in protocol.metrics
-        self._places = [{frame: place for place, frame in enumerate(score.frames)} for score in scored.scores]
+        self._places = [{frame: index for index, frame in enumerate(score.frames)} for score in scored.scores]
         self._states = [[RIGHT] * len(score.frames) for score in scored.scores]
         self._areas = [np.zeros(len(score.frames)) for score in scored.scores]
         self._parts = [np.zeros((len(score.frames), len(KINDS))) for score in scored.scores]
 
-    def add(self, block: ComparedBlock) -> None:
+    def add(self, block: _ComparedBlock) -> None:
         """Take the frames of a block."""
         for number, places in enumerate(self._places):
             rows = np.array([row for row, frame in enumerate(block.frames) if frame in places], int)
@@ -270,23 +272,23 @@ class LossCounter:
                 continue
             at = [places[block.frames[row]] for row in rows]
             name = self._scored.scores[number].name
-            found = states_of(name, block)
-            states = [found[row] for row in rows]
-            tracked = [place for place, state in enumerate(states) if state == TRACKED]
+            block_states = _states_of(name, block)
+            states = [block_states[row] for row in rows]
+            tracked = [index for index, state in enumerate(states) if state == TRACKED]
             if tracked:
-                shared = tracked_parts(window_of(name, block, rows[tracked]), boundaries=self._boundaries)
-                self._parts[number][[at[place] for place in tracked], -len(SHARED) :] = shared
+                shared = _share_tracked_loss(_window_of(name, block, rows[tracked]), boundaries=self._boundaries)
+                self._parts[number][[at[index] for index in tracked], -len(SHARED) :] = shared
             if name in block.truth:
                 self._areas[number][at] = block.truth[name].area[rows] / (block.size[0] * block.size[1])
-            for place, state in zip(at, states):
-                self._states[number][place] = state
+            for index, state in zip(at, states):
+                self._states[number][index] = state
 
     def losses(self) -> List[ObjectLosses]:
         """Return what each object lost, in the order of its scores."""
-        found = []
+        losses = []
         for score, states, areas, parts in zip(self._scored.scores, self._states, self._areas, self._parts):
             lost = 1 - ((score.j + score.f) / 2 if self._boundaries else score.j)
-            kinds = mark_late(states, (areas > 0).tolist())
+            kinds = _mark_late(states, (areas > 0).tolist())
             if self._scored.masks is None:  # scored as 0 in each frame, whatever it shows
                 kinds, lost = ["miss"] * len(kinds), np.ones(len(kinds))
             for frame, kind in enumerate(kinds):
@@ -295,8 +297,8 @@ class LossCounter:
             shares: List[float] = (parts.sum(axis=0) / max(len(parts), 1)).tolist()
             visible = areas[areas > 0]
             area = float(visible.mean()) if len(visible) else 0.0
-            found.append(ObjectLosses(score, kinds, parts, shares, area, bool((areas == 0).any())))
-        return found
+            losses.append(ObjectLosses(score, kinds, parts, shares, area, bool((areas == 0).any())))
+        return losses
 
 
 @dataclass(frozen=True)
@@ -316,10 +318,10 @@ class SequenceLosses:
     @property
     def shares(self) -> List[float]:
         """The loss by kind, as the mean over the objects."""
-        return mean_shares((one.shares, 1.0) for one in self.objects)
+        return mean_shares((losses.shares, 1.0) for losses in self.objects)
 
     @property
-    def lost(self) -> float:
+    def loss(self) -> float:
         """The loss, as the mean over the objects."""
         return math.fsum(self.shares)
 
@@ -336,7 +338,7 @@ def shares_of(objects: List[Tuple[List[float], bool]], protocol: SequenceProtoco
 
     Where the protocol tells classes apart, those that are seen count as much as those that are not.
     """
-    counts = {unseen: sum(one[1] is unseen for one in objects) for unseen in (False, True)}
+    counts = {unseen: sum(entry[1] is unseen for entry in objects) for unseen in (False, True)}
     weights = {unseen: 1 / max(count, 1) if protocol.by_class else 1.0 for unseen, count in counts.items()}
     return mean_shares((shares, weights[unseen]) for shares, unseen in objects)
 
@@ -350,7 +352,7 @@ def pair_with_scores(pairs: List[SequencePair], report: SequenceReport) -> List[
 
 
 @dataclass(frozen=True)
-class SequenceView:
+class _SequenceView:
     """What a sequence lost, and its masks for a page."""
 
     losses: SequenceLosses
@@ -361,10 +363,10 @@ class SequenceView:
         """Return the stream of the truth; bare it has no masks."""
         return b"" if self.truth is None else self.truth.pack({"frames": self.losses.frames}, bare=bare)
 
-    def predicted_stream(self, *, bare: bool = False) -> bytes:
+    def prediction_stream(self, *, bare: bool = False) -> bytes:
         """Return the stream of the prediction, and of its numbers; bare it has no masks."""
-        places = {frame: place for place, frame in enumerate(self.losses.frames)}
-        entries = [_object_entry(one, places) for one in self.losses.objects]
+        places = {frame: index for index, frame in enumerate(self.losses.frames)}
+        entries = [_object_entry(losses, places) for losses in self.losses.objects]
         return b"" if self.predicted is None else self.predicted.pack({"objects": entries}, bare=bare)
 
 
@@ -375,15 +377,15 @@ def view_sequence(
     width: int,
     *,
     with_truth: bool = True,
-    most: float = math.inf,
-) -> SequenceView:
+    most_runs: float = math.inf,
+) -> _SequenceView:
     """Read a sequence; its masks become so wide at most, and are left out for a width of 0 or more runs than `most`."""
-    sequence, counter = scored.truth, LossCounter(scored, protocol)
+    sequence, counter = scored.truth, _LossCounter(scored, protocol)
     size = sequence.blocks[0].size if sequence.blocks else (1, 1)
     names = [score.name for score in scored.scores]
-    predicted = MaskStream(names, size, width, most) if width else None
-    truth = MaskStream(names, size, width, most) if width and with_truth else None
-    for block in compared_blocks(scored, protocol):
+    predicted = MaskStream(names, size, width, most_runs) if width else None
+    truth = MaskStream(names, size, width, most_runs) if width and with_truth else None
+    for block in _prepare_blocks(scored, protocol):
         counter.add(block)
         for side, masks in ((predicted, block.predicted), (truth, block.truth)):
             if side is not None:
@@ -391,19 +393,19 @@ def view_sequence(
     categories = {label: facts.category or "" for label, facts in sequence.objects.items()}
     widest = max((block.size[1] for block in sequence.blocks), default=1)
     losses = SequenceLosses(sequence.name, sequence.frames, counter.losses(), categories, widest, stream)
-    return SequenceView(losses, truth, predicted)
+    return _SequenceView(losses, truth, predicted)
 
 
-def _object_entry(one: ObjectLosses, places: Dict[str, int]) -> Dict[str, object]:
+def _object_entry(losses: ObjectLosses, places: Dict[str, int]) -> Dict[str, object]:
     """Return what a page shows of an object's frames, beside the masks."""
-    tracked = [kind == TRACKED for kind in one.kinds]
+    tracked = [kind == TRACKED for kind in losses.kinds]
     return {
-        "name": one.score.name,
-        "at": [places[frame] for frame in one.score.frames],
-        "j": _thousandths(one.score.j),
-        "f": _thousandths(one.score.f),
-        "kinds": [STATES[kind] for kind in one.kinds],
-        "parts": _thousandths(one.parts[tracked][:, -len(SHARED) :].reshape(-1)),
+        "name": losses.score.name,
+        "at": [places[frame] for frame in losses.score.frames],
+        "j": _thousandths(losses.score.j),
+        "f": _thousandths(losses.score.f),
+        "kinds": [STATES[kind] for kind in losses.kinds],
+        "parts": _thousandths(losses.parts[tracked][:, -len(SHARED) :].reshape(-1)),
     }
 
 
@@ -414,7 +416,7 @@ def _thousandths(values: np.ndarray) -> List[int]:
 
 #: Masks on a page have at most so many runs for each pixel of width, as a mean over frames; noise has more, and is
 #: left out.
-RUNS = 40
+_RUNS = 40
 
 
 def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jobs: int) -> Dict[str, Any]:
@@ -447,7 +449,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
 def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
     """Return what a sequence lost, with its streams, and with those that have no masks."""
     across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
-    view = view_sequence(scored, protocol, "", width, most=RUNS * across)
+    view = view_sequence(scored, protocol, "", width, most_runs=_RUNS * across)
     objects = [
         {
             "name": losses.score.name,
@@ -462,7 +464,7 @@ def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Di
     ]
     return {
         "name": view.losses.name,
-        "lost": view.losses.lost,
+        "lost": view.losses.loss,
         "objects": objects,
         "noise": any(side is not None and side.is_full for side in (view.truth, view.predicted)),
         "streams": _streams(view, bare=False),
@@ -470,9 +472,9 @@ def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Di
     }
 
 
-def _streams(view: SequenceView, *, bare: bool) -> List[str]:
+def _streams(view: _SequenceView, *, bare: bool) -> List[str]:
     """Return the streams of the truth and of the prediction as text."""
-    streams = view.truth_stream(bare=bare), view.predicted_stream(bare=bare)
+    streams = view.truth_stream(bare=bare), view.prediction_stream(bare=bare)
     return [base64.b64encode(stream).decode("ascii") for stream in streams]
 
 

@@ -41,9 +41,9 @@ class ObjectScore:
 
 
 #: A frame is recalled when its value is larger than this.
-RECALLED = 0.5
+_RECALLED = 0.5
 #: Decay compares the first and the last of this many parts.
-PARTS = 4
+_PARTS = 4
 #: J_last begins after this share of the frames.
 LATE = 0.75
 
@@ -56,10 +56,10 @@ def mean(values: Array) -> Optional[float]:
 
 def recall(values: Array) -> Optional[float]:
     """Return the share of frames above one half."""
-    return float((values > RECALLED).mean()) if len(values) else None
+    return float((values > _RECALLED).mean()) if len(values) else None
 
 
-def decay(values: Array) -> Optional[float]:
+def _decay(values: Array) -> Optional[float]:
     """Return the mean of the first part minus the mean of the last; neighbouring parts share a frame.
 
     The official code keeps the edges in 8 bits and is wrong beyond 255 values; this is not.
@@ -67,14 +67,14 @@ def decay(values: Array) -> Optional[float]:
     if not len(values):
         return None
     early, late = _parts(len(values))
-    first, last = mean(values[: early + 1]), mean(values[late:])
-    return None if first is None or last is None else first - last
+    early_mean, late_mean = mean(values[: early + 1]), mean(values[late:])
+    return None if early_mean is None or late_mean is None else early_mean - late_mean
 
 
 @lru_cache(maxsize=1024)
 def _parts(count: int) -> Tuple[int, int]:
     """Return the last of the frames in the first part, and the first in the last one."""
-    edges = np.round(np.linspace(1, count, PARTS + 1) + 1e-10).astype(int) - 1
+    edges = np.round(np.linspace(1, count, _PARTS + 1) + 1e-10).astype(int) - 1
     return int(edges[1]), int(edges[-2])
 
 
@@ -87,9 +87,9 @@ def consistency(values: Array) -> Optional[float]:
 
 
 @lru_cache(maxsize=64)
-def _wanted(metrics: Tuple[str, ...]) -> FrozenSet[str]:
+def _list_parts(metrics: Tuple[str, ...]) -> FrozenSet[str]:
     """Return the metrics that others are made of, and those that stand alone."""
-    return frozenset(part for named in metrics for part in COMBINED.get(named, (named,)))
+    return frozenset(component for named in metrics for component in COMBINED.get(named, (named,)))
 
 
 def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> Values:
@@ -98,24 +98,24 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> V
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
     series = {"J": j, "F": f, "J_last": j[math.floor(LATE * len(j)) :], "V": both}
-    summaries = {"Mean": mean, "Recall": recall, "Decay": decay}
+    summaries = {"Mean": mean, "Recall": recall, "Decay": _decay}
     values: Values = {}
-    for metric in _wanted(protocol.metrics):
+    for metric in _list_parts(protocol.metrics):
         name, _, kind = metric.rpartition("-")
         if name in series:
             values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
     empty = not counts.truth.any()
     values["N-acc" if empty else "T-acc"] = float(empty != counts.prediction.any())
     values["T-acc" if empty else "N-acc"] = None
-    return only_named(values, protocol)
+    return _only_named(values, protocol)
 
 
-def only_named(values: Values, protocol: SequenceProtocol) -> Values:
+def _only_named(values: Values, protocol: SequenceProtocol) -> Values:
     """Return the protocol's metrics in its order, with the combined ones."""
     chosen: Values = {}
     for metric in protocol.metrics:
         if metric in COMBINED and set(COMBINED[metric]) <= values.keys():
-            chosen[metric] = average([values[part] for part in COMBINED[metric]])
+            chosen[metric] = average([values[component] for component in COMBINED[metric]])
         elif metric in values:
             chosen[metric] = values[metric]
     return chosen
@@ -127,7 +127,7 @@ def average(values: List[Optional[float]]) -> Optional[float]:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def own_statistics(counts: Counts, j: Array, f: Array) -> Values:
+def _own_statistics(counts: Counts, j: Array, f: Array) -> Values:
     """Return our own statistics, which absent objects do not raise; the same in every protocol."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
@@ -141,7 +141,7 @@ def own_statistics(counts: Counts, j: Array, f: Array) -> Values:
     }
 
 
-def rewarded_similarity(counts: Counts) -> Array:
+def _smooth_similarity(counts: Counts) -> Array:
     """Return J as MOSEv2 defines it: one pixel is added to both sides of the fraction."""
     union = counts.union
     return np.where(union == 0, 1.0, (counts.shared + 1) / (union + 1))
@@ -179,21 +179,21 @@ def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], 
 
 def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems, warnings: Warnings) -> None:
     """Add what a participant should know of one sequence."""
-    where = counts.name
+    sequence = counts.name
     for label, frame in counts.unknown.items():
-        found = f"object {printable(label)} (first in frame {frame}) is not in the truth and was ignored"
-        warnings.add("unknown", Problem(where, found, "Use the object numbers of the first frame"))
+        fault = f"object {printable(label)} (first in frame {frame}) is not in the truth and was ignored"
+        warnings.add("unknown", Problem(sequence, fault, "Use the object numbers of the first frame"))
     surplus = [label for label in counts.proposals if not (is_number(label) and int(label) <= protocol.proposals)]
     if surplus:
-        found = f"has proposals beyond {protocol.proposals}: {name_list(sorted(surplus, key=label_order))}"
+        fault = f"has proposals beyond {protocol.proposals}: {name_list(sorted(surplus, key=label_order))}"
         remedy = f"Number the proposals from 1 to {protocol.proposals}"
         if protocol.surplus_is_error:
-            problems.add(Problem(where, found, remedy))
+            problems.add(Problem(sequence, fault, remedy))
         else:
-            warnings.add("surplus", Problem(where, f"{found}, which were ignored", remedy))
+            warnings.add("surplus", Problem(sequence, f"{fault}, which were ignored", remedy))
     if _miss_all(counts, protocol):
-        found = "no mask shares a pixel with the object of its number: check the numbers of the objects"
-        warnings.note("numbers", Problem(where, found, ""))  # a guess
+        fault = "no mask shares a pixel with the object of its number: check the numbers of the objects"
+        warnings.note("numbers", Problem(sequence, fault, ""))  # a guess
 
 
 def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
@@ -234,20 +234,20 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
     j, f = region_similarity(of_object), boundary_similarity(of_object)
     if protocol.reappearance:
         f_new, f_plain = counts.strict[index][:, flags]
-        values = reappearance(rewarded_similarity(of_object), f_new, f_plain, of_object.truth > 0)
-        if not counts.sent or not counts.frames:  # zeros, and no absences
+        values = reappearance(_smooth_similarity(of_object), f_new, f_plain, of_object.truth > 0)
+        if not counts.is_sent or not counts.frames:  # zeros, and no absences
             values = {metric: None if "appear_" in metric else 0.0 for metric in values}
-        values = only_named(values, protocol)
+        values = _only_named(values, protocol)
     else:
         values = summary(of_object, j, f, protocol)
-        if not counts.sent:
+        if not counts.is_sent:
             values = {metric: None if value is None else 0.0 for metric, value in values.items()}
     frames = [counts.frames[frame] for frame in np.flatnonzero(flags)]
-    values = {**values, **own_statistics(of_object, j, f)}
+    values = {**values, **_own_statistics(of_object, j, f)}
     return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal)
 
 
-class ScoreTable:
+class _ScoreTable:
     """The values of objects, ready to be averaged with or without a sequence."""
 
     def __init__(self, scores: List[ObjectScore], protocol: SequenceProtocol) -> None:
@@ -264,12 +264,12 @@ class ScoreTable:
 
     def means(self) -> Values:
         """Return the means of the protocol's metrics, and of those beside it."""
-        means = self._combined(self._mean)
+        means = self._combine(self._mean)
         return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
     def means_without_each(self, _metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return all these means, each without one sequence at a time; nothing of a single sequence."""
-        return self._combined(self._means_without_each) if len(self._videos) > 1 else {}
+        return self._combine(self._means_without_each) if len(self._videos) > 1 else {}
 
     def sums(self, metric: str, group: str = "") -> Tuple[Array, Array]:
         """Return what a metric of objects, or of a group of them, sums to in each sequence, and over how many."""
@@ -294,10 +294,10 @@ class ScoreTable:
 
     def _means_without_each(self, metric: str, group: str) -> Array:
         sums, counts = self.sums(metric, group)
-        left = counts.sum() - counts
-        return np.where(left > 0, (sums.sum() - sums) / np.maximum(left, 1), np.nan)
+        counts_left = counts.sum() - counts
+        return np.where(counts_left > 0, (sums.sum() - sums) / np.maximum(counts_left, 1), np.nan)
 
-    def _combined(self, mean: Callable[[str, str], Array]) -> Dict[str, Array]:
+    def _combine(self, mean: Callable[[str, str], Array]) -> Dict[str, Array]:
         """Return means by metric, NaN where nothing has a value, then means of means, which leave an empty part out."""
         values: Dict[str, Array] = {}
         for metric in self._metrics:
@@ -313,14 +313,14 @@ class ScoreTable:
                 )
         for metric in self._protocol.metrics:
             if metric in COMBINED:
-                values[metric] = _average_of_each(*(values[part] for part in COMBINED[metric]))
+                values[metric] = _average_of_each(*(values[component] for component in COMBINED[metric]))
         return {metric: values[metric] for metric in self._metrics}
 
 
 def _average_of_each(*parts: Array) -> Array:
     """Return the mean of the parts that are not NaN, element by element."""
-    present = [~np.isnan(part) for part in parts]
-    total = sum(np.where(here, part, 0.0) for here, part in zip(present, parts))
+    present = [~np.isnan(values) for values in parts]
+    total = sum(np.where(is_present, values, 0.0) for is_present, values in zip(present, parts))
     count = np.sum(present, axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
@@ -353,7 +353,7 @@ class SequenceReport(Report):
         warnings: List[str],
         counts: Optional[SequenceAccumulator] = None,
     ) -> None:
-        self._table = ScoreTable(scores, protocol)
+        self._table = _ScoreTable(scores, protocol)
         leave_out = self._table.means_without_each
         super().__init__(split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out)
         self.scores = scores
@@ -361,16 +361,16 @@ class SequenceReport(Report):
     @property
     def metrics(self) -> List[str]:
         """The metrics that sequences and objects have."""
-        known = {metric for score in self.scores for metric in score.values}
-        return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
+        own_metrics = {metric for score in self.scores for metric in score.values}
+        return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in own_metrics]
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
-        found = super().sums(metrics)
-        for metric in list(found):
+        sums_by_metric = super().sums(metrics)
+        for metric in list(sums_by_metric):
             sums, counts = self._table.sums(metric)
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
-                found[metric] = sums, counts
-        return found
+                sums_by_metric[metric] = sums, counts
+        return sums_by_metric
 
     def cases(self, metric: str) -> int:
         return self._table.cases(metric)

@@ -77,12 +77,12 @@ class SequenceProtocol:
 
 
 DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
-PLAIN = ("J&F-Mean", "J-Mean", "F-Mean")
-VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_last-Decay")
-YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
-LVOS = (*YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
-REFERRING = (*PLAIN, "N-acc", "T-acc", "Final")
-MOSEV2 = (
+_PLAIN = ("J&F-Mean", "J-Mean", "F-Mean")
+_VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_last-Decay")
+_YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
+LVOS = (*_YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
+_REFERRING = (*_PLAIN, "N-acc", "T-acc", "Final")
+_MOSEV2 = (
     *("J&F_new-Mean", "J-Mean", "F_new-Mean", "F-Mean", "J&F-Mean"),
     *("disappear_J&F_new-Mean", "disappear_J-Mean", "disappear_F_new-Mean"),
     *("reappear_J&F_new-Mean", "reappear_J-Mean", "reappear_F_new-Mean"),
@@ -112,7 +112,7 @@ _davis = SequenceProtocol("davis2017", f"{_INNER}; 255 is background.", DAVIS, O
 _vosb = SequenceProtocol(
     "vos-benchmark",
     f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
-    PLAIN,
+    _PLAIN,
     ObjectRule.SEEN,
     LifespanRule.FIRST_SEEN,
     missing=MissingRule.LEFT_OUT,
@@ -140,7 +140,7 @@ _ROUNDS = ("anno_0", "anno_1", "anno_2", "anno_3")
 _mevis = SequenceProtocol(
     "mevis",
     "Each expression is an object, in all frames; a video that was not sent is 0.",
-    PLAIN,
+    _PLAIN,
     ObjectRule.FIRST,
     skip_first=False,
     skip_last=False,
@@ -174,7 +174,7 @@ _ROWS = (
         skip_last=False,
         salient=True,
     ),
-    replace(_davis, name="vost", about=f"{_INNER}; J_last is the last quarter of the frames.", metrics=VOST),
+    replace(_davis, name="vost", about=f"{_INNER}; J_last is the last quarter of the frames.", metrics=_VOST),
     _vosb,
     replace(
         _vosb,
@@ -192,7 +192,7 @@ _ROWS = (
     SequenceProtocol(
         "mosev2",
         f"{_INNER}; objects of the first frame; J and the second F as in MOSEv2; absences are scored apart.",
-        MOSEV2,
+        _MOSEV2,
         ObjectRule.FIRST,
         missing=MissingRule.ZEROS,
         reappearance=True,
@@ -210,7 +210,7 @@ _ROWS = (
         "youtube-vos",
         "Each object is scored from the frame after its first to the end, in the frames that the truth has. "
         "No evaluator of YouTube-VOS is public: this is an assumption.",
-        YOUTUBE,
+        _YOUTUBE,
         ObjectRule.LASTING,
         LifespanRule.OWN,
         skip_last=False,
@@ -228,7 +228,7 @@ _ROWS = (
         _mevis,
         name="mevis-v2",
         about=f"{_mevis.about} No evaluator of MeViS v2 is public: N-acc, T-acc and Final are an assumption.",
-        metrics=REFERRING,
+        metrics=_REFERRING,
     ),
     replace(
         _mevis,

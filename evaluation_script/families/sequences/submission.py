@@ -69,12 +69,12 @@ class SequenceSubmission:
 
     def sequence(self, name: str) -> Optional[MaskFiles]:
         """Return the masks of one sequence, or None when it was not sent."""
-        most = self._limits.objects
+        most_objects = self._limits.objects
         if name in self._run_lengths:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
             if isinstance(objects, dict):
                 objects = {self._names.respell(label): masks for label, masks in objects.items()}
-            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, limit=most)
+            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, limit=most_objects)
             masks.leave_out({BACKGROUND} - self._truth[name].objects.keys())
             return masks
         if name not in self._folders:
@@ -82,9 +82,9 @@ class SequenceSubmission:
         members = self._folders[name]
         if "" not in members:
             shared, many = "" if self._overlapping else name, self._protocol.many_values
-            return ObjectFolders(self._files, members, self.problems, most, shared, many_values=many)
+            return ObjectFolders(self._files, members, self.problems, most_objects, shared, many_values=many)
         kind = SalientImages if self._protocol.salient else LabelImages
-        return kind(self._files, members[""], most)
+        return kind(self._files, members[""], most_objects)
 
     def _sort(self, pngs: List[str]) -> None:
         """Sort PNGs by sequence, object and frame."""
@@ -111,9 +111,9 @@ class SequenceSubmission:
         parts = name.split("/")
         if not name.isascii():
             parts = [*map(self._names.respell, parts[:-1]), self._names.respell(_stem(name)) + name[-len(".png") :]]
-        for index, part in enumerate(parts[:-2]):
-            if part in self._protocol.rounds:
-                return [*parts[:index], *parts[index + 1 : -2], self._names.respell(f"{part}/{parts[-2]}"), parts[-1]]
+        for index, folder in enumerate(parts[:-2]):
+            if folder in self._protocol.rounds:
+                return [*parts[:index], *parts[index + 1 : -2], self._names.respell(f"{folder}/{parts[-2]}"), parts[-1]]
         return parts
 
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
@@ -123,18 +123,18 @@ class SequenceSubmission:
 
     def _add(self, name: str, sequence: str, label: str, frame: str) -> None:
         frames = self._folders.setdefault(sequence, {}).setdefault(label, {})
-        other = frames.setdefault(frame, name)
-        if other != name and other.rpartition("/")[0] == name.rpartition("/")[0]:
-            self.problems.add(Problem(name, f"is the same frame as {other}", "Send each frame once"))
+        earlier = frames.setdefault(frame, name)
+        if earlier != name and earlier.rpartition("/")[0] == name.rpartition("/")[0]:
+            self.problems.add(Problem(name, f"is the same frame as {earlier}", "Send each frame once"))
 
     def _check_homes(self, homes: Dict[str, Dict[str, None]]) -> None:
         for sequence, folders in homes.items():
             if len(folders) > 1:
-                found = f"is there more than once: {name_list(list(folders))}"
-                self.problems.add(Problem(sequence, found, "Send one folder for each sequence"))
+                fault = f"is there more than once: {name_list(list(folders))}"
+                self.problems.add(Problem(sequence, fault, "Send one folder for each sequence"))
             elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
-                found = "holds both masks and folders of masks"
-                self.problems.add(Problem(next(iter(folders)), found, "Send one PNG a frame, or one folder an object"))
+                fault = "holds both masks and folders of masks"
+                self.problems.add(Problem(next(iter(folders)), fault, "Send one PNG a frame, or one folder an object"))
         self.problems.raise_if_any()
 
     def _sort_unnamed(self, pngs: List[str]) -> None:
@@ -146,14 +146,14 @@ class SequenceSubmission:
             return
         names = name_list(list(self._truth))
         if folders == [""]:
-            found = f"has its masks at the top, outside of any folder; the sequences are {names}"
+            fault = f"has its masks at the top, outside of any folder; the sequences are {names}"
         elif pngs:
-            found = f"no folder is named as a sequence of this phase ({names}); found {name_list(folders)}"
+            fault = f"no folder is named as a sequence of this phase ({names}); found {name_list(folders)}"
         elif self._files.sizes:
-            found = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
+            fault = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
         else:
-            found = "holds no files"
-        raise SubmissionError.of(Problem(UPLOAD, found, "Send one folder of PNG masks for each sequence"))
+            fault = "holds no files"
+        raise SubmissionError.of(Problem(UPLOAD, fault, "Send one folder of PNG masks for each sequence"))
 
     def _ignore(self, names: Iterable[str]) -> None:
         ignored = list(names)
@@ -161,7 +161,7 @@ class SequenceSubmission:
             self.warnings.append(f"not part of any sequence of this phase, so not scored: {name_list(ignored, 5)}")
 
     def _document(self, names: List[str]) -> Dict[str, object]:
-        where = UPLOAD if names[0] == JSON_NAME else names[0]
+        subject = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
             if len(names) > 1:
                 raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
@@ -170,18 +170,18 @@ class SequenceSubmission:
                 raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
             if self._protocol.rounds:
                 document = {
-                    self._names.respell(f"{part}/{name}"): objects
-                    for part in self._protocol.rounds
-                    if isinstance(document.get(part), dict)
-                    for name, objects in document[part].items()
+                    self._names.respell(f"{folder}/{name}"): objects
+                    for folder in self._protocol.rounds
+                    if isinstance(document.get(folder), dict)
+                    for name, objects in document[folder].items()
                 }
             else:
                 document = {self._names.respell(name): objects for name, objects in document.items()}
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
-                expected, found = name_list(list(self._truth)), name_list(list(document))
-                raise Flaw(f"names no sequence of this phase ({expected}); found {found}", f"Write {EXAMPLE}")
+                expected, names_sent = name_list(list(self._truth)), name_list(list(document))
+                raise Flaw(f"names no sequence of this phase ({expected}); found {names_sent}", f"Write {EXAMPLE}")
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(where)) from None
+            raise SubmissionError.of(flaw.at(subject)) from None
         return document
 
 

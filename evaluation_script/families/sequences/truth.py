@@ -30,8 +30,8 @@ TRACK = "sequences"
 VOID = "255"
 
 #: A block holds this many pixels, in 1 to 16 frames: a few megabytes while it is scored.
-BLOCK_PIXELS = 8 << 20
-BLOCK_FRAMES = 16
+_BLOCK_PIXELS = 8 << 20
+_BLOCK_FRAMES = 16
 
 #: Intervals of frames as (start, stop).
 Ranges = List[Tuple[int, int]]
@@ -157,18 +157,18 @@ def flags_of(ranges: Ranges, count: int) -> Array:
 def blocks_of(sizes: Iterable[Size]) -> Iterator[Block]:
     """Yield the blocks into which frames of these sizes are cut, each once the size after it is known."""
     start = stop = 0
-    first: Size = (0, 0)
+    block_size: Size = (0, 0)
     for size in sizes:
-        most = max(1, min(BLOCK_FRAMES, BLOCK_PIXELS // max(1, first[0] * first[1])))
-        if stop > start and (size != first or stop - start == most):
-            yield Block(start, stop, first)
+        longest = max(1, min(_BLOCK_FRAMES, _BLOCK_PIXELS // max(1, block_size[0] * block_size[1])))
+        if stop > start and (size != block_size or stop - start == longest):
+            yield Block(start, stop, block_size)
             start = stop
-        first, stop = size, stop + 1
+        block_size, stop = size, stop + 1
     if stop > start:
-        yield Block(start, stop, first)
+        yield Block(start, stop, block_size)
 
 
-def pack_block(stacks: Stacks, labels: List[str]) -> bytes:
+def _pack_block(stacks: Stacks, labels: List[str]) -> bytes:
     """Return the masks of a block as bytes."""
     visible = [(labels.index(label), stack) for label, stack in sorted(stacks.items()) if stack.words.size]
     rows = [(index, stack.top, stack.column, *stack.words.shape[1:]) for index, stack in visible]
@@ -176,14 +176,14 @@ def pack_block(stacks: Stacks, labels: List[str]) -> bytes:
     return table + b"".join(stack.words.astype("<u8").tobytes() for _, stack in visible)
 
 
-def unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
-    """Return the masks that `pack_block` packed."""
+def _unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
+    """Return the masks that `_pack_block` packed."""
     table = np.frombuffer(data, "<i4", count=5 * (1 + int.from_bytes(data[:4], "little"))).reshape(-1, 5)
     stacks, position, frames = {}, table.nbytes, block.stop - block.start
-    for index, top, left, rows, words in table[1:].tolist():
+    for index, top, column, rows, words in table[1:].tolist():
         count = frames * rows * words
         bits = np.frombuffer(data, "<u8", count=count, offset=position).reshape(frames, rows, words)
-        stacks[labels[index]] = Stack(bits, top, left, block.size)
+        stacks[labels[index]] = Stack(bits, top, column, block.size)
         position += bits.nbytes
     return stacks
 
@@ -206,7 +206,7 @@ def write(path: str, splits: Dict[str, Split]) -> None:
 def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) -> Dict[str, Any]:
     digest, labels = hashlib.sha256(), list(sequence.objects)
     for index in range(len(sequence.blocks)):
-        data = pack_block(sequence.read_block(index), labels)
+        data = _pack_block(sequence.read_block(index), labels)
         digest.update(data)
         add_member(archive, _member(split, sequence.name, index), data)
     return {
@@ -238,7 +238,7 @@ def read(source: Source) -> AnnotationFile[Split]:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
     archive, manifest = open_packed(source, TRACK)
     try:
-        names = frozenset(one["name"] for entry in manifest["splits"].values() for one in entry["sequences"])
+        names = frozenset(sequence["name"] for entry in manifest["splits"].values() for sequence in entry["sequences"])
         return AnnotationFile({name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()})
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise annotations_error(source, error) from None
@@ -262,7 +262,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
         try:
             member = archive.getinfo(_member(split, entry["name"], index))
             data = inflate_member(archive, member) or archive.read(member)
-            return unpack_block(data, blocks[index], labels)
+            return _unpack_block(data, blocks[index], labels)
         except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
 

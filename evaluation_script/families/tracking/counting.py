@@ -20,13 +20,13 @@ from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol
 
-EPSILON = float(np.finfo(float).eps)
+_EPSILON = float(np.finfo(float).eps)
 #: A pair matches at these similarities; the scores are means over them.
 ALPHAS = np.arange(0.05, 0.99, 0.05)
 #: CLEAR and identity match from here on.
 THRESHOLD = 0.5
 #: A prediction that lies in ignored regions with more than this share is left out.
-MOST_IGNORED = 0.5
+_MOST_IGNORED = 0.5
 #: AP is the mean over these thresholds.
 TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
 #: What is counted at each alpha, and once.
@@ -48,7 +48,7 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
 
 
 @dataclass(frozen=True)
-class ComparedFrame:
+class _ComparedFrame:
     """One frame of a sequence."""
 
     truth: Array
@@ -68,20 +68,20 @@ class ComparedSequence:
     ) -> None:
         (self._predictions, masks), self._protocol, self._facts = predictions, protocol, facts
         self._objects = [frame.rows for frame in frames]
-        others = masks_of(frames, self._objects)
+        truth_masks = masks_of(frames, self._objects)
         pairs = self._pairs = _pairs(self._predictions, self._objects)
-        nobody = np.zeros(len(others.area), bool)
-        shares = backend().mask_overlaps(pairs, masks, others, nobody)
-        areas = masks.area[pairs.prediction] + others.area[pairs.truth]
+        nobody = np.zeros(len(truth_masks.area), bool)
+        shares = backend().mask_overlaps(pairs, masks, truth_masks, nobody)
+        areas = masks.area[pairs.prediction] + truth_masks.area[pairs.truth]
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
-        similarities = box_overlaps(pairs, _boxes(masks), _boxes(others), nobody) if protocol.boxes else shares
+        similarities = box_overlaps(pairs, _boxes(masks), _boxes(truth_masks), nobody) if protocol.boxes else shares
         parts = zip(_split(similarities, pairs.bounds), self._predictions, self._objects)
         self._similarities = [
             table.reshape(len(predicted_rows), len(truth_rows)) for table, predicted_rows, truth_rows in parts
         ]
         #: Of both sides, the truth first: of all masks, and by frame.
-        self._areas, sides = (others.area, masks.area), (self._objects, self._predictions)
+        self._areas, sides = (truth_masks.area, masks.area), (self._objects, self._predictions)
         self._numbers, self._kinds = (
             [np.array([row[column] for rows in side for row in rows], np.int64) for side in sides]
             for column in (TRACK_ID, CATEGORY)
@@ -91,7 +91,7 @@ class ComparedSequence:
             for columns in (self._numbers, self._kinds)
         )
         inside = np.bincount(pairs.prediction, self._shared * (self._kinds[0] == IGNORED)[pairs.truth], len(masks.area))
-        outside = inside / np.maximum(masks.area, 1) <= MOST_IGNORED + EPSILON
+        outside = inside / np.maximum(masks.area, 1) <= _MOST_IGNORED + _EPSILON
         #: Which predictions do not lie in ignored regions for the most part.
         self._outside = _by_frame(outside, self._predictions)
 
@@ -107,7 +107,7 @@ class ComparedSequence:
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
         return tables
 
-    def compare(self, category: int) -> List[ComparedFrame]:
+    def compare(self, category: int) -> List[_ComparedFrame]:
         """Return the frames of a category, without the predictions that are left out."""
         frames = []
         for index, truth_rows in enumerate(self._objects):
@@ -179,23 +179,23 @@ class ComparedSequence:
         return shared / np.maximum(track_areas[:, None] + object_areas - shared, 1)
 
 
-def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
+def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[_ComparedFrame]:
     """Return the frames with the numbers of tracks as indices."""
     sides = []
     for side in (0, 1):
         numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
         _, indices = np.unique(np.concatenate(numbers), return_inverse=True)
         sides.append(_split(indices, np.cumsum(list(map(len, numbers)))))
-    return [ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
+    return [_ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
 
 
 def _flag_unmatched(similarity: Array, apart: float) -> Array:
     """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
-        quality = np.where(similarity < THRESHOLD - EPSILON, apart, similarity)
-        rows, columns = find_best_pairs(quality)
-        is_unmatched[columns[quality[rows, columns] > EPSILON]] = False
+        quality = np.where(similarity < THRESHOLD - _EPSILON, apart, similarity)
+        rows, columns = _find_best_pairs(quality)
+        is_unmatched[columns[quality[rows, columns] > _EPSILON]] = False
     return is_unmatched
 
 
@@ -240,8 +240,8 @@ def check_disjoint(
         frame = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
         numbers = [row[TRACK_ID] for rows in predictions for row in rows]
         track, other_track = numbers[pairs.prediction[shared[0]]], numbers[pairs.truth[shared[0]]]
-        where = f"{printable(name)}, frame {frames[frame].name}"
-        problems.add(Problem(where, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
+        subject = f"{printable(name)}, frame {frames[frame].name}"
+        problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
 
 def _boxes(masks: Masks) -> Array:
@@ -256,20 +256,20 @@ def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
     """Return the free object that a track overlaps most, the last of equal ones; -1 where none is close enough."""
     best, least = -1, min(threshold, 1 - 1e-10)
     for number in np.flatnonzero(free).tolist():
-        if ious[number] >= least - EPSILON:
+        if ious[number] >= least - _EPSILON:
             best, least = number, float(ious[number])
     return best
 
 
-def count_categories(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
+def count_categories(categories: List[List[_ComparedFrame]]) -> Dict[str, Array]:
     """Return the fields of HOTA at each alpha, and those of CLEAR, of each category's frames."""
     number = len(categories)
-    hota = np.array([count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
-    clear = np.array([count_clear(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
+    hota = np.array([_count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
+    clear = np.array([_count_clear(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
     return {"hota": hota, "clear": clear}
 
 
-def count_hota(frames: List[ComparedFrame]) -> Array:
+def _count_hota(frames: List[_ComparedFrame]) -> Array:
     """Return the fields of HOTA (rows) at each alpha (columns)."""
     truths, predictions = _sizes(frames)
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
@@ -277,7 +277,7 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
     shown = [frame for frame in frames if frame.similarity.size]
     alignment = _align(shown, truths, predictions)
     for frame in shown:
-        rows, columns = find_best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
+        rows, columns = _find_best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
         for pair_column, values in zip(
             pairs, (frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])
         ):
@@ -286,7 +286,7 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
     keys, key = np.unique(objects * max(1, len(predictions)) + tracks, return_inverse=True)
     objects, tracks = keys // max(1, len(predictions)), keys % max(1, len(predictions))
     for column, alpha in enumerate(ALPHAS):
-        hit = similarity >= alpha - EPSILON
+        hit = similarity >= alpha - _EPSILON
         times = np.bincount(key[hit], minlength=len(keys))
         shared, of_truth, of_prediction = times[times > 0], truths[objects[times > 0]], predictions[tracks[times > 0]]
         counts[:, column] = (
@@ -297,19 +297,19 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
     return counts
 
 
-def _align(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
+def _align(frames: List[_ComparedFrame], truths: Array, predictions: Array) -> Array:
     """Return how well each object and each prediction go together over the whole sequence."""
     together = np.zeros((len(truths), len(predictions)))
     for frame in frames:
         similarity = frame.similarity
         joint = similarity.sum(0, keepdims=True) + similarity.sum(1, keepdims=True) - similarity
-        share = np.divide(similarity, joint, out=np.zeros_like(similarity), where=joint > EPSILON)
+        share = np.divide(similarity, joint, out=np.zeros_like(similarity), where=joint > _EPSILON)
         together[frame.truth[:, None], frame.prediction] += share
-    alignment: Array = together / np.maximum(truths[:, None] + predictions[None, :] - together, EPSILON)
+    alignment: Array = together / np.maximum(truths[:, None] + predictions[None, :] - together, _EPSILON)
     return alignment
 
 
-def count_clear(frames: List[ComparedFrame]) -> Array:
+def _count_clear(frames: List[_ComparedFrame]) -> Array:
     """Return the fields of CLEAR, and how many pairs the best assignment of whole tracks has."""
     truths, predictions = _sizes(frames)
     last, before = np.full(len(truths), -1), np.full(len(truths), -1)
@@ -321,9 +321,9 @@ def count_clear(frames: List[ComparedFrame]) -> Array:
         close = frame.similarity >= THRESHOLD
         together[frame.truth[:, None], frame.prediction] += close
         continued = frame.prediction[None, :] == before[frame.truth][:, None]
-        quality = np.where(frame.similarity >= THRESHOLD - EPSILON, 1000 * continued + frame.similarity, 0)
-        rows, columns = find_best_pairs(quality)
-        close_enough = quality[rows, columns] > EPSILON
+        quality = np.where(frame.similarity >= THRESHOLD - _EPSILON, 1000 * continued + frame.similarity, 0)
+        rows, columns = _find_best_pairs(quality)
+        close_enough = quality[rows, columns] > _EPSILON
         rows, columns = rows[close_enough], columns[close_enough]
         objects, numbers = frame.truth[rows], frame.prediction[columns]
         switches += int(((last[objects] >= 0) & (last[objects] != numbers)).sum())
@@ -332,19 +332,19 @@ def count_clear(frames: List[ComparedFrame]) -> Array:
         before[objects] = numbers
         matched += len(rows)
         similarity += float(frame.similarity[rows, columns].sum())
-    identical = together[find_best_pairs(together)].sum() if together.size else 0
+    identical = together[_find_best_pairs(together)].sum() if together.size else 0
     missed, surplus = truths.sum() - matched, predictions.sum() - matched
     return np.array([matched, missed, surplus, switches, similarity, identical], float)
 
 
-def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
+def _sizes(frames: List[_ComparedFrame]) -> Tuple[Array, Array]:
     """Return in how many frames each object and each prediction is."""
     truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
     prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])
     return np.bincount(truth), np.bincount(prediction)
 
 
-def find_best_pairs(quality: Array) -> Tuple[Array, Array]:
+def _find_best_pairs(quality: Array) -> Tuple[Array, Array]:
     """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators.
 
     Pairs without a quality above zero are left out where they decide nothing.

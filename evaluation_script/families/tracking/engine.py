@@ -18,7 +18,7 @@ from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 RECALLS = np.linspace(0, 1, 101)
 
 
-def hota_values(counts: Array) -> Dict[str, Array]:
+def _hota_values(counts: Array) -> Dict[str, Array]:
     """Return HOTA and its parts at each alpha."""
     fields = dict(zip(HOTA_FIELDS, counts))
     matched = np.maximum(1, fields["matched"])
@@ -32,7 +32,7 @@ def hota_values(counts: Array) -> Dict[str, Array]:
     return values
 
 
-def clear_values(counts: Array) -> Dict[str, float]:
+def _clear_values(counts: Array) -> Dict[str, float]:
     """Return the measures of CLEAR, and IDF1."""
     fields = dict(zip(CLEAR_FIELDS, counts.tolist()))
     objects = max(1.0, fields["matched"] + fields["missed"])
@@ -63,8 +63,8 @@ def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Di
     hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
     measures = [
         {
-            **{name: float(values.mean()) for name, values in hota_values(hota_fields).items()},
-            **clear_values(clear_fields),
+            **{name: float(values.mean()) for name, values in _hota_values(hota_fields).items()},
+            **_clear_values(clear_fields),
         }
         for hota_fields, clear_fields in zip(hota, clear)
     ]

@@ -30,12 +30,12 @@ IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
 MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 #: Lines of a text.
-MOST_LINES = 1_000_000
-LINE = "frame id class height width run-lengths"
+_MOST_LINES = 1_000_000
+_LINE = "frame id class height width run-lengths"
 #: A line with its fields, or any other that holds something, from its first character.
-LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
-SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{LINE}`"
-SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
+_LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
+_SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{_LINE}`"
+_SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -101,13 +101,13 @@ def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
     """Return the masks of each frame of a text, and their size, which is the same in all lines."""
     frames: Dict[int, Rows] = {}
-    if text.count("\n") > MOST_LINES:
-        raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
+    if text.count("\n") > _MOST_LINES:
+        raise Flaw(f"has more than {_MOST_LINES:,} lines", f"Write lines of `{_LINE}`")
     sides: Tuple[str, str] = ("", "")
-    for line in LINES.finditer(re.sub(r"\r+$", "", text, flags=re.MULTILINE) if "\r" in text else text):
+    for line in _LINES.finditer(re.sub(r"\r+$", "", text, flags=re.MULTILINE) if "\r" in text else text):
         frame, track, category, height, width, mask = line.groups()
         if mask is None or " " in mask or "\r" in mask:
-            problem = f"line {_number(line)} is not `{LINE}`: {_name_odd_field(line.group())}"
+            problem = f"line {_number(line)} is not `{_LINE}`: {_name_odd_field(line.group())}"
             raise Flaw(problem, "Write whole numbers, and compressed run lengths")
         if (height, width) != sides:
             sides = height, width
@@ -121,7 +121,7 @@ def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optio
 
 def _name_odd_field(line: str) -> str:
     """Return which field of a line is not what it should be."""
-    names, fields = LINE.split(), line.split(" ")
+    names, fields = _LINE.split(), line.split(" ")
     if len(fields) != len(names):
         return f"it has {quantity(len(fields), 'field')} with a space between them, not {len(names)}"
     for name, field in zip(names[:-1], fields):
@@ -137,16 +137,16 @@ def _number(line: Match[str]) -> int:
 def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
     merged = dict(MERGED)
     for category in document["categories"]:
-        merged.update({int(one["id"]): int(category["id"]) for one in category.get("merged", [])})
+        merged.update({int(category_part["id"]): int(category["id"]) for category_part in category.get("merged", [])})
     names = {str(category["id"]): category["name"] for category in document["categories"]}
     categories_present: Set[int] = set()
 
     def unit(entry: Dict[str, Any]) -> Unit:
-        categories = {int(key): one for key, one in entry["track_category_ids"].items()}
+        categories = {int(key): category for key, category in entry["track_category_ids"].items()}
         # as officially distractors go before categories are merged, so a frame of theirs alone has no annotation
-        distracting = {key for key, one in categories.items() if one in DISTRACTORS}
-        categories = {key: merged.get(one, one) for key, one in categories.items()}
-        categories_present.update(one for key, one in categories.items() if key not in distracting)
+        distracting = {key for key, category in categories.items() if category in DISTRACTORS}
+        categories = {key: merged.get(category, category) for key, category in categories.items()}
+        categories_present.update(category for key, category in categories.items() if key not in distracting)
         size = (entry["height"], entry["width"])
 
         def load() -> List[TruthFrame]:
@@ -162,7 +162,10 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
         return Unit(name, len(entry["segmentations"]), guard_reading(name, load), facts)
 
     units = [unit(entry) for entry in document["sequences"]]
-    classes = [[names.get(str(one), str(one)), one] for one in sorted(categories_present)]
+    classes = [
+        [names.get(str(category_part), str(category_part)), category_part]
+        for category_part in sorted(categories_present)
+    ]
     return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 
@@ -174,9 +177,11 @@ class TracksSubmission(UnitSubmission):
     def __init__(self, path: str, truth: UnitTruth, protocol: TracksProtocol, limits: ArchiveLimits) -> None:
         self.protocol = protocol
         #: Names and numbers of the categories that are scored.
-        self.classes: List[Tuple[str, int]] = [(name, one) for name, one in protocol.classes or truth.facts["classes"]]
+        self.classes: List[Tuple[str, int]] = [
+            (name, number) for name, number in protocol.classes or truth.facts["classes"]
+        ]
         self._merged = dict(truth.facts.get("merged", []))
-        super().__init__(path, truth, limits, SEND_JSON if protocol.burst else SEND_TEXTS)
+        super().__init__(path, truth, limits, _SEND_JSON if protocol.burst else _SEND_TEXTS)
         try:
             self._sequences = self._read_documents(limits) if protocol.burst else self._find_texts()
         except Flaw as flaw:
@@ -212,7 +217,7 @@ class TracksSubmission(UnitSubmission):
     def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
         """Return the masks of each frame of the truth, checked, and all their areas; problems are added."""
         entry = self._sequences[name]
-        where = name if self.protocol.burst else entry
+        subject = name if self.protocol.burst else entry
         try:
             read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
             rows = read(entry, frames)
@@ -222,7 +227,7 @@ class TracksSubmission(UnitSubmission):
             if sum(map(len, rows)) > MOST_MASKS:
                 raise Flaw(f"has more than {MOST_MASKS:,} masks", "Send fewer masks")
         except Flaw as flaw:
-            problems.add(flaw.at(where))
+            problems.add(flaw.at(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
         return rows, area
 
@@ -230,7 +235,7 @@ class TracksSubmission(UnitSubmission):
         try:
             text = self.files.read(member).decode("ascii")
         except UnicodeDecodeError:
-            raise Flaw("has characters that no run lengths have", f"Write lines of `{LINE}`") from None
+            raise Flaw("has characters that no run lengths have", f"Write lines of `{_LINE}`") from None
         size = frames[0].size
         rows, _ = _read_lines(text, size if all(size) else None)
         beyond = rows.keys() - {int(frame.name) for frame in frames}

@@ -92,7 +92,7 @@ class _InteractiveTask:
             try:
                 masks = np.stack([decode_labels(labels.objects.items(), labels.size) for labels in masks])
             except Flaw as flaw:
-                raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
+                raise ActionError(f"a mask {flaw.fault}. {flaw.remedy}") from None
         candidates = action.get("candidates")
         try:
             session.submit(masks, list(candidates) if candidates is not None and len(candidates) else None)

@@ -193,7 +193,7 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         try:
             labels: Image = decode_labels(action.objects.items(), size)
         except Flaw as flaw:
-            raise ActionError(f"the mask {flaw.found}. {flaw.remedy}") from None
+            raise ActionError(f"the mask {flaw.fault}. {flaw.remedy}") from None
         return labels
     # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":

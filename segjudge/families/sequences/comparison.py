@@ -56,7 +56,7 @@ def _sections(
     shares = {one.name: one.shares for one in methods}
     by_name = {method.name: {one.name: one for one in method.sequences} for method in methods}
     base, second = list(by_name.values())[:2]
-    regressions = sorted(second.values(), key=lambda one: (base[one.name].lost - one.lost, one.name))
+    regressions = sorted(second.values(), key=lambda one: (base[one.name].loss - one.loss, one.name))
     about = (
         f"{len(counts)} sequences, {int(counts.sum())} objects. Places and verdicts hold "
         "for all pairs together (sign flips by sequence, adjusted by Holm)."
@@ -66,7 +66,7 @@ def _sections(
         about,
         ["loss", "by kind", *KINDS],
         {name: loss_cells(mine) for name, mine in shares.items()},
-        points=[(one.name, one.stream, 1 - base[one.name].lost, 1 - one.lost) for one in second.values()],
+        points=[(one.name, one.stream, 1 - base[one.name].loss, 1 - one.loss) for one in second.values()],
         axes=[method.name for method in methods[:2]],
         bars=[(row.name, parts_of_bar(shares[row.name]), sum(shares[row.name])) for row in found.means],
     )
@@ -81,8 +81,8 @@ def _sequences(by_name: dict[str, dict[str, SequenceLosses]], order: list[Sequen
         base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in found[:2])
         rows.append(
             [
-                link(one.name, one.stream), len(one.objects), *(1 - method.lost for method in found),
-                *(found[0].lost - method.lost for method in found[1:]), difference_of_kinds(second, base),
+                link(one.name, one.stream), len(one.objects), *(1 - method.loss for method in found),
+                *(found[0].loss - method.loss for method in found[1:]), difference_of_kinds(second, base),
             ]
         )  # fmt: skip
     first, *others = by_name

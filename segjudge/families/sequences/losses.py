@@ -51,7 +51,7 @@ class LossReader:
             new = stream not in self.streams
             view = view_sequence(scored, report.protocol, stream, self.width, with_truth=new)
             for bare, streams in ((False, self.streams), (True, self._bare)) if self.width else ():
-                streams[f"{stream}/{len(self.methods)}"] = view.predicted_stream(bare=bare)
+                streams[f"{stream}/{len(self.methods)}"] = view.prediction_stream(bare=bare)
                 if new:
                     streams[stream] = view.truth_stream(bare=bare)
             if view.losses.objects:

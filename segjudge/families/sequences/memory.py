@@ -11,12 +11,12 @@ from segjudge.evaluation_script.families.sequences.counting import (
     CountedObject,
     SequenceAccumulator,
     SequenceCounts,
+    choose_objects,
     compare_masks,
-    compared_labels,
     decode_counts,
     frames_to_read,
+    list_labels,
     prepare_masks,
-    scored_objects,
 )
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
@@ -117,7 +117,7 @@ class SequencesInMemory(MemoryDoor):
         frames = list(counted)
         table = _FrameTable(self.protocol, [decode_counts(counted[frame]) for frame in frames])
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
-        scored = scored_objects(truth, self.protocol)
+        scored = choose_objects(truth, self.protocol)
         chosen = np.flatnonzero(np.any(list(frames_to_read(truth, self.protocol).values()), axis=0))
         counts, strict = table.of(list(scored), chosen.tolist())
         predicted = table.first_frames(chosen.tolist())
@@ -189,7 +189,7 @@ class _FrameTable:
 
     def of(self, scored: list[str], compared: list[int]) -> tuple[Array, Array]:
         """Return the counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
-        width = len(compared_labels("", len(scored), self._protocol))
+        width = len(list_labels("", len(scored), self._protocol))
         counts = np.zeros((len(scored), width, FIELDS, len(compared)), np.int64)
         strict = np.ones((len(scored), 2, len(compared) if self._protocol.reappearance else 0))
         for column, number in enumerate(compared):

@@ -39,7 +39,7 @@ def sequence_sections(inputs: ScoringInputs, report: Report, options: PageOption
         raise TypeError(f"{report.split} holds no mask sequences")
     reader = LossReader(1, options)
     method = reader.read(inputs, report, "")
-    worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
+    worst = sorted(method.sequences, key=lambda one: (-one.loss, one.name))
     pictures = posters(options.images, worst, options.budget) if options.images else {}
     rest = replace(options, budget=options.budget - sum(map(len, pictures.values())))
     frames = frames_section(reader, [method], worst, rest)
@@ -63,7 +63,7 @@ def loss_section(method: MethodLosses, found: list[SequenceLosses], metric: str,
         "total": parts_of_bar(total),
         "lost": math.fsum(total),
         "families": families,
-        "sequences": [(one.name, one.stream, parts_of_bar(one.shares), one.lost) for one in found],
+        "sequences": [(one.name, one.stream, parts_of_bar(one.shares), one.loss) for one in found],
         "subsets": _subsets(found),
     }
     return Section("losses", "Where the loss is", values)
@@ -140,7 +140,7 @@ def player_section(methods: list[MethodLosses], order: list[SequenceLosses], see
 
     Without methods it shows the truth alone.
     """
-    lost = [{one.name: one.lost for one in method.sequences} for method in methods]
+    lost = [{one.name: one.loss for one in method.sequences} for method in methods]
     sequences = [
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 6) for by_name in lost]}
         for one in order

@@ -20,21 +20,21 @@ from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROT
 from segjudge.evaluation_script.families.sequences.losses import KINDS as FAILURES
 from segjudge.evaluation_script.families.sequences.losses import (
     SHARED,
-    ComparedBlock,
     ObjectLosses,
-    ObjectWindow,
     ScoredSequence,
     SequenceLosses,
-    SequenceView,
-    compared_blocks,
+    _ComparedBlock,
+    _mark_late,
+    _ObjectWindow,
+    _prepare_blocks,
+    _SequenceView,
+    _share_tracked_loss,
+    _states_of,
+    _window_of,
     has_kinds,
-    mark_late,
     mean_shares,
     shares_of,
-    states_of,
-    tracked_parts,
     view_sequence,
-    window_of,
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
@@ -66,7 +66,7 @@ from tests.families.test_unit_losses import losses_of
 def state(truth: str, prediction: str, **others: str) -> str:
     """The state of an object in one frame of a single row, beside other objects of the truth."""
     side = {"1": stack_of(drawn(truth)), **{label[1:]: stack_of(drawn(row)) for label, row in others.items()}}
-    (found,) = states_of("1", ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
+    (found,) = _states_of("1", _ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
     return found
 
 
@@ -120,7 +120,7 @@ def test_void_is_no_object_to_be_on() -> None:
     ],
 )
 def test_late_is_what_is_not_found_again_since_its_return(states: str, visible: str, kinds: str) -> None:
-    assert mark_late(states.split(), [one == "1" for one in visible]) == kinds.split()
+    assert _mark_late(states.split(), [one == "1" for one in visible]) == kinds.split()
 
 
 # ── how the loss of a tracked frame is shared ───────────────────────────────
@@ -185,8 +185,8 @@ def test_tracked_frames_are_shared_as_defined(radius: int, boundaries: bool) -> 
             masks[number, frame] = rng.random((7, 150)) < share
     masks[2:4, 0] = masks[3, 1] = masks[2, 2] = False
     masks[2, 1, 3, 64] = masks[3, 2, 0, 63] = True
-    window = ObjectWindow(*map(packed, masks), radius)
-    found = tracked_parts(window, boundaries=boundaries)
+    window = _ObjectWindow(*map(packed, masks), radius)
+    found = _share_tracked_loss(window, boundaries=boundaries)
     for frame, shares in enumerate(found.tolist()):
         assert shares == pytest.approx(defined_parts(masks[:, frame], radius, boundaries=boundaries), abs=1e-12)
 
@@ -194,14 +194,14 @@ def test_tracked_frames_are_shared_as_defined(radius: int, boundaries: bool) -> 
 def test_a_row_that_lacks_its_end_is_a_part_of_it() -> None:
     g, p = drawn("##########"), drawn("####......")
     bg, bp = drawn("#.......##"), drawn("#..#......")
-    window = ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, drawn("......##.."))), 1)
+    window = _ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, drawn("......##.."))), 1)
     # Of 6 pixels that lack, 3 are near the end; of the others 1 of 3 is a neighbour's (4 to 6 are far).
     pixels = np.array([1, 2, 0, 3]) / 10
-    assert tracked_parts(window, boundaries=False)[0] == pytest.approx(pixels)
+    assert _share_tracked_loss(window, boundaries=False)[0] == pytest.approx(pixels)
     # Two of three pixels of the truth's boundary are open, outside of the prediction, and one of two inside the truth.
     recall, precision = 1 / 3, 1 / 2
     under = (precision * 2 / 3 + recall * 1 / 2) / (precision + recall)
-    assert tracked_parts(window)[0] == pytest.approx(pixels / 2 + under / 2 * np.array([1 / 3, 2 / 3, 0, 0]))
+    assert _share_tracked_loss(window)[0] == pytest.approx(pixels / 2 + under / 2 * np.array([1 / 3, 2 / 3, 0, 0]))
 
 
 def test_the_window_of_an_object_holds_what_is_around_it() -> None:
@@ -212,16 +212,16 @@ def test_the_window_of_an_object_holds_what_is_around_it() -> None:
         masks[name] = np.zeros((3, *size), bool)
         masks[name][1:, top:bottom, left:right] = True
     masks["other"][1, 14] = False
-    block = ComparedBlock(
+    block = _ComparedBlock(
         ["0", "1", "2"], size,
         {"1": stack_of(*masks["truth"]), "2": stack_of(*masks["other"]), VOID: stack_of(*masks["void"])},
         {"1": stack_of(*masks["sent"]), "2": stack_of(*masks["truth"]), VOID: stack_of(*masks["other"])},
     )  # fmt: skip
-    window = window_of("1", block, np.array([1, 2]))
+    window = _window_of("1", block, np.array([1, 2]))
     assert window.radius == 2  # .008 of the diagonal, rounded up
     rows, columns = slice(4, 30), slice(0, 192)  # whole words; the boundary begins a row above
     expected = {
-        "truth": masks["truth"], "prediction": masks["sent"], "others": masks["other"],
+        "truth": masks["truth"], "prediction": masks["sent"], "other_truths": masks["other"],
         "other_predictions": masks["truth"] | masks["other"],
     }  # fmt: skip
     for name, mask in expected.items():
@@ -231,7 +231,7 @@ def test_the_window_of_an_object_holds_what_is_around_it() -> None:
         steps = (mask[1:, 1:, :-1], mask[1:, :-1, 1:], mask[1:, 1:, 1:])
         changes = np.any([here != one for one in steps], axis=0)
         assert np.array_equal(unpack(boundary, 192), changes[:, rows, columns])
-    assert window_of("9", block, np.array([0])).truth.size == 0
+    assert _window_of("9", block, np.array([0])).truth.size == 0
 
 
 # ── losses of sequences ─────────────────────────────────────────────────────
@@ -306,29 +306,29 @@ def rows_of(stack: Any) -> list[str]:
 
 
 def test_blocks_are_compared_with_empty_masks_where_none_were_sent() -> None:
-    first, second = compared_blocks(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"])
+    first, second = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"])
     assert (first.frames, second.frames, first.size) == (["a", "b", "c"], ["d", "e"], (1, 10))
     assert rows_of(first.predicted["1"]) == ["##........", "..........", ".........."]
     assert rows_of(first.predicted["2"]) == [".......###", "##........", ".........."]
     assert rows_of(second.predicted["2"]) == [".#........", "...#######"]
     assert rows_of(second.truth["1"]) == ["..........", "####......"]
     late = dict(list(SENT.items())[2:])
-    assert [list(block.predicted) for block in compared_blocks(scored(late), SEQUENCE_PROTOCOLS["mose"])] == [
+    assert [list(block.predicted) for block in _prepare_blocks(scored(late), SEQUENCE_PROTOCOLS["mose"])] == [
         [],
         ["1", "2"],
     ]
-    assert all(not block.predicted for block in compared_blocks(scored(None), SEQUENCE_PROTOCOLS["mose"]))
+    assert all(not block.predicted for block in _prepare_blocks(scored(None), SEQUENCE_PROTOCOLS["mose"]))
 
 
 def test_proposals_have_the_names_of_the_objects_that_they_were_matched_with() -> None:
-    first, _ = compared_blocks(scored(), SEQUENCE_PROTOCOLS["davis2017-unsupervised"])
+    first, _ = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2017-unsupervised"])
     assert {name: rows_of(stack)[0] for name, stack in first.predicted.items()} == {
         "proposal 1": "##........", "1": ".......###"
     }  # fmt: skip
 
 
 def test_one_mask_is_compared_with_each_object() -> None:
-    first, _ = compared_blocks(scored(), SEQUENCE_PROTOCOLS["davis2016"])
+    first, _ = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2016"])
     rows = ["##.....###", "##........", ".........."]
     assert {name: rows_of(stack) for name, stack in first.predicted.items()} == {"1": rows, "2": rows}
 
@@ -354,7 +354,7 @@ def test_objects_lose_in_each_frame_what_their_kind_says() -> None:
     assert (first.area, first.absent) == (pytest.approx((0.4 + 0.2 + 0.4 + 0.4) / 4), True)
     assert (second.area, second.absent) == (pytest.approx(0.25), True)
     assert found.shares == pytest.approx(np.mean([first.shares, second.shares], axis=0))
-    assert found.lost == pytest.approx(sum(first.shares + second.shares) / 2)
+    assert found.loss == pytest.approx(sum(first.shares + second.shares) / 2)
     assert (found.name, found.frames, found.width, found.stream) == ("v", list("abcde"), 10, "s")
     assert found.categories == {"1": "dog", "2": ""}
 
@@ -406,7 +406,7 @@ def header_of(stream: bytes) -> dict[str, Any]:
 
 def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
     view = view_sequence(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"], "s", 5)
-    header = header_of(view.predicted_stream())
+    header = header_of(view.prediction_stream())
     first, second = header["objects"]
     assert (first["name"], first["at"], second["at"]) == ("1", [0, 1, 2, 3, 4], [0, 3, 4])
     assert (first["j"], first["f"], second["f"]) == ([500, 0, 0, 0, 0], [250, 0, 0, 0, 0], [1000, 0, 500])
@@ -418,26 +418,26 @@ def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
     assert header["size"] == [1, 5]
     truth = header_of(view.truth_stream())
     assert (truth["frames"], truth["runs"] > 0) == (list("abcde"), True)
-    assert header_of(view.truth_stream(bare=True))["runs"] == header_of(view.predicted_stream(bare=True))["runs"] == 0
+    assert header_of(view.truth_stream(bare=True))["runs"] == header_of(view.prediction_stream(bare=True))["runs"] == 0
 
 
 def test_masks_are_left_out_of_a_page_that_has_no_room_for_them() -> None:
     protocol = SEQUENCE_PROTOCOLS["vos-benchmark"]
     none = view_sequence(scored(), protocol, "s", 0)
-    assert (none.truth_stream(), none.predicted_stream()) == (b"", b"")
+    assert (none.truth_stream(), none.prediction_stream()) == (b"", b"")
     hidden = view_sequence(scored(), protocol, "s", 5, with_truth=False)
-    assert (hidden.truth_stream(), bool(hidden.predicted_stream())) == (b"", True)
-    assert header_of(view_sequence(scored(), protocol, "s", 1, most=1).predicted_stream())["runs"] == 0
+    assert (hidden.truth_stream(), bool(hidden.prediction_stream())) == (b"", True)
+    assert header_of(view_sequence(scored(), protocol, "s", 1, most_runs=1).prediction_stream())["runs"] == 0
     empty = replace(sequence(), frames=[], blocks=[])
     nothing = view_sequence(ScoredSequence(empty, SentMasks({}), []), protocol, "s", 5)
     assert nothing.losses.width == 1
     assert header_of(nothing.truth_stream())["size"] == [1, 1]
-    assert isinstance(nothing, SequenceView)
+    assert isinstance(nothing, _SequenceView)
     right = ObjectLosses(
         replace(scores()[1], frames=["b"], j=np.ones(1), f=np.ones(1)), ["right"], np.zeros((1, 9)), [], 0, True
     )
     shown = replace(none, losses=replace(none.losses, objects=[right]), predicted=hidden.predicted)
-    assert header_of(shown.predicted_stream())["objects"][0]["kinds"] == [-1]
+    assert header_of(shown.prediction_stream())["objects"][0]["kinds"] == [-1]
 
 
 # ── detections ──────────────────────────────────────────────────────────────
@@ -935,6 +935,6 @@ def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -
 def test_one_far_pixel_takes_what_its_boundary_costs() -> None:
     g, p = drawn("##########"), drawn("#######...")
     bg, bp = drawn("#........#"), drawn("......#...")
-    window = ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, g & False)), 1)
+    window = _ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, g & False)), 1)
     # Neither boundary is met: too little costs 1/4 and 1/2, too much 1/4, which has no far pixels.
-    assert tracked_parts(window)[0] == pytest.approx([0, (0.1 + 3 / 4) / 2, 0, (0.2 + 1 / 4) / 2])
+    assert _share_tracked_loss(window)[0] == pytest.approx([0, (0.1 + 3 / 4) / 2, 0, (0.2 + 1 / 4) / 2])

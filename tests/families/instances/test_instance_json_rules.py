@@ -31,7 +31,7 @@ def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any
 def flaw(data: bytes, size: int = 1 << 20) -> str:
     with pytest.raises(Flaw) as caught:
         read(data, size)
-    return caught.value.found
+    return caught.value.fault
 
 
 notes = st.recursive(

@@ -16,11 +16,11 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
-    ComparedBlock,
-    mark_late,
-    states_of,
-    tracked_parts,
-    window_of,
+    _ComparedBlock,
+    _mark_late,
+    _share_tracked_loss,
+    _states_of,
+    _window_of,
 )
 from segjudge.families.sequences.failures import list_failures
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
@@ -44,11 +44,11 @@ def decoded(runs: list[int], size: list[int]) -> Any:
     return values.reshape(size[1], size[0]).T.astype(bool)
 
 
-def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> ComparedBlock:
+def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> _ComparedBlock:
     sides = [{"1": stack_of(truth)}, {"1": stack_of(prediction)}]
     for side, more in zip(sides, (others, predictions), strict=True):
         side |= {str(number): stack_of(mask) for number, mask in enumerate(more, 2)}
-    return ComparedBlock(["0"], np.shape(truth), *sides)
+    return _ComparedBlock(["0"], np.shape(truth), *sides)
 
 
 @needs_shared
@@ -59,10 +59,10 @@ def test_the_worked_examples_have_their_states_and_parts() -> None:
             [decoded(runs, example["size"]) for runs in example[side]] for side in ("other_truth", "other_predictions")
         ]
         block = frame_of(*masks, *more)
-        (state,) = states_of("1", block)
+        (state,) = _states_of("1", block)
         assert state == example["state"], example["name"]
         if state == "tracked":
-            parts = dict(zip(SHARED, tracked_parts(window_of("1", block, np.array([0])))[0], strict=True))
+            parts = dict(zip(SHARED, _share_tracked_loss(_window_of("1", block, np.array([0])))[0], strict=True))
             assert parts == pytest.approx(example["parts"], abs=1e-12), example["name"]
 
 
@@ -72,7 +72,7 @@ def test_what_is_found_late_is_late() -> None:
     visible = [one == "present" for one in timeline["truth"]]
     names = {"silent": "miss", "elsewhere": "drift", "right": "tracked"}
     states = [names[one] if seen else "right" for one, seen in zip(timeline["prediction"], visible, strict=True)]
-    found = ["right" if kind == "tracked" else kind for kind in mark_late(states, visible)]
+    found = ["right" if kind == "tracked" else kind for kind in _mark_late(states, visible)]
     assert found == timeline["kinds"]
 
 

@@ -79,7 +79,7 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
-    values = sequence_metrics.ScoreTable(scores, protocol).means()
+    values = sequence_metrics._ScoreTable(scores, protocol).means()
     for name, number in golden["global"].items():
         if name == "n_objects":
             assert len(scores) == number

@@ -19,16 +19,16 @@ from segjudge.evaluation_script.families.sequences import dataset as dataset_rea
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, LAYOUTS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.families.sequences.truth import (
-    BLOCK_FRAMES,
+    _BLOCK_FRAMES,
     Block,
     ObjectFacts,
     Sequence,
     Split,
-    pack_block,
-    unpack_block,
+    _pack_block,
+    _unpack_block,
 )
 from segjudge.evaluation_script.files import packed as packed_file
-from segjudge.evaluation_script.files.archive import FolderFiles
+from segjudge.evaluation_script.files.archive import _FolderFiles
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
 from segjudge.evaluation_script.scoring import scorer
@@ -71,16 +71,16 @@ def objects(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **
 @pytest.mark.parametrize("place", ["Annotations/a", "Annotations/a/1"])
 def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / place).mkdir(parents=True)
-    for frame in range(BLOCK_FRAMES + 2):
+    for frame in range(_BLOCK_FRAMES + 2):
         (tmp_path / place / f"{frame:05d}.png").write_bytes(IMAGE)
     seen: list[str] = []
-    plain = FolderFiles.read
-    monkeypatch.setattr(FolderFiles, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
+    plain = _FolderFiles.read
+    monkeypatch.setattr(_FolderFiles, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
     (sequence,) = dataset_reader.read(str(tmp_path)).splits["val"].sequences
     stacks = [sequence.read_block(index)["1"] for index in range(2)]
     assert sorted(seen) == sorted(set(seen))
-    assert [len(stack.words) for stack in stacks] == [BLOCK_FRAMES, 2]
-    assert len(seen) == BLOCK_FRAMES + 2
+    assert [len(stack.words) for stack in stacks] == [_BLOCK_FRAMES, 2]
+    assert len(seen) == _BLOCK_FRAMES + 2
     assert all((unpack(stack.words, 8)[:, :, 1:5]).all() and stack.top == 1 for stack in stacks)
 
 
@@ -380,13 +380,13 @@ def test_a_block_holds_its_masks_wherever_they_lie() -> None:
     left, right = np.zeros(size, bool), np.zeros(size, bool)
     left[2:4, 3:60] = right[7, 150:199] = True
     stacks = {"b": stack_of(left, left), "a": stack_of(right, left), "c": stack_of(left * 0, left * 0)}
-    data = pack_block(stacks, ["a", "b", "c"])
-    back = unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
+    data = _pack_block(stacks, ["a", "b", "c"])
+    back = _unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
     assert list(back) == ["a", "b"]
     for name, stack in back.items():
         assert (stack.top, stack.column, stack.size) == (stacks[name].top, stacks[name].column, size)
         assert (stack.words == stacks[name].words).all()
-    assert unpack_block(pack_block({}, []), Block(0, 1, size), []) == {}
+    assert _unpack_block(_pack_block({}, []), Block(0, 1, size), []) == {}
 
 
 def packed(tmp_path: Path) -> Path:
@@ -435,7 +435,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     plain, broken = tmp_path / "plain.zip", tmp_path / "broken.zip"
     plain.write_bytes(zipped({"a.png": b"x"}))
     assert (
-        packed_file.read_manifest(str(plain)),
+        packed_file._read_manifest(str(plain)),
         packed_file.track_of(str(plain)),
         scorer.is_packed(str(plain)),
     ) == ({}, "", False)
@@ -444,7 +444,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     for manifest in (b"{", b"[1]"):
         broken.write_bytes(zipped({"manifest.json": manifest}))
         with pytest.raises(HostError, match="is not an annotation file that can be read.*Pack it anew"):
-            packed_file.read_manifest(str(broken))
+            packed_file._read_manifest(str(broken))
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import fractional_disk, scored_objects, strict_boundary
+from segjudge.evaluation_script.families.sequences.counting import _fractional_disk, _strict_boundary, choose_objects
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import (
-    BLOCK_FRAMES,
+    _BLOCK_FRAMES,
     ObjectFacts,
     Sequence,
     blocks_of,
@@ -320,7 +320,7 @@ def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) 
 
 
 def test_many_frames_are_read_in_blocks_of_one_size() -> None:
-    assert BLOCK_FRAMES == 16
+    assert _BLOCK_FRAMES == 16
     blocks = list(blocks_of([(10, 20)] * 17 + [(20, 10)] * 2 + [(3000, 3000)] * 2))
     assert [(one.start, one.stop, one.size) for one in blocks] == [
         (0, 16, (10, 20)),
@@ -344,25 +344,25 @@ def test_recall_counts_what_is_above_one_half() -> None:
     assert sequence_metrics.recall(np.array([0.5, 0.51, 0.49, 1.0])) == 0.5
     assert sequence_metrics.recall(np.array([])) is None
     assert sequence_metrics.mean(np.array([])) is None
-    assert sequence_metrics.decay(np.array([])) is None
+    assert sequence_metrics._decay(np.array([])) is None
 
 
 def test_decay_is_the_first_quarter_less_the_last() -> None:
-    assert sequence_metrics.decay(np.array([1.0, 0.5, 0.5, 0.25])) == pytest.approx(0.75 - 0.375)
-    assert sequence_metrics.decay(np.array([0.7])) == 0.0
-    assert sequence_metrics.decay(np.arange(9.0)) == -6.0, "frames 0 to 2 and 6 to 8"
+    assert sequence_metrics._decay(np.array([1.0, 0.5, 0.5, 0.25])) == pytest.approx(0.75 - 0.375)
+    assert sequence_metrics._decay(np.array([0.7])) == 0.0
+    assert sequence_metrics._decay(np.arange(9.0)) == -6.0, "frames 0 to 2 and 6 to 8"
 
 
 def test_decay_has_no_value_where_a_quarter_has_none() -> None:
-    assert sequence_metrics.decay(np.array([math.nan, math.nan, 0.5, 0.5])) is None
-    assert sequence_metrics.decay(np.array([0.5, 0.5, math.nan, math.nan])) is None
-    assert sequence_metrics.decay(np.array([math.nan, 0.5, math.nan, 0.25])) == 0.25
+    assert sequence_metrics._decay(np.array([math.nan, math.nan, 0.5, 0.5])) is None
+    assert sequence_metrics._decay(np.array([0.5, 0.5, math.nan, math.nan])) is None
+    assert sequence_metrics._decay(np.array([math.nan, 0.5, math.nan, 0.25])) == 0.25
 
 
 def test_a_disk_of_a_broken_radius_lies_off_its_centre() -> None:
-    assert fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
-    assert fractional_disk(0.3) == ((-1, -1, -1),)
-    assert fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
+    assert _fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
+    assert _fractional_disk(0.3) == ((-1, -1, -1),)
+    assert _fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
 
 
 def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
@@ -414,11 +414,11 @@ def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
     truth[100:120, 100:120] = True
     assert diagonal_tolerance((360, 480)) == pytest.approx(4.8)
     for moved, expected in ((0, 1.0), (2, 1.0), (3, 0.9)):
-        new, usual = strict_boundary(Region(stack_of(truth)), Region(stack_of(np.roll(truth, moved, 1))))
+        new, usual = _strict_boundary(Region(stack_of(truth)), Region(stack_of(np.roll(truth, moved, 1))))
         assert usual[0] == 1.0
         assert (new[0] == 1.0) == (expected == 1.0), moved
     empty = np.zeros_like(truth)
-    new, usual = strict_boundary(Region(stack_of(empty)), Region(stack_of(truth)))
+    new, usual = _strict_boundary(Region(stack_of(empty)), Region(stack_of(truth)))
     assert (new[0], usual[0]) == (0.0, 0.0)
 
 
@@ -427,7 +427,7 @@ def test_two_empty_masks_agree_in_mosev2_and_full_ones_do_not_exceed_one() -> No
 
     truth, prediction, shared = np.array([0, 4, 0, 3]), np.array([0, 4, 1, 3]), np.array([0, 4, 0, 0])
     counts = Counts(truth, prediction, shared, *[np.zeros(4, int)] * 4)
-    assert sequence_metrics.rewarded_similarity(counts).tolist() == [1.0, 1.0, 0.5, 1 / 7]
+    assert sequence_metrics._smooth_similarity(counts).tolist() == [1.0, 1.0, 0.5, 1 / 7]
 
 
 def test_one_pixel_is_added_to_both_sides_of_the_fraction_in_mosev2(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_means_are_over_objects_not_sequences() -> None:
         object_score("a", "2", J=0.6, F=0.5),
         object_score("b", "1", J=0.0, F=0.8),
     ]
-    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means()
+    values = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means()
     assert (values["J-Mean"], values["F-Mean"]) == (pytest.approx(0.5), pytest.approx(0.6))
     assert values["J&F-Mean"] == pytest.approx(0.55)
     assert values["J-Volume"] is None
@@ -462,7 +462,7 @@ def test_means_are_over_objects_not_sequences() -> None:
 
 def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
     scores = [object_score("a", "1", J=0.9), object_score("a", "2", J=0.7), object_score("b", "1", True, J=0.2)]
-    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).means()
+    values = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).means()
     assert values["J-seen-Mean"] == pytest.approx(0.8)
     assert values["J-unseen-Mean"] == pytest.approx(0.2)
     assert values["J-Mean"] == pytest.approx(0.5)
@@ -473,14 +473,14 @@ def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
 def test_standard_errors_leave_out_what_a_sequence_alone_has() -> None:
     scores = [object_score("a", "1", J=0.9, F=0.3), object_score("b", "1", J=0.5), object_score("c", "1", J=0.1)]
     errors = standard_errors(
-        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
+        sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
     )
     means = np.array([0.3, 0.5, 0.7])
     assert errors["J-Mean"] == pytest.approx(math.sqrt(2 / 3 * ((means - 0.5) ** 2).sum()))
     assert "F-Mean" not in errors
     assert set(
         standard_errors(
-            sequence_metrics.ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
+            sequence_metrics._ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
         )
     ) == {
         "J-Mean",
@@ -610,7 +610,7 @@ def seen_in(frames: list[int], count: int = 9) -> Sequence:
     ],
 )
 def test_an_object_lives_from_its_first_frame_to_the_end(protocol: str, frames: list[int], counted: list[int]) -> None:
-    objects = scored_objects(seen_in(frames), SEQUENCE_PROTOCOLS[protocol])
+    objects = choose_objects(seen_in(frames), SEQUENCE_PROTOCOLS[protocol])
     assert [np.flatnonzero(flags).tolist() for flags in objects.values()] == ([counted] if counted else [])
 
 
@@ -625,7 +625,7 @@ def test_the_second_f_takes_the_frames_tolerance_where_the_objects_is_as_wide() 
     """In 60×80 pixels boundaries match at 0.8; a tenth of the root of 100 pixels is 1, which is not less."""
     truth, moved = (np.zeros((60, 80), bool) for _ in range(2))
     truth[20:30, 20:30] = moved[20:30, 21:31] = True
-    found = strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    found = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
     assert [values.tolist() for values in found] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
 
 
@@ -633,7 +633,7 @@ def test_the_second_f_takes_the_objects_tolerance_where_that_is_less() -> None:
     """In 600×800 pixels boundaries match at 8; a tenth of the root of 400 pixels is 2."""
     truth, moved = (np.zeros((600, 800), bool) for _ in range(2))
     truth[20:40, 20:40] = moved[20:40, 23:43] = True
-    second, first = strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    second, first = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
     # Of a ring of 80 pixels the outer side is 3 away, 21 pixels, and of the inner side all but 3 pixels at either end.
     assert first.tolist() == [1.0]
     assert second.tolist() == [pytest.approx(44 / 80)]
@@ -645,11 +645,11 @@ def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
         flags = [False] * seen + [True] * unseen
         scores = [object_score(f"{k}", "1", flag, **values) for k, flag in enumerate(flags)]
         scores += [object_score("0", "2", flags[0], **values)]  # another object is no other case
-        table = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
+        table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
         assert table.cases("J&F-Mean") == fewer
         assert (table.cases("J-seen-Mean"), table.cases("J-unseen-Mean")) == (seen, unseen)
         assert table.cases("J-Volume") == seen + unseen
-        plain = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
+        plain = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
         assert plain.cases("J&F-Mean") == seen + unseen
 
 
@@ -663,7 +663,7 @@ def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
     counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
     j = region_similarity(counts)
     assert j.tolist() == [0, 0, 1, 1]
-    found = sequence_metrics.own_statistics(counts, j, j)
+    found = sequence_metrics._own_statistics(counts, j, j)
     assert (found["J-Visible"], found["False-Alarm"]) == (0.5, 0.5)
     assert found["J-Volume"] == 1 / 3  # one pixel shared, of two and two
     nothing, dot = np.zeros_like(ONE), np.zeros_like(ONE)
@@ -681,7 +681,7 @@ def test_sums_and_means_without_a_sequence_leave_out_what_has_no_value() -> None
         object_score("a", "1", J=0.9, F=0.5), object_score("a", "2", F=0.3), object_score("b", "1", J=0.2, F=0.1),
         object_score("c", "1", F=0.7),
     ]  # fmt: skip
-    table = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
+    table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
     sums, counts = table.sums("J-Mean")
     assert (sums.tolist(), counts.tolist()) == ([0.9, 0.2, 0.0], [1, 1, 0])
     left = table.means_without_each()

@@ -198,7 +198,7 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     (tmp_path / "unseen.txt").write_text(unseen)
     split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
-    return sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).means()
+    return sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).means()
 
 
 def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
@@ -218,10 +218,10 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
-    errors = standard_errors(sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
+    errors = standard_errors(sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
 
     without = [
-        sequence_metrics.ScoreTable(
+        sequence_metrics._ScoreTable(
             [one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
         ).means()["J&F-Mean"]
         for name in "abcd"
@@ -229,7 +229,7 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
     assert errors["J&F-Mean"] == pytest.approx(expected)
     assert (
-        standard_errors(sequence_metrics.ScoreTable(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
+        standard_errors(sequence_metrics._ScoreTable(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
         == {}
     )
 

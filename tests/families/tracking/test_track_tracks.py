@@ -86,7 +86,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
         for metric, value in expected["HOTA_mean_over_alphas"].items():
             assert found[metric] == pytest.approx(value, **CLOSE)
         (hota,) = sum(counts.tables["hota"] for counts in accumulator.complete_counts() if len(counts.tables["hota"]))
-        for metric, curve in tracks.hota_values(hota).items():
+        for metric, curve in tracks._hota_values(hota).items():
             assert curve.tolist() == [pytest.approx(value, **CLOSE) for value in expected["HOTA"][metric]]
         assert found["IDF1"] == pytest.approx(expected["Identity"]["IDF1"], **CLOSE)
         if expected["Identity"]["IDTP"] + expected["Identity"]["IDFN"]:  # else TrackEval says 0, and adds up the errors
