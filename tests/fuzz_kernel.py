@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script.masks.detections import RECORD_COLUMNS, OverlappingPairs, RankedBits
-from segjudge.evaluation_script.masks.kernel import LABELS, Kernel, PackedFrames, load
+from segjudge.evaluation_script.masks.detections import OverlappingPairs, RankedBits
+from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, load
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
@@ -260,7 +260,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
     kernel.records(changed)
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
     most, room = generator.randrange(5), generator.randrange(9)
-    rows, frames = np.zeros((most, RECORD_COLUMNS), np.int64), np.zeros((room, 3), np.int64)
+    rows, frames = np.zeros((most, _RECORD_COLUMNS), np.int64), np.zeros((room, 3), np.int64)
     masks, counts = np.zeros(len(data), np.uint8), np.zeros(2, np.int64)
     kernel.library.sj_records(
         data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,

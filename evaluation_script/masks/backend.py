@@ -15,26 +15,15 @@ import numpy as np
 
 from ..files import Files, Flaw, Problem
 from ..files.inflate import inflate_stream
-from . import detections, overlaps, png, similarity
+from . import detections, png
 from . import run_lengths as rle
 from .detections import Candidates, RankedBits, RecordTable
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
-from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs
+from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs, whole_windows
 from .png import Header
-from .run_lengths import CheckedMasks, Masks, MaskTexts
-from .similarity import Counts, Disk, Region
-from .stack import (
-    Array,
-    Size,
-    Stack,
-    Stacks,
-    crop,
-    empty_labels,
-    empty_stack,
-    labels_in,
-    pack,
-    stacks_of,
-)
+from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
+from .similarity import Counts, Disk, Region, count_shared
+from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, labels_in, pack, stacks_of
 
 #: Files of masks, by names; of a frame that has none, None.
 Names = List[Optional[str]]
@@ -125,17 +114,39 @@ class NumpyBackend:
 
     def compare(self, truth: Region, prediction: Region, match: Disk) -> Counts:
         """Return the counts of a truth and a prediction over the same frames."""
-        return similarity.compare(truth, prediction, match)
+        return Counts(
+            truth.area,
+            prediction.area,
+            count_shared(truth.stack, prediction.stack),
+            truth.boundary_size,
+            prediction.boundary_size,
+            truth.count_matches(prediction, match),
+            prediction.count_matches(truth, match),
+        )
 
     # ── maps of labels ──
 
     def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
         """Return the pairs of labels of two maps, and in how many pixels each lies."""
-        return overlaps.count_label_pairs(truth, prediction)
+        truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
+        starts = np.flatnonzero(
+            np.append(
+                True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1])
+            )
+        )
+        lengths = np.diff(np.append(starts, truth_numbers.size))
+        return sum_label_pairs(truth.at(starts), prediction.at(starts), lengths)
 
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
         """Return a map with one label for the pixels of segments that have nothing but their own label within reach."""
-        return overlaps.keep_boundaries(labels, reach, inner)
+        if min(labels.shape) <= 2 * reach:
+            return labels
+        down = whole_windows(labels[1:] == labels[:-1], 2 * reach, 2 * reach + 1)
+        across = whole_windows(labels[:, 1:] == labels[:, :-1], 2 * reach + 1, 2 * reach)
+        boundaries = labels.astype(np.result_type(labels, np.uint32))
+        window = boundaries[reach:-reach, reach:-reach]
+        window[down & across & (window != 0)] = inner
+        return boundaries
 
     # ── run lengths ──
 
@@ -149,11 +160,32 @@ class NumpyBackend:
         Of each frame it is known whether it has a text, and how many pixels it has; `ends` are the frames where the
         wide masks end.  Raises ValueError where a mask is not sound.
         """
-        return rle.join_frames(texts, shown, pixels, ends)
+        masks = [texts[index] for index in range(len(texts))]
+        checked = rle.check_in_batches(masks, pixels[shown], rle.check_batch)
+        if checked.fault.any():
+            raise ValueError
+        area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
+        background, covered, starts = rle.decode(masks)
+        area[shown], parts[shown] = checked.area, np.diff(np.append(starts, len(covered)))
+        is_shown = np.repeat(shown, parts)
+        runs = np.zeros((len(is_shown), 2), np.int64)
+        runs[~is_shown, 0] = pixels[~shown]
+        runs[is_shown, 0], runs[is_shown, 1] = background, covered
+        return pack_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
     def mask_overlaps(self, pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
         """Return the IoU of each pair of masks; of a crowd, the share of the prediction that lies in it."""
-        return overlaps.mask_overlaps(pairs, predictions, truths, crowd)
+        from pycocotools.mask import iou
+
+        ious = np.zeros(len(pairs.prediction))
+        for start, stop in zip(pairs.bounds[:-1].tolist(), pairs.bounds[1:].tolist()):
+            if start < stop:
+                rows, row = np.unique(pairs.prediction[start:stop], return_inverse=True)
+                columns, column = np.unique(pairs.truth[start:stop], return_inverse=True)
+                crowds = crowd[columns].astype(np.uint8).tolist()
+                table = np.asarray(iou(encode_masks(predictions, rows), encode_masks(truths, columns), crowds))
+                ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
+        return ious
 
     # ── detections ──
 

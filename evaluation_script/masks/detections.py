@@ -192,58 +192,23 @@ def read_precision_without_each(
 
 @dataclass(frozen=True)
 class RecordTable:
-    """Records of the usual form, read without the JSON parser: columns of whole numbers, and the text of the masks."""
+    """Records of the usual form, read without the JSON parser: their text, and a row for each."""
 
     text: str
-    #: A row for each record; the properties name its columns.
-    rows: Array
+    #: Ids of images or videos, and of categories.
+    image: Array
+    category: Array
+    score: Array
+    #: Height and width of each mask.
+    sizes: Array
+    #: Where the text of each mask begins and ends in `masks`; in videos, its rows of `frames`.
+    bounds: Array
+    #: A key of `run_lengths.FAULTS` or 0, and the pixels of each mask.
+    fault: Array
+    area: Array
     masks: bytes
     #: In videos the rows of all frames: height, width (-1: no mask) and where the frame's text ends.
     frames: Optional[Array] = None
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def image(self) -> Array:
-        """The ids of images or videos."""
-        return self.rows[:, 0]
-
-    @property
-    def category(self) -> Array:
-        """The ids of categories."""
-        return self.rows[:, 1]
-
-    @property
-    def score(self) -> Array:
-        """The scores."""
-        digits, decimals = self.rows[:, 2], self.rows[:, 3]
-        # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
-        score: Array = digits / 10.0 ** np.maximum(decimals, 0)
-        unusual = np.flatnonzero(decimals < 0)
-        score[unusual] = [float(self.text[start:stop]) for start, stop in self.rows[unusual, 4:6].tolist()]
-        return score
-
-    @property
-    def sizes(self) -> Array:
-        """The height and width of each mask."""
-        return self.rows[:, 6:8]
-
-    @property
-    def bounds(self) -> Array:
-        """Where the text of each mask begins and ends; in videos, its rows of `frames`."""
-        return self.rows[:, 8:10]
-
-    @property
-    def fault(self) -> Array:
-        """A key of `run_lengths.FAULTS`, or 0."""
-        return self.rows[:, 10]
-
-    @property
-    def area(self) -> Array:
-        """The pixels of each mask."""
-        return self.rows[:, 11]
-
-
-#: How many columns a table of records has.
-RECORD_COLUMNS = 12
+        return len(self.image)

@@ -15,7 +15,7 @@ from typing import Iterator, List, Optional, Tuple, Union
 import numpy as np
 
 from ..files.inflate import Inflated
-from .detections import RECORD_COLUMNS, OverlappingPairs, RankedBits, RecordTable
+from .detections import OverlappingPairs, RankedBits, RecordTable
 from .overlaps import Pairs
 from .run_lengths import MaskTexts, pack_texts
 from .stack import Array, Size, Stack, Stacks, words_across
@@ -28,6 +28,8 @@ LABELS = 256
 _MAPS = ("|u1", "<u2", "<u4")
 #: More pairs than this are left to numpy; a few hundred are usual.
 _MOST_PAIRS = 4096
+#: How many columns a table of records has.
+_RECORD_COLUMNS = 12
 #: No record of the usual form is shorter, in characters, and none of its frames.
 _SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
@@ -118,7 +120,7 @@ class Kernel:
         """Return records with commas between them as a table, or None where any is not of the usual form."""
         if not text.isascii():
             return None
-        rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, RECORD_COLUMNS), np.int64)
+        rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
         data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
         frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
         count, used = ctypes.c_int64(0), ctypes.c_int64(0)
@@ -128,9 +130,8 @@ class Kernel:
                 ctypes.byref(used),
             )  # fmt: skip
             if status == _FINE:
-                rows, frames = rows[: count.value], frames[: used.value].copy()
-                length = int(rows[-1, 9] if frame_table is None else frames[-1, -1])
-                return RecordTable(text, rows, ctypes.string_at(masks, length), None if frame_table is None else frames)
+                frames = frames[: used.value].copy()
+                return _record_table(text, rows[: count.value], masks, None if frame_table is None else frames)
         return None
 
     def match(
@@ -179,6 +180,17 @@ class Kernel:
             self.library.sj_curves_without(*detections, shift, thresholds, groups, needed, recalls, points, true_counts)
         )
         return points, true_counts
+
+
+def _record_table(text: str, rows: Array, masks: ctypes.Array[ctypes.c_char], frames: Optional[Array]) -> RecordTable:
+    image, category, digits, decimals = rows.T[:4]
+    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
+    score = digits / 10.0 ** np.maximum(decimals, 0)
+    unusual = np.flatnonzero(decimals < 0)
+    score[unusual] = [float(text[start:stop]) for start, stop in rows[unusual, 4:6].tolist()]
+    length = int(rows[-1, 9] if frames is None else frames[-1, -1])
+    columns = (image, category, score, rows[:, 6:8], rows[:, 8:10], rows[:, 10], rows[:, 11])
+    return RecordTable(text, *columns, ctypes.string_at(masks, length), frames)
 
 
 @lru_cache(maxsize=64)
@@ -389,9 +401,9 @@ def _runs(kernel: Kernel) -> _Answers:
     yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
     yield kernel.join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1])), None
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
-    table = kernel.records(f"{text}, {text}")
-    row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
-    yield table and table.rows, [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]
+    table = kernel.records(f"{text}, {text.replace('0.125', '125e-3')}")
+    expected = [[7, 7], [-2, -2], [0.125, 0.125], [[2, 4], [2, 4]], [[0, 2], [2, 4]], [0, 0], [8, 8], b"0808"]
+    yield table and list(vars(table).values())[1:-1], expected
     text = text.replace("image", "video").replace('tion":', 'tions":[null,')
     table = kernel.records(f"{text[:-1]}]}}")
     yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]

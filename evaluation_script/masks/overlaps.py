@@ -16,7 +16,7 @@ from typing import Callable, List, Optional, Tuple
 
 import numpy as np
 
-from .run_lengths import Masks, encode_masks, runs_of
+from .run_lengths import Masks, runs_of
 from .stack import Array
 
 
@@ -27,21 +27,6 @@ class Pairs:
     prediction: Array
     truth: Array
     bounds: Array
-
-
-def mask_overlaps(pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
-    """Return the IoU of each pair of masks, by pycocotools."""
-    from pycocotools.mask import iou
-
-    ious = np.zeros(len(pairs.prediction))
-    for start, stop in zip(pairs.bounds[:-1].tolist(), pairs.bounds[1:].tolist()):
-        if start < stop:
-            rows, row = np.unique(pairs.prediction[start:stop], return_inverse=True)
-            columns, column = np.unique(pairs.truth[start:stop], return_inverse=True)
-            crowds = crowd[columns].astype(np.uint8).tolist()
-            table = np.asarray(iou(encode_masks(predictions, rows), encode_masks(truths, columns), crowds))
-            ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
-    return ious
 
 
 def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
@@ -95,13 +80,13 @@ def reach_of(height: int, width: int, share: float) -> int:
 
 def _keep_boundary(flags: Array, reach: int) -> Array:
     """Return the pixels of a mask that are at most so far from one outside it, or from the array's border."""
-    inside, boundary = _whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
+    inside, boundary = whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
     if inside.size:
         boundary[reach:-reach, reach:-reach] &= ~inside
     return boundary
 
 
-def _whole_windows(flags: Array, *sides: int) -> Array:
+def whole_windows(flags: Array, *sides: int) -> Array:
     """Return which windows with these sides are flagged all over."""
     for side in sides:  # along the first axis, then, turned, along the other
         span = 1
@@ -187,28 +172,6 @@ def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPair
     """Return pairs of labels once each, and the sums of their pixels."""
     keys, sums = sum_by_key((truth << SHIFT) | prediction, pixels)
     return LabelPairs(keys >> SHIFT, keys & ((1 << SHIFT) - 1), sums)
-
-
-def count_label_pairs(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
-    """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
-    truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
-    starts = np.flatnonzero(
-        np.append(True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1]))
-    )
-    lengths = np.diff(np.append(starts, truth_numbers.size))
-    return sum_label_pairs(truth.at(starts), prediction.at(starts), lengths)
-
-
-def keep_boundaries(labels: Array, reach: int, inner: int) -> Array:
-    """Return a map with one label for the pixels of segments that have nothing but their own label within reach."""
-    if min(labels.shape) <= 2 * reach:
-        return labels
-    down = _whole_windows(labels[1:] == labels[:-1], 2 * reach, 2 * reach + 1)
-    across = _whole_windows(labels[:, 1:] == labels[:, :-1], 2 * reach + 1, 2 * reach)
-    boundaries = labels.astype(np.result_type(labels, np.uint32))
-    window = boundaries[reach:-reach, reach:-reach]
-    window[down & across & (window != 0)] = inner
-    return boundaries
 
 
 @lru_cache(maxsize=1)

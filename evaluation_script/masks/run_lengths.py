@@ -271,26 +271,7 @@ def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
     return fault, area
 
 
-def join_frames(texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
-    """Return masks of frames as wide masks, whose frames end there, and the area of each frame.
-
-    Raises ValueError where a mask is not sound.
-    """
-    masks = [texts[index] for index in range(len(texts))]
-    checked = check_in_batches(masks, pixels[shown], check_batch)
-    if checked.fault.any():
-        raise ValueError
-    area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
-    background, covered, starts = _decode(masks)
-    area[shown], parts[shown] = checked.area, np.diff(np.append(starts, len(covered)))
-    is_shown = np.repeat(shown, parts)
-    runs = np.zeros((len(is_shown), 2), np.int64)
-    runs[~is_shown, 0] = pixels[~shown]
-    runs[is_shown, 0], runs[is_shown, 1] = background, covered
-    return pack_texts(_texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
-
-
-def _decode(texts: List[str]) -> Tuple[Array, Array, Array]:
+def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
     """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
     if not texts:
         return (np.zeros(0, np.int64),) * 3
@@ -358,10 +339,10 @@ def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> Lis
             raise ValueError
         if (np.add.reduceat(runs, ends - lengths) != pixels).any():
             raise ValueError
-    return _texts_of(runs, ends)
+    return texts_of(runs, ends)
 
 
-def _texts_of(runs: Array, ends: Array) -> List[str]:
+def texts_of(runs: Array, ends: Array) -> List[str]:
     """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
     lengths = np.diff(ends, prepend=0)
     first_runs, values = np.repeat(ends - lengths, lengths), runs.copy()

@@ -121,19 +121,6 @@ class Region:
         return region._grown[match].count(self._pixels, frames)
 
 
-def compare(truth: Region, prediction: Region, match: Disk) -> Counts:
-    """Return the counts of a truth and a prediction over the same frames."""
-    return Counts(
-        truth.area,
-        prediction.area,
-        count_shared(truth.stack, prediction.stack),
-        truth.boundary_size,
-        prediction.boundary_size,
-        truth.count_matches(prediction, match),
-        prediction.count_matches(truth, match),
-    )
-
-
 def count_shared(a: Stack, b: Stack) -> Array:
     """Return how many pixels two masks share in each frame."""
     parts = overlap(a, b)

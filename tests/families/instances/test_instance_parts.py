@@ -91,11 +91,11 @@ def test_processes_blocks_and_parts_give_the_same_bits(
     whole = matched(tmp_path, name)
     expected = result(whole)
     assert any("were dropped" in line for line in whole.compute().warnings) == (name != "coco-box")
-    for jobs in (2, 5):
+    for jobs in (2, 5) if name == "coco" else (2,):
         assert result(matched(tmp_path, name, jobs=jobs)) == expected
     monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
     assert result(matched(tmp_path, name)) == expected
-    for count in (1, 2, 7, 64):
+    for count in (1, 2, 7, 64) if name == "coco" else (3,):  # 64 are more than there are images
         parts = [matched(tmp_path, name, share=Part(number + 1, count)) for number in range(count)]
         random.Random(count).shuffle(parts)
         total = emptied(whole)
