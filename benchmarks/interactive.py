@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import robot as plain_robot
-from segjudge.datasets.demo.make import png_of
-from segjudge.datasets.demo.scenes import scene
+from segjudge.datasets.demo import png_of, scene
 from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, pack
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader

@@ -30,7 +30,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks import reference
-from segjudge.datasets.demo.scenes import scene
+from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS

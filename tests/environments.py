@@ -14,7 +14,7 @@ import grpc
 
 from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.messages import SERVICE, Action, Reply, pack_message, read_reply
-from segjudge.datasets.demo.scenes import scene
+from segjudge.datasets.demo import scene
 from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive.other_datasets import write_demo_root
 

@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from segjudge.datasets.demo import SEED
+from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
 from segjudge.families import LAYOUTS
@@ -115,7 +115,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _make_demo(args: argparse.Namespace) -> int:
-    from segjudge.datasets.demo.make import make, write_frames
+    from segjudge.datasets.demo import make, write_frames
 
     if args.frames:
         write_frames(args.frames, args.seed)
@@ -177,7 +177,7 @@ def _add_demo_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", type=OutputFolder, help="another folder than the bundle")
     frames = "write the pictures of its sequences instead, for agents"
     sub.add_argument("--frames", metavar="DIR", type=OutputFolder, help=frames)
-    sub.add_argument("--seed", type=int, default=SEED)
+    sub.add_argument("--seed", type=int, default=DEMO_SEED)
 
 
 COMMANDS = {

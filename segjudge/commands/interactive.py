@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from segjudge.datasets.demo import SEED
+from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
@@ -289,7 +289,7 @@ def _add_run_options(sub: argparse.ArgumentParser) -> None:
 
 def _add_demo_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", required=True, type=OutputFolder, help="the folder to write")
-    sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
+    sub.add_argument("--seed", type=int, default=DEMO_SEED, help="another seed makes other videos")
 
 
 def _add_plot_options(sub: argparse.ArgumentParser) -> None:

@@ -94,7 +94,7 @@ class _Options:
     id_zero_quirk: str | None
     style: str | None
     strict: bool
-    part: tuple[int, int] | None
+    chosen_part: tuple[int, int] | None
     out: str | None
     report: str | None
 
@@ -129,10 +129,10 @@ def _score(args: argparse.Namespace) -> int:
         page=options.report,
         compares=bool(options.truth),
         is_official=options.style == "official",
-        hidden=_hidden_splits(options) if options.phase and args.results_yaml else frozenset(),
+        hidden=_list_hidden(options) if options.phase and args.results_yaml else frozenset(),
     )
     output.check()
-    if options.part:
+    if options.chosen_part:
         return _score_part(options)
     with ProgressBar("part" if options.scheduler else "sequence") as bar:
         scores = _score_phase(options, bar) if options.phase else _score_on_truth(options, bar)
@@ -176,19 +176,19 @@ def _check(options: _Options) -> None:
     of_truth = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
     family = PROTOCOLS[options.protocol].track if options.protocol else ""
     ignored = {
-        "--phase": (*of_truth, "part", "scheduler") if options.phase else (),
-        "--scheduler": ("part",) if options.scheduler else (),
-        "--part": ("report",) if options.part else (),
+        "--phase": (*of_truth, "chosen_part", "scheduler") if options.phase else (),
+        "--scheduler": ("chosen_part",) if options.scheduler else (),
+        "--part": ("report",) if options.chosen_part else (),
         "--truth": ("annotations",) if options.truth else (),
         family: () if not family or _has_cap(family) else ("cap", "id_zero_quirk", "style"),
     }
     for subject, fields in ignored.items():
         for field in fields:
             if getattr(options, field):
-                raise UsageError(f"--{field.replace('_', '-')} has no meaning for {subject}")
+                raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} has no meaning for {subject}")
     if options.truth and not options.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
-    if bool(options.part) != bool(options.out):
+    if bool(options.chosen_part) != bool(options.out):
         raise UsageError("--part and --out go together")
 
 
@@ -224,7 +224,7 @@ def _score_part(options: _Options) -> int:
     from segjudge.scoring.sharing import PartCounter
 
     with ProgressBar() as bar:
-        PartCounter(prepare(options.request(), bar)).write(Part(*options.part or (1, 1)), options.out or "", bar)
+        PartCounter(prepare(options.request(), bar)).write(Part(*options.chosen_part or (1, 1)), options.out or "", bar)
     say(f"wrote {options.out}")
     return DONE
 
@@ -246,7 +246,7 @@ def _score_on_truth(options: _Options, bar: ProgressBar) -> Scores:
         return score_by_workers(client, options.request(), bar)
 
 
-def _hidden_splits(options: _Options) -> frozenset[str]:
+def _list_hidden(options: _Options) -> frozenset[str]:
     """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
     from segjudge.platforms.evalai.bundle.agreement import find_hidden_splits
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -368,7 +368,13 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     add("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
     add("--strict", action="store_true", help="warnings are errors")
-    add("--part", type=part_number, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
+    add(
+        "--part",
+        dest="chosen_part",
+        type=part_number,
+        metavar="K/N",
+        help="count part K of N alone, for `merge`; needs --out",
+    )
     add("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
     add("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
     _add_output_options(sub)

@@ -34,7 +34,7 @@ from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Sta
 from segjudge.masks.run_lengths import runs_of_mask
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
-LIBDEFLATE_EFFORT = 12
+_LIBDEFLATE_EFFORT = 12
 #: zlib's numbers for its own form and for gzip's.
 ZLIB, GZIP = zlib.MAX_WBITS, 31
 #: What folders of objects are called; any other folder is a sequence.
@@ -42,12 +42,12 @@ OBJECT = re.compile(r"\d{1,3}")
 #: One salient mask may be written in grey levels, which are no objects.
 GREY = range(127, 256)
 #: A PNG's palette has no more labels.
-HIGHEST_COLOUR = 255
-TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
+_HIGHEST_COLOUR = 255
+_TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
 
 
 @dataclass(frozen=True)
-class Saving:
+class _Saving:
     """How many bytes results had, and have; folders by the sum of their files."""
 
     before: int
@@ -56,7 +56,7 @@ class Saving:
     compared: str
 
 
-def compress(results: str, out: str, progress: Progress) -> Saving:
+def compress(results: str, out: str, progress: Progress) -> _Saving:
     """Write results in a smaller form, or raise SubmissionError where there is none."""
     files = open_files(results, LOCAL_LIMITS)
     try:
@@ -68,24 +68,24 @@ def compress(results: str, out: str, progress: Progress) -> Saving:
             if out.endswith(PNGS):
                 compared = _write_pngs(files, pngs, beside, partial, progress)
             elif beside:
-                raise _refused(beside[0], "describes segments, which run lengths do not hold", TRY_PNGS)
+                raise _refusal(beside[0], "describes segments, which run lengths do not hold", _TRY_PNGS)
             elif pngs:
                 compared = _write_run_lengths(results, pngs, partial, progress)
             else:
                 compared = _write_document(files, documents, partial)
             before, after = _size_of(results, files), os.path.getsize(partial)
             if after >= before:
-                found = f"has {size_text(before)} and would have {size_text(after)}, so nothing was written"
-                raise _refused(results, found, "Send it as it is, or try the other form")
+                fault = f"has {size_text(before)} and would have {size_text(after)}, so nothing was written"
+                raise _refusal(results, fault, "Send it as it is, or try the other form")
     except HostError as error:
         raise SubmissionError(str(error)) from None
     finally:
         files.close()
-    return Saving(before, after, compared)
+    return _Saving(before, after, compared)
 
 
-def _refused(where: str, found: str, remedy: str) -> SubmissionError:
-    return SubmissionError.of(Problem(where, found, remedy))
+def _refusal(file: str, fault: str, remedy: str) -> SubmissionError:
+    return SubmissionError.of(Problem(file, fault, remedy))
 
 
 def _size_of(results: str, files: Files) -> int:
@@ -95,20 +95,20 @@ def _size_of(results: str, files: Files) -> int:
 def _write_document(files: Files, documents: list[str], out: str) -> str:
     """Write JSON, gzipped as well as can be."""
     if len(documents) != 1:
-        raise _refused("the results", f"hold no PNGs and {len(documents)} JSON files", "Name a folder or zip of masks")
+        raise _refusal("the results", f"hold no PNGs and {len(documents)} JSON files", "Name a folder or zip of masks")
     _write_gzipped(files.read(documents[0]), out)
     return f"{size_text(len(files.read(documents[0])))} of JSON"
 
 
 def _write_gzipped(data: bytes, out: str) -> None:
-    packed = deflated(data, GZIP)
+    packed = deflate_bytes(data, GZIP)
     if zlib.decompress(packed, GZIP) != data:
         raise AssertionError("what was gzipped is not what is read")
     with open(out, "wb") as file:
         file.write(packed)
 
 
-def deflated(data: bytes, form: int, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+def deflate_bytes(data: bytes, form: int, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return bytes in one of zlib's forms, by default as small as can be."""
     if LIBDEFLATE:
         import deflate
@@ -142,15 +142,15 @@ def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
     for sequence in split.sequences:
         labels, frames = sequence.objects, sequence.frames
         if not sequence.name or (sequence.lists_objects and not by_object):
-            raise _refused(results, "does not show which folders are sequences", "Make one folder for each sequence")
+            raise _refusal(results, "does not show which folders are sequences", "Make one folder for each sequence")
         if not by_object and len(labels) > 1 and any(int(label) in GREY for label in labels):
-            raise _refused(sequence.name, "holds numbers of objects from 127 on, which may be grey levels", TRY_PNGS)
+            raise _refusal(sequence.name, "holds numbers of objects from 127 on, which may be grey levels", _TRY_PNGS)
         if all(map(str.isdecimal, frames)) and sorted(frames, key=int) != frames:
-            raise _refused(sequence.name, "has frames whose numbers and names are in different order", TRY_PNGS)
+            raise _refusal(sequence.name, "has frames whose numbers and names are in different order", _TRY_PNGS)
         ranges = chain.from_iterable(facts.lifespan or [] for facts in labels.values())
         read += sum(stop - start for start, stop in ranges) if by_object else len(frames)
     if read != len(pngs):
-        raise _refused(results, f"holds {len(pngs)} PNGs, of which {read} belong to its sequences", TRY_PNGS)
+        raise _refusal(results, f"holds {len(pngs)} PNGs, of which {read} belong to its sequences", _TRY_PNGS)
     return split.sequences
 
 
@@ -168,18 +168,18 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
     }
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
-            masks = {place: _runs_of(stack, place, block.size) for place in np.flatnonzero(stack.area).tolist()}
-            for place, counts in zip(masks, rle.compress_many(list(masks.values())), strict=True):
-                objects[label][block.start + place] = {"size": block.size, "counts": counts}
+            masks = {frame: _runs_of(stack, frame, block.size) for frame in np.flatnonzero(stack.area).tolist()}
+            for frame, counts in zip(masks, rle.compress_many(list(masks.values())), strict=True):
+                objects[label][block.start + frame] = {"size": block.size, "counts": counts}
     return objects
 
 
-def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
+def _runs_of(stack: Stack, frame: int, size: Size) -> list[int]:
     """Return the uncompressed run lengths of one frame of a stack."""
     rows, words = stack.words.shape[1:]
     mask = np.zeros(size, bool)
     covered = mask[stack.top : stack.top + rows, stack.column * WORD : (stack.column + words) * WORD]
-    covered[:] = unpack(stack.words[place], covered.shape[1])
+    covered[:] = unpack(stack.words[frame], covered.shape[1])
     return runs_of_mask(mask)
 
 
@@ -199,9 +199,9 @@ def _compare(sequences: list[Sequence], out: str) -> None:
 
 def _are_equal(these: Stacks, those: Stacks) -> bool:
     return these.keys() == those.keys() and all(
-        (one.top, one.column) == (those[label].top, those[label].column)
-        and np.array_equal(one.words, those[label].words)
-        for label, one in these.items()
+        (stack.top, stack.column) == (those[label].top, those[label].column)
+        and np.array_equal(stack.words, those[label].words)
+        for label, stack in these.items()
     )
 
 
@@ -212,7 +212,7 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
     """Write PNGs; with documents beside them, which are copied, their colours are ids and stay."""
     read = backend().read_codes if beside else backend().read_labels
     if not names:
-        raise _refused("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
+        raise _refusal("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:
         for done, name in enumerate(names):
             progress(name, done, len(names))
@@ -226,9 +226,9 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
             add_member(archive, name, files.read(name))
     with zipfile.ZipFile(out) as archive:
         for name in names:
-            first, second = files.read(name), archive.read(name)
-            size = png.size_of(first)
-            if not np.array_equal(read(first, size), read(second, size)):
+            before, after = files.read(name), archive.read(name)
+            size = png.size_of(before)
+            if not np.array_equal(read(before, size), read(after, size)):
                 raise AssertionError(f"{name}: what was written is not what is read")
     return f"{len(names):,} PNGs"
 
@@ -236,16 +236,16 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
 def _smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
     if coded:
         return code_png(values)
-    return data if values.max(initial=0) > HIGHEST_COLOUR else label_png(values.astype(np.uint8))
+    return data if values.max(initial=0) > _HIGHEST_COLOUR else label_png(values.astype(np.uint8))
 
 
-def code_png(codes: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return an image whose colours are numbers of 24 bits."""
     channels = codes.astype("<u4")[..., None].view(np.uint8)[..., :3]
     return _png(codes.shape, (8, png.RGB), channels.reshape(len(codes), -1), effort=effort)
 
 
-def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
     height, width = labels.shape
     highest = int(labels.max(initial=0))
@@ -253,8 +253,8 @@ def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
     in_byte = 8 // depth
     columns = np.pad(labels, ((0, 0), (0, -width % in_byte))).reshape(height, -1, in_byte)
     rows = np.zeros(columns.shape[:2], np.uint8)
-    for place in range(in_byte):
-        rows |= columns[:, :, place] << (8 - depth * (place + 1))
+    for column in range(in_byte):
+        rows |= columns[:, :, column] << (8 - depth * (column + 1))
     palette = png.davis_palette()[: highest + 1].tobytes()
     return _png((height, width), (depth, png.PALETTE), rows, ((b"PLTE", palette),), effort)
 
@@ -264,12 +264,12 @@ def _png(
     kind: tuple[int, int],
     rows: Array,
     palette: tuple[tuple[bytes, bytes], ...] = (),
-    effort: int = LIBDEFLATE_EFFORT,
+    effort: int = _LIBDEFLATE_EFFORT,
 ) -> bytes:
     """Return a PNG of a (height, width), a (depth, colour type) and rows of bytes."""
     raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
     header = struct.pack(">IIBBBBB", size[1], size[0], *kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), *palette, (b"IDAT", deflated(raw, ZLIB, effort)), (b"IEND", b""))
+    chunks = ((b"IHDR", header), *palette, (b"IDAT", deflate_bytes(raw, ZLIB, effort)), (b"IEND", b""))
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
     )

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from segjudge.datasets.demo import SEED
-from segjudge.datasets.demo.make import png_of, scenes_of, write_picture
-from segjudge.datasets.demo.scenes import Scene
+from segjudge.datasets import DEMO_SEED
+from segjudge.datasets.demo import Scene, png_of, scenes_of, write_picture
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
@@ -184,7 +183,7 @@ def _fraction(pixel: float, size: int) -> float:
     return min(max((pixel + 0.5) / max(size - 1, 1), 0.0), 1.0)
 
 
-def make_demo_scenes(seed: int = SEED) -> list[Scene]:
+def make_demo_scenes(seed: int = DEMO_SEED) -> list[Scene]:
     """Return the synthetic videos of a demo."""
     return scenes_of([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from segjudge.datasets.demo import SEED
-from segjudge.datasets.demo.make import make
+from segjudge.datasets import DEMO_SEED
+from segjudge.datasets.demo import make
 from tests.builders import ROOT
 
 
@@ -29,7 +29,7 @@ def content(path: Path) -> Any:
 
 
 def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
-    made = [Path(path) for path in make(str(tmp_path), SEED)]
+    made = [Path(path) for path in make(str(tmp_path), DEMO_SEED)]
 
     kept = {
         path.relative_to(ROOT)
@@ -44,6 +44,6 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
 
 
 def test_another_seed_makes_other_data(tmp_path: Path) -> None:
-    make(str(tmp_path), SEED + 1)
+    make(str(tmp_path), DEMO_SEED + 1)
     name = "examples/sequences-dev/strong.zip"
     assert content(tmp_path / name) != content(ROOT / name)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.datasets.demo.make import png_of
-from segjudge.datasets.demo.scenes import Scene, scene
+from segjudge.datasets.demo import Scene, png_of, scene
 from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from segjudge.datasets.demo.scenes import scene
+from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.interactive.other_datasets import write_demo_root
 from tests.builders import ANNOTATIONS, ROOT

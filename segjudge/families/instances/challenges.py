@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.demo.make import first_scenes
-from segjudge.datasets.demo.scenes import NAMES, Scene, mask_records, named_frames, still_images
+from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import quantity
@@ -96,10 +95,10 @@ def _vis(videos: list[Scene]) -> Content:
     records: list[dict[str, Any]] = []
     for place, video in enumerate(videos, 1):
         size = {"height": video.size[0], "width": video.size[1]}
-        files = [f"{video.name}/{name}.jpg" for name, _ in named_frames(video)]
+        files = [f"{video.name}/{name}.jpg" for name, _ in label_frames(video)]
         listing.append({"id": place, **size, "length": video.frames, "file_names": files})
         for number, masks in mask_records(video).items():
-            areas = [int((labels == number).sum()) or None for _, labels in named_frames(video)]
+            areas = [int((labels == number).sum()) or None for _, labels in label_frames(video)]
             hidden = [None if area is None else ("no", "slight", "severe")[number - 1] + "_occlusion" for area in areas]
             records.append({
                 "id": len(records) + 1, "video_id": place, "category_id": number, "iscrowd": 0, **size,

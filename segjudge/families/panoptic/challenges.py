@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.compression import code_png
-from segjudge.datasets.demo.make import first_scenes
-from segjudge.datasets.demo.scenes import NAMES, Labels, Scene, named_frames, still_images
+from segjudge.datasets.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.families.base.samples import QUICK, as_json, moved_labels
@@ -71,7 +70,7 @@ def _vipseg(videos: list[Scene]) -> Content:
     records = []
     for video in videos:
         entries = []
-        for frame, labels in named_frames(video):
+        for frame, labels in label_frames(video):
             data, segments = _segments(labels)
             entries.append({"image_id": frame, "file_name": f"{frame}.png", "segments_info": segments})
             yield f"panomasksRGB/{video.name}/{frame}.png", data

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from segjudge.datasets.compression import label_png
-from segjudge.datasets.demo.make import first_scenes, images
-from segjudge.datasets.demo.scenes import Scene
+from segjudge.datasets.demo import Scene, first_scenes, images
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.families.base.samples import QUICK, moved_labels

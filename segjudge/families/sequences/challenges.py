@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.compression import CompressedMask, label_png, run_lengths_of
-from segjudge.datasets.demo.make import davis_files, first_scenes, images, png_of
-from segjudge.datasets.demo.scenes import NAMES, Scene, mask_records, named_frames, object_numbers
+from segjudge.datasets.demo import (
+    NAMES,
+    Scene,
+    davis_files,
+    first_scenes,
+    images,
+    label_frames,
+    mask_records,
+    object_numbers,
+    png_of,
+)
 from segjudge.evaluation_script.families.sequences.layouts import layout_of
 from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
@@ -87,7 +96,7 @@ def make_demo(protocol: SequenceProtocol) -> Content:
 def _sav(videos: list[Scene]) -> Content:
     for video in videos:
         for number in object_numbers(video):
-            for frame, labels in named_frames(video):
+            for frame, labels in label_frames(video):
                 mask = (labels == number).astype(np.uint8)
                 yield f"Annotations_6fps/{video.name}/{number - 1:03d}/{frame}.png", png_of(mask)
 
@@ -101,7 +110,7 @@ def _mevis(videos: list[Scene]) -> Content:
         one_by_one = [[number] for number in range(first, len(masks))]
         ids = [*one_by_one, list(range(first, len(masks))), []]  # each, all and none
         expressions = {str(place): {"exp": "…", "obj_id": one, "anno_id": one} for place, one in enumerate(ids)}
-        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in named_frames(video)]}
+        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions.json", {"videos": listing}
     yield "mask_dict.json", masks
 
@@ -112,6 +121,6 @@ def _ref_youtube_vos(videos: list[Scene]) -> Content:
         expressions = {
             str(number - 1): {"exp": f"a {NAMES[number]}", "obj_id": str(number)} for number in object_numbers(video)
         }
-        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in named_frames(video)]}
+        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions/valid/meta_expressions.json", {"videos": listing}
     yield from ((f"valid/Annotations/{name}", data) for name, data in images(videos, Scene.labels))

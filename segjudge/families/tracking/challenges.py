@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from segjudge.datasets.demo.make import first_scenes
-from segjudge.datasets.demo.scenes import NAMES, Scene, named_frames, object_numbers
-from segjudge.datasets.demo.scenes import VOID as SCENE_VOID
+from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, object_numbers
+from segjudge.datasets.demo import VOID as SCENE_VOID
 from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, UnitTruth
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
@@ -91,12 +90,12 @@ def _burst(videos: list[Scene]) -> Content:
     sequences = [
         {
             "id": place, "width": video.size[1], "height": video.size[0], "seq_name": video.name, "dataset": "Demo",
-            "annotated_image_paths": [f"{name}.jpg" for name, _ in named_frames(video)],
+            "annotated_image_paths": [f"{name}.jpg" for name, _ in label_frames(video)],
             "neg_category_ids": [], "not_exhaustive_category_ids": [],
             "track_category_ids": {str(number): BURST[number] for number in object_numbers(video)},
             "segmentations": [
                 {str(number): {"rle": counts} for number, counts in encode_labels(labels).items()}
-                for _, labels in named_frames(video)
+                for _, labels in label_frames(video)
             ],
         }
         for place, video in enumerate(videos, 1)

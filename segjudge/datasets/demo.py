@@ -1,0 +1,392 @@
+"""Small synthetic datasets and submissions, made from a seed: the demo of `segjudge demo`, `new` and `interactive`.
+
+Videos are ellipses that move, hide each other and have a rim of void; images show instances of four categories.
+"""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from segjudge.datasets import DEMO_SEED
+from segjudge.evaluation_script.files.packed import EPOCH, replace_file
+from segjudge.evaluation_script.masks.png import davis_palette
+from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.masks.run_lengths import encode_labels, runs_of_mask
+from segjudge.system.files import replace
+
+from .opening import TruthSource, pack
+
+# ── scenes ──────────────────────────────────────────────────────────────────
+
+#: An image of object ids.
+Labels = NDArray[np.uint8]
+
+VOID = 255
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """An ellipse on its way through the frame; later shapes hide earlier ones."""
+
+    centre: tuple[float, float]
+    speed: tuple[float, float]
+    radii: tuple[float, float]
+    turn: float
+    enters: int = 0
+
+    def mask(self, frame: int, size: tuple[int, int], grow: float = 0.0) -> NDArray[np.bool_]:
+        """Return its pixels in a frame; `grow` makes it larger or smaller."""
+        y, x = np.mgrid[: size[0], : size[1]]
+        y = y - self.centre[0] - self.speed[0] * frame
+        x = x - self.centre[1] - self.speed[1] * frame
+        angle = self.turn * frame
+        along = x * np.cos(angle) + y * np.sin(angle)
+        across = y * np.cos(angle) - x * np.sin(angle)
+        inside: NDArray[np.bool_] = (along / max(self.radii[1] + grow, 1)) ** 2 + (
+            across / max(self.radii[0] + grow, 1)
+        ) ** 2 <= 1
+        return inside & (frame >= self.enters)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One sequence."""
+
+    name: str
+    size: tuple[int, int]
+    frames: int
+    shapes: tuple[_Shape, ...]
+    #: Width of the rim of void around the first object.
+    rim: int = 0
+
+    def labels(self, frame: int, grow: float = 0.0) -> Labels:
+        """Return the truth, or with `grow` a prediction that is too fat or too thin."""
+        labels = np.zeros(self.size, np.uint8)
+        for number, shape in enumerate(self.shapes, 1):
+            labels[shape.mask(frame, self.size, grow)] = number
+        return labels
+
+    def truth(self, frame: int) -> Labels:
+        """Return the labels with the rim of void."""
+        labels = self.labels(frame)
+        if self.rim:
+            rim = self.shapes[0].mask(frame, self.size, self.rim) & (labels == 0)
+            labels[rim] = VOID
+        return labels
+
+    def picture(self, frame: int) -> NDArray[np.uint8]:
+        """Return what a camera would see: coloured shapes with a grain that moves along, on a speckled ground."""
+        generator = np.random.default_rng(len(self.name) + 7 * len(self.shapes))
+        ground = _grain(generator, self.size, (96, 108, 92))
+        labels = self.labels(frame)
+        for number, shape in enumerate(self.shapes, 1):
+            coat = _grain(generator, self.size, _COATS[number % len(_COATS)])
+            shift = (round(shape.speed[0] * frame), round(shape.speed[1] * frame))
+            ground[labels == number] = np.roll(coat, shift, axis=(0, 1))[labels == number]
+        return ground
+
+
+#: Colours of the shapes.
+_COATS = ((70, 130, 180), (200, 80, 60), (230, 190, 90), (120, 70, 150), (60, 150, 90))
+
+
+def _grain(generator: np.random.Generator, size: tuple[int, int], colour: tuple[int, int, int]) -> NDArray[np.uint8]:
+    """Return an image of one colour with speckles four pixels wide."""
+    speckles = generator.normal(0, 16, (-(-size[0] // 4), -(-size[1] // 4), 1))
+    wide = np.kron(speckles, np.ones((4, 4, 1)))[: size[0], : size[1]]
+    grain: NDArray[np.uint8] = np.clip(np.array(colour) + wide, 0, 255).astype(np.uint8)
+    return grain
+
+
+def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
+    """Return a random scene: the same seed gives the same scene everywhere."""
+    generator = np.random.default_rng(seed)
+    height, width = 120, 160
+    shapes = []
+    for number in range(objects):
+        small = hard and number == objects - 1
+        radii = generator.uniform(5, 8, 2) if small else generator.uniform(14, 26, 2)
+        centre = generator.uniform(0.25, 0.75, 2) * (height, width)
+        towards = ((height, width) - 2 * centre) / (1.5 * frames) + generator.uniform(-1.5, 1.5, 2)
+        enters = frames // 3 if number == 1 and objects > 2 else 0
+        start, speed, size = ((float(y), float(x)) for y, x in (centre, towards, radii))
+        shapes.append(_Shape(start, speed, size, float(generator.uniform(-0.08, 0.08)), enters))
+    return Scene(name, (height, width), frames, tuple(shapes), rim=3 if objects == 2 else 0)
+
+
+#: What the images of instances show, and their size.
+CATEGORIES = ("disk", "bar", "ring", "wedge")
+SIZE = (240, 320)
+
+
+@dataclass(frozen=True)
+class SyntheticInstance:
+    """One instance: the index of its category, where it lies and how large it is."""
+
+    category: int
+    centre: tuple[float, float]
+    radius: float
+    turn: float
+
+    def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> NDArray[np.bool_]:
+        """Return its pixels, or those of a detection that is a little off."""
+        y, x = np.mgrid[: SIZE[0], : SIZE[1]]
+        y, x = y - self.centre[0] - dy, x - self.centre[1] - dx
+        radius = max(self.radius + grow, 1.5)
+        distance = np.hypot(y, x)
+        along = x * np.cos(self.turn) + y * np.sin(self.turn)
+        across = y * np.cos(self.turn) - x * np.sin(self.turn)
+        shapes = (
+            distance <= radius,
+            (abs(along) <= 1.6 * radius) & (abs(across) <= 0.5 * radius),
+            (distance <= radius) & (distance >= 0.55 * radius),
+            (distance <= 1.3 * radius) & (along >= abs(across)),
+        )
+        mask: NDArray[np.bool_] = shapes[self.category]
+        return mask
+
+
+def instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
+    """Return the instances of one random image."""
+    return [
+        SyntheticInstance(
+            int(generator.integers(len(CATEGORIES))),
+            (float(generator.uniform(10, SIZE[0] - 10)), float(generator.uniform(10, SIZE[1] - 10))),
+            float(generator.choice([8.0, 16.0, 32.0, 66.0]) * generator.uniform(0.8, 1.2)),
+            float(generator.uniform(0, np.pi)),
+        )
+        for _ in range(int(generator.integers(3, 8)))
+    ]
+
+
+def places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
+    """Return truth as Places publishes it: red holds the category (from 1), green the instance."""
+    image = np.zeros((*SIZE, 3), np.uint8)
+    for number, instance in enumerate(instances, 1):
+        image[instance.mask()] = (instance.category + 1, number, 0)
+    return image
+
+
+#: What the objects of a scene are called, by their numbers.
+NAMES = {1: "disk", 2: "oval", 3: "guest"}
+#: So many frames lie between two images.
+_APART = 4
+
+
+def label_frames(video: Scene) -> list[tuple[str, Labels]]:
+    """Return the labels of each frame with its name."""
+    return [(f"{frame:05d}", video.labels(frame)) for frame in range(video.frames)]
+
+
+def object_numbers(video: Scene) -> range:
+    """Return the numbers of the objects."""
+    return range(1, len(video.shapes) + 1)
+
+
+def mask_records(video: Scene) -> dict[int, list[dict[str, Any] | None]]:
+    """Return the run lengths of each object, frame by frame."""
+    texts = [encode_labels(labels) for _, labels in label_frames(video)]
+    return {
+        number: [{"size": video.size, "counts": text[number]} if number in text else None for text in texts]
+        for number in object_numbers(video)
+    }
+
+
+def still_images(videos: list[Scene]) -> list[tuple[int, Labels]]:
+    """Return some frames as images, numbered from 1."""
+    return list(enumerate((labels for video in videos for _, labels in label_frames(video)[::_APART]), 1))
+
+
+# ── files ───────────────────────────────────────────────────────────────────
+
+#: Phase → split → scenes as (name, objects, frames, hard).
+_SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
+    "sequences-dev": {"dev": [("crossing", 2, 16, False), ("late-guest", 3, 20, False), ("solo", 1, 12, False)]},
+    "sequences-test": {
+        "test": [("carousel", 3, 18, False), ("duet", 2, 14, False)],
+        "test-hard": [("needle", 3, 18, True), ("swarm", 5, 20, True)],
+    },
+}
+
+_INSTANCE_PHASE = "instances-dev"
+_PICTURES = 12
+
+_Predict = Callable[[Scene, int], Labels]
+#: COCO's uncompressed run lengths, `size` and `counts`: down the columns, background first.
+_UncompressedMask = dict[str, list[int]]
+
+#: Methods: masks that are a little too fat, and those of some frames ago.
+METHODS: dict[str, _Predict] = {
+    "strong": lambda video, frame: video.labels(frame, grow=1.0),
+    "lagging": lambda video, frame: video.labels(max(frame - 3, 0)),
+}
+
+
+def make(root: str, seed: int = DEMO_SEED) -> list[str]:
+    """Write `annotations/` and `examples/` below a folder; return the files written."""
+    paths = []
+    for phase, scenes in _videos(seed).items():
+        paths.append(_annotations(root, phase, scenes))
+        videos = [video for members in scenes.values() for video in members]
+        folder = os.path.join(root, "examples", phase)
+        os.makedirs(folder, exist_ok=True)
+        for name, predict in METHODS.items():
+            paths.append(os.path.join(folder, f"{name}.zip"))
+            _write_zip(paths[-1], images(videos, predict))
+        paths.append(os.path.join(folder, "first-mask.json"))
+        _write_json(paths[-1], _run_lengths(videos, lambda video, _frame: video.labels(0)))
+    return paths + _instances(root, seed)
+
+
+def first_scenes(seed: int = DEMO_SEED) -> list[Scene]:
+    """Return the videos of the first phase."""
+    return _videos(seed)["sequences-dev"]["dev"]
+
+
+def write_frames(root: str, seed: int = DEMO_SEED) -> None:
+    """Write the pictures of the sequences below a folder, for agents."""
+    for video in [video for splits in _videos(seed).values() for members in splits.values() for video in members]:
+        folder = os.path.join(root, video.name)
+        os.makedirs(folder, exist_ok=True)
+        for frame in range(video.frames):
+            write_picture(os.path.join(folder, f"{frame:05d}.jpg"), video, frame)
+        with replace_file(os.path.join(folder, "first.png")) as partial:
+            Image.fromarray(video.labels(0)).save(partial, "PNG")
+
+
+def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> None:
+    """Write the picture of a frame, whole or not at all."""
+    with replace_file(os.fspath(path)) as partial:
+        Image.fromarray(video.picture(frame)).save(partial, "JPEG", quality=92)
+
+
+def _instances(root: str, seed: int) -> list[str]:
+    """Write the phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
+    generator = np.random.default_rng(seed)
+    pictures = [instance_image(generator) for _ in range(_PICTURES)]
+    annotations = os.path.join(root, "annotations", f"{_INSTANCE_PHASE}.zip")
+    Path(annotations).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
+        os.mkdir(masks)
+        for number, instances in enumerate(pictures):
+            Image.fromarray(places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
+        images_listed = [
+            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
+            for number in range(_PICTURES)
+        ]
+        categories = [{"id": number, "name": name} for number, name in enumerate(CATEGORIES, 1)]
+        _write_json(listing, {"images": images_listed, "categories": categories})
+        pack(TruthSource(masks, "places2017", categories=listing), annotations, "dev")
+    paths = [annotations]
+    folder = os.path.join(root, "examples", _INSTANCE_PHASE)
+    os.makedirs(folder, exist_ok=True)
+    for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
+        paths.append(os.path.join(folder, name))
+        _write_json(paths[-1], _detections(pictures, quality, np.random.default_rng(seed + 1)))
+    return paths
+
+
+def _write_json(path: str, document: object) -> None:
+    replace(Path(path), json.dumps(document, separators=(",", ":")) + "\n")
+
+
+def _detections(
+    pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
+) -> list[dict[str, object]]:
+    """Return masks that are the more off, the worse the method is; the worst also sees instances that are not there."""
+    records: list[dict[str, object]] = []
+    for image, instances in enumerate(pictures, 1):
+        seen = [*instances, *(instance_image(generator) if quality < 0.3 else [])]
+        for instance in seen:
+            off = generator.normal(0, 6 * (1 - quality), 3)
+            right = generator.random() < 0.5 + quality / 2
+            category = instance.category if right else int(generator.integers(len(CATEGORIES)))
+            records.append(
+                {
+                    "image_id": image,
+                    "category_id": category + 1,
+                    "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
+                    "segmentation": {"size": SIZE, "counts": compress(runs_of_mask(instance.mask(*off.tolist())))},
+                }
+            )
+    return records
+
+
+def _videos(seed: int) -> dict[str, dict[str, list[Scene]]]:
+    """Return the videos of each phase and split."""
+    return {
+        phase: {split: scenes_of(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
+        for phase, splits in _SPLITS.items()
+    }
+
+
+def scenes_of(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
+    """Return the videos of rows as in `_SPLITS`."""
+    start = seed + sum(map(ord, salt))
+    return [
+        scene(name, start + number, objects=objects, frames=frames, hard=hard)
+        for number, (name, objects, frames, hard) in enumerate(rows)
+    ]
+
+
+def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
+    """Pack the truth in DAVIS's layout."""
+    out = os.path.join(root, "annotations", f"{phase}.zip")
+    Path(out).unlink(missing_ok=True)
+    for split, members in scenes.items():
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            source = os.path.join(folder, "dataset.zip")
+            _write_zip(source, davis_files(members))
+            pack(TruthSource(source, "davis2017"), out, split)
+    return out
+
+
+def davis_files(scenes: list[Scene]) -> Iterator[tuple[str, bytes]]:
+    """Yield the truth as DAVIS publishes it."""
+    return ((f"Annotations/480p/{name}", data) for name, data in images(scenes, Scene.truth))
+
+
+def images(scenes: list[Scene], labels: _Predict) -> Iterator[tuple[str, bytes]]:
+    """Yield a PNG for each frame, by the names of video and frame."""
+    for video in scenes:
+        for frame in range(video.frames):
+            yield f"{video.name}/{frame:05d}.png", png_of(labels(video, frame))
+
+
+def png_of(labels: NDArray[np.uint8]) -> bytes:
+    """Return a label image as DAVIS publishes it, with its palette."""
+    image = Image.fromarray(labels)
+    image.putpalette(davis_palette().tobytes())
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def _write_zip(path: str, files: Iterable[tuple[str, bytes]]) -> None:
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in files:
+            out.writestr(zipfile.ZipInfo(name, EPOCH), data)
+
+
+def _run_lengths(scenes: list[Scene], labels: _Predict) -> dict[str, dict[str, list[_UncompressedMask | None]]]:
+    """Return the JSON form of a submission."""
+    document: dict[str, dict[str, list[_UncompressedMask | None]]] = {}
+    for video in scenes:
+        objects = document[video.name] = {}
+        for number in range(1, len(video.shapes) + 1):
+            masks = [labels(video, frame) == number for frame in range(video.frames)]
+            objects[str(number)] = [
+                {"size": list(mask.shape), "counts": runs_of_mask(mask)} if mask.any() else None for mask in masks
+            ]
+    return document

@@ -1,3 +1,0 @@
-"""Small synthetic datasets and submissions, made from a seed."""
-
-SEED = 2017
