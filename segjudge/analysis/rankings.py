@@ -1,20 +1,25 @@
-"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones."""
+"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones, and their plots."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from segjudge.analysis import Method
+from segjudge.analysis.statistics import Floats, Ties, flip_signs, holm, jackknife_error, kendall, ranks_of, wilcoxon
 from segjudge.evaluation_script.families.base.reports import interval
+from segjudge.evaluation_script.files.packed import replace_file
+from segjudge.system.errors import UsageError, install_line
+from segjudge.system.files import file_name, make_folder
 
-from . import Method
-from .ranks import Floats, Ties, kendall, ranks_of
-from .significance import holm, jackknife_error, sign_flips, signed_rank
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Adjustment = Literal["none", "holm"]
 #: A p that is at most this decides.
@@ -34,8 +39,8 @@ class TaskScores:
     #: Small values are good.
     smaller: bool = False
 
-    def filled(self, value: float) -> TaskScores:
-        """Return the task with a value in place of each missing one."""
+    def fill(self, value: float) -> TaskScores:
+        """Put a value in place of each missing one."""
         return replace(self, values=np.where(np.isnan(self.values), value, self.values))
 
     @property
@@ -46,11 +51,11 @@ class TaskScores:
     @property
     def zero_is_worst(self) -> bool:
         """Whether no value is worse than 0, so that a missing one may count as that."""
-        known = self.values[~np.isnan(self.values)]
-        return bool((known <= 0).all() if self.smaller else (known >= 0).all())
+        values = self.values[~np.isnan(self.values)]
+        return bool((values <= 0).all() if self.smaller else (values >= 0).all())
 
-    def filled_with_worst(self) -> TaskScores:
-        """Return the task with the worst value of the case in place of each missing one."""
+    def fill_with_worst(self) -> TaskScores:
+        """Put the worst value of the case in place of each missing one."""
         missing, sign = np.isnan(self.values), -1.0 if self.smaller else 1.0
         worst = np.min(np.where(missing, np.inf, sign * self.values), axis=0, initial=np.inf) * sign
         return replace(self, values=np.where(missing, np.where(np.isfinite(worst), worst, np.nan), self.values))
@@ -77,15 +82,15 @@ class Ranking:
     ranks: Floats
 
 
-def complete(task: TaskScores, rule: Rule) -> TaskScores:
+def fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
     """Return the task as a rule ranks it so that nobody gains by a missing value, unless its case is to be left out.
 
     Ranks within cases put it last; what averages or tests values takes the worst of the case.
     """
-    return task if rule.remove or rule.method.startswith("rank-") else task.filled_with_worst()
+    return task if rule.remove or rule.method.startswith("rank-") else task.fill_with_worst()
 
 
-def ranking(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ranking:
+def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ranking:
     """Return the ranking of a task for each row of weights: how often each case counts, by default once.
 
     A case that counts twice is two cases.
@@ -117,13 +122,13 @@ def _means(values: Floats, weights: Floats) -> Floats:
 
     A value is the sum of one with few digits, whose weighted sums are exact, and a small rest.
     """
-    known = ~np.isnan(values)
-    plain = np.where(known, values, 0.0)
+    present = ~np.isnan(values)
+    plain = np.where(present, values, 0.0)
     unit = 2.0 ** (np.ceil(np.log2(max(float(np.abs(plain).max(initial=0)), 1e-300))) - 26)
     coarse = np.round(plain / unit) * unit
     sums = weights @ coarse.T + weights @ (plain - coarse).T
     with np.errstate(invalid="ignore"):
-        means: Floats = sums / (weights @ known.T)
+        means: Floats = sums / (weights @ present.T)
     return means
 
 
@@ -134,7 +139,7 @@ def _medians(values: Floats, weights: Floats) -> Floats:
         return np.full(len(weights), np.nan)
     counted = np.cumsum(weights[:, order], axis=1)
     total = counted[:, -1:]
-    lower, upper = (np.argmax(counted > place, axis=1) for place in ((total - 1) // 2, total // 2))
+    lower, upper = (np.argmax(counted > position, axis=1) for position in ((total - 1) // 2, total // 2))
     medians: Floats = np.where(total[:, 0] > 0, (values[order][lower] + values[order][upper]) / 2, np.nan)
     return medians
 
@@ -149,10 +154,10 @@ def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: Adju
         weights = np.ones((1, len(task.cases)))
     count = len(task.algorithms)
     p_values = np.full((len(weights), count, count), np.nan)
-    for one, other in combinations(range(count), 2):
-        difference = task.values[one] - task.values[other]
-        greater, less = signed_rank(-difference if task.smaller else difference, weights)
-        p_values[:, one, other], p_values[:, other, one] = greater, less
+    for row, column in combinations(range(count), 2):
+        difference = task.values[row] - task.values[column]
+        greater, less = wilcoxon(-difference if task.smaller else difference, weights)
+        p_values[:, row, column], p_values[:, column, row] = greater, less
     return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)
 
 
@@ -169,12 +174,12 @@ def _blocks(weights: Floats) -> Iterator[Floats]:
         yield weights[start : start + BLOCK]
 
 
-def heatmap(task: TaskScores) -> NDArray[np.intp]:
+def count_ranks(task: TaskScores) -> NDArray[np.intp]:
     """Return how many cases gave each algorithm (row) each rank (column); a missing value has none."""
     ranks = ranks_of(task.values.T, smaller=task.smaller).T
     places = np.arange(1, len(task.algorithms) + 1)
-    taken = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
-    counts: NDArray[np.intp] = taken.sum(axis=1)
+    took = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
+    counts: NDArray[np.intp] = took.sum(axis=1)
     return counts
 
 
@@ -195,23 +200,23 @@ class Stability:
     tau: Floats
 
 
-def redrawn(cases: int, draws: int) -> Floats:
+def redraw_cases(cases: int, draws: int) -> Floats:
     """Return how often each case is drawn in each of the redrawings, equal ones for equal arguments."""
     generator = np.random.Generator(np.random.PCG64(0))
     return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
 
 
-def stability(task: TaskScores, rule: Rule, weights: Floats) -> Stability:
+def measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> Stability:
     """Return how the rankings of redrawn cases spread."""
-    whole, drawn = ranking(task, rule).ranks, ranking(task, rule, weights).ranks
+    whole, drawn = rank_task(task, rule).ranks, rank_task(task, rule, weights).ranks
     places = np.arange(1, len(task.algorithms) + 1)
     tau = np.concatenate([kendall(rows, np.broadcast_to(whole, rows.shape)) for rows in _blocks(drawn)])
     low, median, high = np.quantile(drawn, [0.025, 0.5, 0.975], axis=0)
-    frequency = np.stack([np.mean(drawn == place, axis=0) for place in places], axis=1)
+    frequency = np.stack([np.mean(drawn == rank, axis=0) for rank in places], axis=1)
     return Stability(frequency, median, low, high, tau[~np.isnan(tau)])
 
 
-def consensus(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
+def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
     """Return the mean over tasks of each algorithm's rank (ties averaged); who lacks in a task is last there."""
     names = sorted({name for ranks in rankings.values() for name in ranks})
     table = np.array([[ranks.get(name, np.nan) for name in names] for ranks in rankings.values()])
@@ -226,8 +231,8 @@ def consensus(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
 class Difference:
     """How two algorithms differ over the same cases: the first less the second."""
 
-    one: str
-    other: str
+    name: str
+    rival: str
     difference: float
     error: float
     low: float | None
@@ -235,6 +240,11 @@ class Difference:
     p: float
     #: p adjusted by Holm for all pairs.
     adjusted: float
+
+    def document(self) -> dict[str, object]:
+        """Return the difference as `compare --json` writes it."""
+        values = asdict(self)
+        return {"one": values.pop("name"), "other": values.pop("rival"), **values}
 
     @property
     def apart(self) -> bool:
@@ -267,40 +277,147 @@ class Sums:
     counts: Floats
     smaller: bool = False
 
-    def ordered(self, pair: Difference) -> tuple[str, str]:
+    def sort_pair(self, pair: Difference) -> tuple[str, str]:
         """Return the names of a pair, the better one first."""
-        first = not pair.difference or (pair.difference > 0) != self.smaller
-        return (pair.one, pair.other) if first else (pair.other, pair.one)
+        ahead = not pair.difference or (pair.difference > 0) != self.smaller
+        return (pair.name, pair.rival) if ahead else (pair.rival, pair.name)
 
     def better_pairs(self, pairs: list[Difference]) -> set[tuple[str, str]]:
         """Return the names of the pairs that can be told apart, the better ones first."""
-        return {self.ordered(pair) for pair in pairs if pair.apart}
+        return {self.sort_pair(pair) for pair in pairs if pair.apart}
 
 
-def differences(table: Sums) -> list[Difference]:
+def compare_pairs(table: Sums) -> list[Difference]:
     """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
     pairs = list(combinations(range(len(table.algorithms)), 2))
-    cases, found = len(table.counts), []
-    flips = sign_flips(np.array([table.sums[one] - table.sums[other] for one, other in pairs]).reshape(-1, cases))
-    for (one, other), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
-        between = table.sums[one] - table.sums[other]
+    cases, differences = len(table.counts), []
+    flips = flip_signs(np.array([table.sums[row] - table.sums[column] for row, column in pairs]).reshape(-1, cases))
+    for (row, column), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
+        between = table.sums[row] - table.sums[column]
         value = float(between.sum() / table.counts.sum())
         error = jackknife_error(between, table.counts)
         low, high = interval(value, error, cases) if cases > 1 else (None, None)
-        names = table.algorithms[one], table.algorithms[other]
-        found.append(Difference(*names, value, error, low, high, p, adjusted))
-    return found
+        names = table.algorithms[row], table.algorithms[column]
+        differences.append(Difference(*names, value, error, low, high, p, adjusted))
+    return differences
 
 
-def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
+def estimate_means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
     """Return the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
-    cases, found = len(table.counts), []
+    cases, means = len(table.counts), []
     better = table.better_pairs(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
         value = float(sums.sum() / table.counts.sum())
         error = jackknife_error(sums, table.counts)
         low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
-        first = 1 + sum(worse == name for _, worse in better)
-        last = len(table.algorithms) - sum(one == name for one, _ in better)
-        found.append(Mean(name, value, error, low, high, first, last))
-    return found
+        start = 1 + sum(worse == name for _, worse in better)
+        end = len(table.algorithms) - sum(winner == name for winner, _ in better)
+        means.append(Mean(name, value, error, low, high, start, end))
+    return means
+
+
+# ── plots ───────────────────────────────────────────────────────────────────
+
+
+BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#8a8f98"
+#: Points of a blob that took every redrawing.
+_LARGEST = 900
+
+
+def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[str]:
+    """Write the plots of one ranking, as `segjudge rank` made it; return their files."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError(f"plots need matplotlib: {install_line('interactive')}") from None
+    import matplotlib as mpl
+
+    make_folder(folder)
+    order = sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row]))
+    name = file_name(task.name) or "all"
+    plots = {
+        "stability": _draw_stability,
+        "places": _draw_places,
+        "significance": _draw_significance,
+        "methods": _draw_methods,
+    }
+    paths = []
+    with mpl.rc_context({"svg.hashsalt": name, "font.size": 9, "text.parse_math": False}):
+        for kind, draw in plots.items():
+            size = 2.2 + 0.35 * len(order)
+            figure = Figure(figsize=(max(4.5, size), max(3.2, size * 0.8)), layout="constrained")
+            axes = figure.subplots()
+            draw(axes, task, ranked, order)
+            for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+                paths.append(os.path.join(folder, f"{name}-{kind}.{ending}"))
+                with replace_file(paths[-1]) as partial:
+                    figure.savefig(partial, format=ending, dpi=150, metadata=metadata)
+    return paths
+
+
+def _label(name: str) -> str:
+    """Return a name as legends show it: they leave out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
+def _set_names(axes: Axes, task: TaskScores, order: list[int]) -> None:
+    axes.set_xticks(range(len(order)), [task.algorithms[row] for row in order], rotation=45, ha="right")
+
+
+def _draw_stability(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
+    """Draw how often redrawn cases gave each rank: the larger the blob, the more often."""
+    spread = ranked["stability"]
+    frequency = np.array(spread["frequency"])[order]
+    columns, ranks = np.nonzero(frequency)
+    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=BLUE, alpha=0.75, linewidths=0)
+    axes.vlines(range(len(order)), [spread["low"][row] for row in order], [spread["high"][row] for row in order], GREY)
+    axes.plot(range(len(order)), [spread["median"][row] for row in order], "x", color="black")
+    axes.set(ylabel="rank", title=f"{task.name}: ranks of redrawn cases; × median, line 95 %".lstrip(": "))
+    axes.set_yticks(range(1, len(order) + 1))
+    axes.set(xlim=(-0.7, len(order) - 0.3), ylim=(len(order) + 0.7, 0.3))
+    _set_names(axes, task, order)
+
+
+def _draw_places(axes: Axes, task: TaskScores, _ranked: dict[str, Any], order: list[int]) -> None:
+    """Draw the value of each algorithm in each case, at the place that it took there."""
+    count = len(order)
+    within = ranks_of(task.values.T, smaller=task.smaller)
+    for values, ranks in zip(task.values.T, within, strict=True):
+        # Ties are broken by the ranking itself, so that equal runs draw equal plots.
+        order_in_case = sorted(range(count), key=lambda index: (ranks[order[index]], index))
+        x = [rank * (count + 1) + index for rank, index in enumerate(order_in_case)]
+        y = [values[order[index]] for index in order_in_case]
+        axes.plot(x, y, color=GREY, linewidth=0.4, alpha=0.5)
+        axes.scatter(x, y, 12, [f"C{index % 10}" for index in order_in_case], zorder=2)
+    axes.set_xticks([rank * (count + 1) + (count - 1) / 2 for rank in range(count)], [f"{r + 1}" for r in range(count)])
+    axes.set(xlabel="place in the case", ylabel="value", title=f"{task.name}: who took which place".lstrip(": "))
+    for index, row in enumerate(order):
+        axes.scatter([], [], 12, f"C{index % 10}", label=_label(task.algorithms[row]))
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+
+
+def _draw_significance(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
+    """Draw which algorithm (row) is significantly better or worse than which (column)."""
+    better = np.array(ranked["better"])[np.ix_(order, order)]
+    for row, column in np.ndindex(better.shape):
+        if row != column:
+            sign, colour = ("+", BLUE) if better[row, column] else ("−", ORANGE) if better[column, row] else ("=", GREY)
+            axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
+    axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
+    axes.set_title(f"{task.name}: row better +, worse −, not told apart = (Holm)".lstrip(": "))
+    axes.set_yticks(range(len(order)), [task.algorithms[row] for row in order])
+    axes.set_aspect("equal")
+    _set_names(axes, task, order)
+
+
+def _draw_methods(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
+    """Draw the rank of each algorithm by each method of ranking."""
+    methods = list(ranked["by_method"])
+    for index, row in enumerate(order):
+        ranks = [ranked["by_method"][method][row] for method in methods]
+        axes.plot(range(len(methods)), ranks, "o-", color=f"C{index % 10}", label=_label(task.algorithms[row]))
+    axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
+    axes.set(ylabel="rank", title=f"{task.name}: does the method of ranking matter?".lstrip(": "))
+    axes.set_yticks(range(1, len(order) + 1))
+    axes.invert_yaxis()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)

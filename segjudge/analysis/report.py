@@ -1,40 +1,90 @@
-"""`segjudge report`: one page on what was scored, split by split."""
+"""The pages of what was scored, of a truth alone, and of a result that was stored without either of these."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import public_warnings
-from segjudge.families import tools_of
-from segjudge.families.base.tools import ScoringInputs
-from segjudge.report.overview import digests, origins, summary
-from segjudge.report.page import PageOptions, ReportPage, Section
-from segjudge.scoring.scores import Scores
+from segjudge.families import FamilyTools, tools_of
+from segjudge.report.page import (
+    ReportPage,
+    Section,
+    describe_digests,
+    make_list,
+    make_origins,
+    make_summary,
+    make_tables,
+    render_page,
+)
+from segjudge.report.stored import list_of, mapping_of, read_reports, refuse, text_of
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.families.base.tools import ScoringInputs
+    from segjudge.report.page import PageOptions
+    from segjudge.scoring.scores import Scores
 
 
-def report_page(inputs: ScoringInputs, scores: Scores, title: str, options: PageOptions) -> ReportPage:
-    """Return the page of scores."""
-    sections: list[Section] = []
-    streams: dict[str, bytes] = {}
+def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: PageOptions) -> ReportPage:
+    """Return the page of scores, split by split."""
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
+    splits = {}
     for report in scores.reports:
-        own, more = tools_of(report.protocol.track).make_sections(inputs, report, options)
-        streams |= more
-        found = [summary(report), *own]
-        if len(scores.reports) > 1:
-            found = [one.of_split(report.split) for one in found]
-        sections += found
+        sections = tools_of(report.protocol.track).make_sections(inputs, report, options)
+        splits[report.split] = [make_summary(report), *sections]
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
-    found = [*sections, origins(public_warnings(warnings), scores.provenance)]
-    return ReportPage(title, found, streams, digests(scores.provenance))
+    origins = make_origins(public_warnings(warnings), scores.provenance)
+    return ReportPage(title, [*_join_splits(splits), origins], describe_digests(scores.provenance))
 
 
-def truth_page(splits: Mapping[str, SplitTruth], family: str, title: str, options: PageOptions) -> ReportPage:
-    """Return the page of a family's truth alone."""
-    sections: list[Section] = []
-    streams: dict[str, bytes] = {}
-    for name, truth in splits.items():
-        own, more = tools_of(family).make_truth_sections(name, truth, options)
-        streams |= more
-        sections += [one.of_split(name) for one in own] if len(splits) > 1 else own
-    return ReportPage(title, sections, streams)
+def make_truth_report(truths: Mapping[str, SplitTruth], family: str, title: str, options: PageOptions) -> ReportPage:
+    """Return the page of a family's truth alone, split by split."""
+    tools = tools_of(family)
+    return ReportPage(
+        title, _join_splits({name: tools.make_truth_sections(name, truth, options) for name, truth in truths.items()})
+    )
+
+
+def make_stored_report(result: Mapping[str, object], title: str) -> str:
+    """Return the page of a `submission_result` of any family and level, as HTML.
+
+    Raises UsageError for anything else.
+    """
+    splits: dict[str, list[Section]] = {}
+    reports, losses = read_reports(result), mapping_of(result.get("losses", {}))
+    for report in reports:
+        splits[report.split] = [make_summary(report)]
+        if report.split in losses:
+            tools = _tools_that_read(report.protocol.name)
+            splits[report.split] += tools.make_stored_sections(mapping_of(losses[report.split]), report)
+        elif report.rows():
+            splits[report.split].append(make_tables(report))
+    sections = _join_splits(splits)
+    if not reports:
+        sections.append(make_list("Summary", [], "The scores of this phase are not shown."))
+    warnings = [text_of(line) for line in list_of(result.get("warnings", []))]
+    provenance = mapping_of(result.get("provenance") or result.get("versions") or {})
+    try:
+        sections.append(make_origins(warnings, provenance))
+        page = render_page(ReportPage(title, sections, describe_digests(provenance)))
+    except RecursionError:
+        refuse("is nested too deeply")
+    return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
+
+
+def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
+    """Return the sections of all splits, whose titles name their split where there are several."""
+    return [
+        section.of_split(name) if len(splits) > 1 else section
+        for name, sections in splits.items()
+        for section in sections
+    ]
+
+
+def _tools_that_read(protocol: str) -> FamilyTools:
+    """Return what reads stored losses: the protocol's family if that keeps any, or else one that does."""
+    families = [*([PROTOCOLS[protocol].track] if protocol in PROTOCOLS else []), *FAMILIES]
+    return next((tools for tools in map(tools_of, families) if tools.keeps_losses), FamilyTools())

@@ -1,4 +1,4 @@
-"""Scores of several algorithms in the same cases, read from the files that `score --json` writes, or from tables."""
+"""Files of scores: what `score` writes, and what of several algorithms in the same cases is read again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,29 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.answer import tables
-from segjudge.families import prefers_smaller
+from segjudge.families import prefers_smaller, tools_of
+from segjudge.report.tables import format_cell, format_csv, format_number
 from segjudge.scoring.parts import merge_parts, rules_as_json
 from segjudge.system.errors import UsageError
+from segjudge.system.files import file_name
 
 from .rankings import Sums, TaskScores
 
 #: What a ranking of metrics of mask sequences is of, where nothing else is said.
-METRIC = "J&F-Mean"
+_METRIC = "J&F-Mean"
 #: The columns of a table of scores; `task` may be left out.
 COLUMNS = ("algorithm", "case", "value")
 #: What stands for a missing value.
-ABSENT = frozenset({"", "NA", "NaN", "nan"})
+_ABSENT = frozenset({"", "NA", "NaN", "nan"})
 #: The largest difference of a metric from the mean over objects that it is said to be.
 SAME = 1e-9
-MOST_ROWS = 5_000_000
+_MOST_ROWS = 5_000_000
 #: Every two algorithms are compared in every redrawing.
-MOST_ALGORITHMS = 500
+_MOST_ALGORITHMS = 500
 #: Beyond it, squares cannot be summed.
-MOST_VALUE = 1e100
+_MOST_VALUE = 1e100
 
 
 #: How scores differ that cannot be ranked together, by the key of their origin.
@@ -65,10 +69,10 @@ class AlgorithmScores:
     origin: Mapping[str, object] = field(default_factory=dict)
 
 
-def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
+def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
     """Return what one algorithm scored, from the document that `score --json` writes; TypeError where it is none."""
-    results = {key: values for one in document["result"] for key, values in one.items()}
-    split = chosen_split(name, list(results), split)
+    results = {key: values for entry in document["result"] for key, values in entry.items()}
+    split = choose_split(name, list(results), split)
     groups = document.get("groups", {}).get(split)
     if "objects" not in document and groups is None:
         remedy = "score it anew with this version of segjudge, which writes them"
@@ -89,27 +93,27 @@ def _origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
     """Return what of a document has to be the same in whatever is ranked together; nothing that it does not say."""
     provenance = document.get("provenance") or {}
     protocol = (provenance.get("protocols") or {}).get(split) or {}
-    found = {
+    origin = {
         "revision": protocol.get("revision"),
         "rules": (document.get("rules") or {}).get(split, "changed" if protocol.get("changed") else None),
         "truth": provenance.get("truth"),
         "cases": ((document.get("groups") or {}).get(split) or {}).get("cases"),
     }
-    return {key: value for key, value in found.items() if value is not None or (key == "rules" and protocol)}
+    return {key: value for key, value in origin.items() if value is not None or (key == "rules" and protocol)}
 
 
-def check_alike(first: AlgorithmScores, other: AlgorithmScores) -> None:
+def _check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
     """Refuse what cannot be ranked together: other protocols, revisions, rules, truths or cases."""
-    pair = f"{other.name} and {first.name}"
-    if other.protocol != first.protocol:
-        were = f"{other.name} was scored as {printable(other.protocol)}, {first.name} as {printable(first.protocol)}"
+    pair = f"{scores.name} and {base.name}"
+    if scores.protocol != base.protocol:
+        were = f"{scores.name} was scored as {printable(scores.protocol)}, {base.name} as {printable(base.protocol)}"
         raise UsageError(were)
-    differ = {key for key in other.origin.keys() & first.origin.keys() if other.origin[key] != first.origin[key]}
+    differ = {key for key in scores.origin.keys() & base.origin.keys() if scores.origin[key] != base.origin[key]}
     for key in [key for key in _DIFFER if key in differ]:
-        raise UsageError(f"{pair} were scored {_DIFFER[key].format(printable(first.protocol))}")
+        raise UsageError(f"{pair} were scored {_DIFFER[key].format(printable(base.protocol))}")
 
 
-def chosen_split(name: str, splits: list[str], split: str) -> str:
+def choose_split(name: str, splits: list[str], split: str) -> str:
     """Return the split that was named, or the only one."""
     if split and split not in splits:
         raise UsageError(f"{name} has no split {split!r}{name_hint(split, splits)}")
@@ -123,117 +127,119 @@ def _is_value(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and abs(value) <= MOST_VALUE
+    return isinstance(value, (int, float)) and abs(value) <= _MOST_VALUE
 
 
-def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
+def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
     """Return what a metric sums to in each sequence, and the sequences' names; refuses what cannot be compared."""
-    first = scores[0]
-    names = list(dict.fromkeys(row["sequence"] for row in first.objects))
+    base = scores[0]
+    names = list(dict.fromkeys(row["sequence"] for row in base.objects))
     table = np.zeros((len(scores), len(names)))
     counts = np.zeros_like(table)
-    for row, one in enumerate(scores):
-        check_alike(first, one)
-        if {entry["sequence"] for entry in one.objects} != set(names):
-            raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
-        if metric not in one.values:
-            raise UsageError(f"{printable(one.protocol)} has no metric {metric}{name_hint(metric, one.values)}")
-        for entry in one.objects:
+    for row, method in enumerate(scores):
+        _check_alike(base, method)
+        if {entry["sequence"] for entry in method.objects} != set(names):
+            raise UsageError(f"{method.name} and {base.name} were not scored on the same sequences")
+        if metric not in method.values:
+            raise UsageError(f"{printable(method.protocol)} has no metric {metric}{name_hint(metric, method.values)}")
+        for entry in method.objects:
             if entry.get(metric) is not None:
                 table[row, names.index(entry["sequence"])] += entry[metric]
                 counts[row, names.index(entry["sequence"])] += 1
-        value = one.values[metric]
+        value = method.values[metric]
         if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > SAME:
-            raise UsageError(f"{metric} of {one.protocol} is not a mean over objects, so it is not compared")
+            raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
-            raise UsageError(f"{one.name} and {first.name} were not scored on the same objects")
-    return Sums(tuple(one.name for one in scores), table, counts[0], prefers_smaller(metric)), names
+            raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
+    return Sums(tuple(method.name for method in scores), table, counts[0], prefers_smaller(metric)), names
 
 
-def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
+def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
     """Return the pseudo-values of a metric that is no mean over objects, by group of images, videos or sequences.
 
     What cannot be compared is refused; see `docs/ranking.md`.
     """
-    first_name, first = next(iter(reports.items()))
+    first_name, base = next(iter(reports.items()))
     rows = []
     for name, report in reports.items():
-        if report.protocol != first.protocol:
-            raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {first.protocol.name}")
+        if report.protocol != base.protocol:
+            raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {base.protocol.name}")
         if metric not in report.values:
             raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
-        if _cases(report) != _cases(first):
+        if _cases(report) != _cases(base):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
-        found = report.sums([metric])
-        if metric not in found:
+        sums = report.sums([metric])
+        if metric not in sums:
             raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
-        rows.append(found[metric][0])
+        rows.append(sums[metric][0])
     return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric))
 
 
 def _cases(report: Report) -> object:
-    found = report.counts
-    if isinstance(found, InstanceAccumulator):
-        return found.images, found.categories
-    return (found.names, found.facts) if isinstance(found, UnitAccumulator) else None
+    counts = report.counts
+    if isinstance(counts, InstanceAccumulator):
+        return counts.images, counts.categories
+    return (counts.names, counts.facts) if isinstance(counts, UnitAccumulator) else None
 
 
 def ranking_metric(metrics: Iterable[str], wanted: str = "") -> str:
     """Return the metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
-    found = list(metrics)
-    return wanted or (METRIC if METRIC in found else found[0])
+    names = list(metrics)
+    return wanted or (_METRIC if _METRIC in names else names[0])
 
 
 def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores]:
     """Return the table of a metric by sequence or group, as one task."""
     metric = ranking_metric(scores[0].values, metric)
-    if any(one.groups is not None for one in scores):
-        return [_grouped_task(scores, metric)]
-    sums, names = sums_of(scores, metric)
+    if any(method.groups is not None for method in scores):
+        return [_task_of_groups(scores, metric)]
+    sums, names = sum_objects(scores, metric)
     with np.errstate(invalid="ignore"):
         values = sums.sums / sums.counts
     return [TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller)]
 
 
-def _grouped_task(scores: list[AlgorithmScores], metric: str) -> TaskScores:
+def _task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     rows = []
-    for one in scores:
-        check_alike(scores[0], one)
-        if metric not in one.values:
+    for method in scores:
+        _check_alike(scores[0], method)
+        if metric not in method.values:
             raise UsageError(
-                f"{printable(one.protocol)} has no metric {metric}, only {name_list(list(one.values), 99)}"
+                f"{printable(method.protocol)} has no metric {metric}, only {name_list(list(method.values), 99)}"
             )
-        if one.groups is None or metric not in one.groups:
-            raise UsageError(f"{one.name}: {metric} has no value, or none without some of the images or videos")
-        rows.append(one.groups[metric])
+        if method.groups is None or metric not in method.groups:
+            raise UsageError(f"{method.name}: {metric} has no value, or none without some of the images or videos")
+        rows.append(method.groups[metric])
     if len({len(row) for row in rows}) > 1:
         raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")
     cases = tuple(f"group {number}" for number in range(1, len(rows[0]) + 1))
-    return TaskScores(metric, tuple(one.name for one in scores), cases, np.array(rows, float), prefers_smaller(metric))
+    return TaskScores(
+        metric, tuple(method.name for method in scores), cases, np.array(rows, float), prefers_smaller(metric)
+    )
 
 
-def groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
+def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
     """Return, by split, the metrics that are no means over objects by group, and what tells the cases apart."""
-    found: dict[str, dict[str, object]] = {}
+    groups: dict[str, dict[str, object]] = {}
     for report in reports:
         counted = report.counts
         if isinstance(counted, (InstanceAccumulator, UnitAccumulator)):
             values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
             cases = {key: value for key, value in counted.describe().items() if key != "notes"}
             digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
-            found[report.split] = {"cases": digest, "values": values}
-    return found
+            groups[report.split] = {"cases": digest, "values": values}
+    return groups
 
 
-def changed_rules(reports: Iterable[Report]) -> dict[str, object]:
+def _rules_of(reports: Iterable[Report]) -> dict[str, object]:
     """Return, by split, the rules of a protocol where they are not its own."""
     changed = [report for report in reports if report.protocol != PROTOCOLS.get(report.protocol.name)]
     return {report.split: rules_as_json(report.protocol) for report in changed}
 
 
-def comparable(reports: list[Report], provenance: Mapping[str, Any]) -> dict[str, Any]:
+def make_document(reports: list[Report], provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of `score --json`, as far as rankings read it."""
-    beside = {"groups": groups_of(reports), "rules": changed_rules(reports)}
+    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports)}
     return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 
 
@@ -243,52 +249,54 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True, strict=True)
             header = list(reader.fieldnames or ())
-            for found in (column for column in (*COLUMNS, "task") if header.count(column) != 1):
-                if found in header or found in COLUMNS:
-                    many = "several columns" if found in header else "no column"
+            for column in (column for column in (*COLUMNS, "task") if header.count(column) != 1):
+                if column in header or column in COLUMNS:
+                    many = "several columns" if column in header else "no column"
                     remedy = f"a table has {', '.join(COLUMNS)} once each, separated by commas"
-                    raise UsageError(f"{path}: has {many} {found}; {remedy}")
+                    raise UsageError(f"{path}: has {many} {column}; {remedy}")
             return _tasks(path, reader, smaller=smaller)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
 
 
 def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
-    found: dict[str, dict[tuple[str, str], float]] = {}
+    tasks: dict[str, dict[tuple[str, str], float]] = {}
     for number, row in enumerate(rows, 2):
-        if number > MOST_ROWS + 1:  # line 1 is the header
-            raise UsageError(f"{path}: has more than {MOST_ROWS} rows")
+        if number > _MOST_ROWS + 1:  # line 1 is the header
+            raise UsageError(f"{path}: has more than {_MOST_ROWS} rows")
         if None in row:  # what is beyond the header
             raise UsageError(f"{path}: line {number}: has more cells than the header; write 0.5, not 0,5")
         key = (row["algorithm"] or "", row["case"] or "")
-        cells = found.setdefault(row.get("task") or "", {})
+        cells = tasks.setdefault(row.get("task") or "", {})
         if key in cells:
             raise UsageError(f"{path}: line {number}: {key[0]} has case {key[1]} twice")
         cells[key] = _value(row["value"] or "", f"{path}: line {number}")
-    if not found:
+    if not tasks:
         raise UsageError(f"{path}: has no rows")
-    return [_task(path, name, cells, smaller=smaller) for name, cells in found.items()]
+    return [_task(path, name, cells, smaller=smaller) for name, cells in tasks.items()]
 
 
-def _value(text: str, where: str) -> float:
-    if text.strip() in ABSENT:
+def _value(text: str, location: str) -> float:
+    if text.strip() in _ABSENT:
         return float("nan")
     try:
         value = float(text)
     except ValueError:
         value = math.inf
-    if not abs(value) <= MOST_VALUE:
-        raise UsageError(f"{where}: {printable(text)} is not a number that a score can be; leave a missing value empty")
+    if not abs(value) <= _MOST_VALUE:
+        raise UsageError(
+            f"{location}: {printable(text)} is not a number that a score can be; leave a missing value empty"
+        )
     return value
 
 
 def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
     algorithms = sorted({algorithm for algorithm, _ in cells})
     cases = sorted({case for _, case in cells})
-    if len(algorithms) > MOST_ALGORITHMS:
-        found = f"{len(algorithms):,} algorithms and {quantity(len(cases), 'case')}"
-        raise UsageError(f"{path}: has {found}; at most {MOST_ALGORITHMS} algorithms are ranked")
-    rows, columns = ({one: place for place, one in enumerate(names)} for names in (algorithms, cases))
+    if len(algorithms) > _MOST_ALGORITHMS:
+        size = f"{len(algorithms):,} algorithms and {quantity(len(cases), 'case')}"
+        raise UsageError(f"{path}: has {size}; at most {_MOST_ALGORITHMS} algorithms are ranked")
+    rows, columns = ({name: index for index, name in enumerate(names)} for names in (algorithms, cases))
     values = np.full((len(algorithms), len(cases)), np.nan)
     for (algorithm, case), value in cells.items():
         values[rows[algorithm], columns[case]] = value
@@ -299,25 +307,62 @@ def _document(path: str) -> Any:
     """Return what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
     if zipfile.is_zipfile(path):
         reports, _, provenance = merge_parts([path])
-        return comparable(reports, provenance)
+        return make_document(reports, provenance)
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 
 
 def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmScores]:
     """Read files of `score --json` or of `Scores.save`, each given as FILE or NAME=FILE."""
-    found = []
+    scores = []
     for text in names_and_files:
         name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
         try:
             document = _document(path)
-            found.append(algorithm_scores(name or os.path.basename(path).partition(".")[0], document, split))
+            scores.append(_read_document(name or os.path.basename(path).partition(".")[0], document, split))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UsageError(f"{path}: is not what `score --json` writes, nor saved scores") from None
-    names = [one.name for one in found]
+    names = [method.name for method in scores]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UsageError(f"two are called {twice[0]}; name them as NAME=FILE")
-    return found
+    return scores
+
+
+# ── files that are written ──────────────────────────────────────────────────
+
+
+def make_csv(reports: list[Report], folder: str) -> dict[str, str]:
+    """Return the CSV files of all splits in a folder, by their paths."""
+    files = {}
+    for report in reports:
+        metrics, split = list(report.protocol.metrics), file_name(report.split)
+        means = format_csv(metrics, [[format_cell(report.values[metric]) for metric in metrics]])
+        texts = {"global_results": means, **tools_of(report.protocol.track).make_files(report)}
+        for stem, text in texts.items():
+            name = "results.csv" if stem == "results" and len(reports) == 1 else f"{stem}-{split}.csv"
+            files[os.path.join(folder, name)] = text
+    return files
+
+
+def make_results_yaml(reports: list[Report], dataset: str) -> str:
+    """Return the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
+    import yaml
+
+    entries = []
+    for report in reports:
+        ranking, *more = report.protocol.metrics
+        value = report.values[ranking]
+        if value is not None:
+            notes = "".join(f", {name} {format_number(report.values[name])}" for name in more)
+            entries.append(
+                {
+                    "dataset": {"id": dataset, "task_id": report.split},
+                    "value": float(value),
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "notes": f"{ranking}{notes}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
+                }
+            )
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=1000)

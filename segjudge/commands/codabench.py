@@ -218,7 +218,7 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
     from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
-    from segjudge.report.tables import leaderboard
+    from segjudge.report.tables import format_leaderboard
 
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
     with open_competition(target.path) as bundle:
@@ -245,7 +245,9 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
                 }
     for phase, rows in boards.items():
         order = trial.columns[0]
-        print("\n" + leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n")
+        print(
+            "\n" + format_leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n"
+        )
     return code
 
 

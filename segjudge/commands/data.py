@@ -87,8 +87,8 @@ class _Drawing:
 def _show(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
+    from segjudge.families.instances.pictures import View, draw_images
     from segjudge.families.instances.published import open_instances
-    from segjudge.report.drawing import View, draw_all
 
     options = read_options(_Drawing, args)
     if not 0 < options.iou <= 1:
@@ -109,7 +109,7 @@ def _show(args: argparse.Namespace) -> int:
     pictures = [options.images] if options.images else []
     check_outputs([BuiltFile(os.path.join(options.out, name)) for name in ("index.html", "images/1.png")], pictures)
     with ProgressBar("image") as bar:
-        drawn = draw_all(truth, records, options.out, View(options.images or "", options.iou, options.score), bar)
+        drawn = draw_images(truth, records, options.out, View(options.images or "", options.iou, options.score), bar)
     print(f"{os.path.join(options.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
     return DONE
 

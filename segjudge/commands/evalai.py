@@ -92,7 +92,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER, list_samples
     from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
     from segjudge.platforms.evalai.rows import is_descending
-    from segjudge.report.tables import leaderboard
+    from segjudge.report.tables import format_leaderboard
 
     number = failed = 0
     for phase in worker.config["challenge_phases"]:
@@ -121,7 +121,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
             order = schema["default_order_by"]
             descending = is_descending(schema, order, row)
             title = f"{phase['name']} / {split}"
-            print("\n" + leaderboard(title, rows, schema["labels"], order, descending=descending))
+            print("\n" + format_leaderboard(title, rows, schema["labels"], order, descending=descending))
         print()
     return failed
 

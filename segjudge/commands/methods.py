@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from segjudge.analysis.comparison import ComparedMethods
     from segjudge.analysis.rankings import Rule, TaskScores
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
-    from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.families.base.tools import SequenceMethods
-    from segjudge.report.page import PageOptions, ReportPage
-    from segjudge.scoring.scores import PreparedScoring
+    from segjudge.families.base.tools import ScoredMethod
 
 
 # ── compare ─────────────────────────────────────────────────────────────────
@@ -64,58 +61,47 @@ class _Comparison:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from segjudge.analysis.comparison import ComparedMethods
-    from segjudge.analysis.score_tables import grouped_sums, ranking_metric
+    from segjudge.analysis.comparison import compare_methods, make_comparison
+    from segjudge.analysis.score_tables import ranking_metric
     from segjudge.families import tools_of
 
     options = read_options(_Comparison, args)
     if len(options.results) < 2:
         raise UsageError("compare needs two results at least")
     tools, ranked = tools_of(options.rules.track), ranking_metric(options.rules.metrics)
-    metric, with_losses = options.metric or ranked, bool(options.kinds or options.out)
+    metric = options.metric or ranked
     for option, value in (("--kinds", options.kinds), ("--out", options.out)):
-        if tools.compares_sequences and value and metric != ranked:
+        if tools.shares_loss and value and metric != ranked:
             raise UsageError(f"{option} has no meaning for {metric}, only for {ranked}")
     methods = [_score_method(text, options) for text in options.results]
-    if len({method.name for method in methods}) < len(methods):
+    reports = {method.name: method.report for method in methods}
+    if len(reports) < len(methods):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     page = make_page_options(options.images, options.budget) if options.out else None
-    by_sequence = tools.open_comparison(options.rules, len(methods), page, with_losses=with_losses)
-    if by_sequence is not None:
-        for method in methods:
-            by_sequence.add(method.job, method.report, method.name)
-        comparison = by_sequence.compare(metric)
-    else:
-        kinds = {method.name: tools.sum_failures(method.job, method.report) for method in methods if with_losses}
-        sums = grouped_sums({method.name: method.report for method in methods}, metric)
-        comparison = ComparedMethods(metric, sums, [], kinds)
+    details = tools.compare_failures(methods, page) if options.kinds or options.out else None
+    comparison = compare_methods(reports, metric, details)
     print(comparison.text())
-    document: dict[str, Any] = {"metric": comparison.metric}
-    document |= {"sequences": comparison.sequences} if by_sequence is not None else {}
-    document |= {"means": list(map(asdict, comparison.means)), "pairs": list(map(asdict, comparison.pairs))}
+    document: dict[str, Any] = {"metric": metric}
+    document |= {"sequences": comparison.sequences} if comparison.sequences else {}
+    document |= {
+        "means": list(map(asdict, comparison.means)),
+        "pairs": [pair.document() for pair in comparison.pairs],
+    }
     if options.kinds:
         document["kinds"] = comparison.costs
-        _print_kinds(comparison, f"1 − {ranked.removesuffix('-Mean')}" if by_sequence is not None else "")
-    if options.out and page:
-        write_page(_page(comparison, methods, by_sequence, page), options.out)
+        _print_kinds(comparison, f"1 − {ranked.removesuffix('-Mean')}" if tools.shares_loss else "")
+    if options.out and details:
+        provenances = {method.name: method.provenance for method in methods}
+        write_page(make_comparison(comparison, details, provenances), options.out)
     _write_document(document, options.json)
     return DONE
 
 
-@dataclass(frozen=True)
-class _Method:
-    """A method's scores of a split, and what they come from."""
-
-    name: str
-    job: PreparedScoring
-    report: Report
-    provenance: dict[str, Any]
-
-
-def _score_method(text: str, options: _Comparison) -> _Method:
+def _score_method(text: str, options: _Comparison) -> ScoredMethod:
     """Score a method, given as RESULTS or as NAME=RESULTS."""
-    from segjudge.analysis.score_tables import chosen_split
+    from segjudge.analysis.score_tables import choose_split
     from segjudge.datasets.opening import TruthSource
+    from segjudge.families.base.tools import ScoredMethod
     from segjudge.scoring.scores import ScoreRequest, prepare
 
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
@@ -126,36 +112,21 @@ def _score_method(text: str, options: _Comparison) -> _Method:
         job = prepare(request, bar)
         scores = job.score(bar)
     reports = {report.split: report for report in scores.reports}
-    return _Method(name, job, reports[chosen_split(name, list(reports), options.split or "")], scores.provenance)
-
-
-def _page(
-    comparison: ComparedMethods, methods: list[_Method], by_sequence: SequenceMethods | None, options: PageOptions
-) -> ReportPage:
-    from segjudge.analysis.comparison import group_comparison
-    from segjudge.report.overview import digests
-    from segjudge.report.page import ReportPage
-
-    origins = {method.name: method.provenance for method in methods}
-    if by_sequence is not None:
-        sections, streams = by_sequence.make_sections(comparison, options, origins)
-    else:
-        sections = group_comparison(comparison, {method.name: method.report for method in methods}, origins)
-        streams = {}
-    return ReportPage(" · ".join(origins), sections, streams, digests(*origins.values()))
+    report = reports[choose_split(name, list(reports), options.split or "")]
+    return ScoredMethod(name, job, report, scores.provenance)
 
 
 def _print_kinds(comparison: ComparedMethods, total: str) -> None:
     """Print what each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
-    from segjudge.report.tables import number, table
+    from segjudge.report.tables import format_number, format_table
 
     kinds = list(next(iter(comparison.costs.values())))
     rows = [
-        [name, *([number(sum(costs.values()))] if total else []), *map(number, costs.values())]
+        [name, *([format_number(sum(costs.values()))] if total else []), *map(format_number, costs.values())]
         for name, costs in comparison.costs.items()
     ]
     print(f"\n{'Where the loss comes from' if total else 'What each kind costs'} (docs/ranking.md):")
-    print(table(["method", *([total] if total else []), *kinds], rows))
+    print(format_table(["method", *([total] if total else []), *kinds], rows))
     print("\n".join(comparison.kinds()))
 
 
@@ -196,7 +167,7 @@ class _Ranking:
 
 
 def _rank(args: argparse.Namespace) -> int:
-    from segjudge.analysis.rankings import Rule, complete, redrawn, stability
+    from segjudge.analysis.rankings import Rule, fill_missing, measure_stability, redraw_cases
     from segjudge.analysis.score_tables import read_scores, read_table, tasks_of
 
     options = read_options(_Ranking, args)
@@ -206,16 +177,16 @@ def _rank(args: argparse.Namespace) -> int:
         tasks = tasks_of(read_scores(options.scores, options.split or ""), options.metric or "")
     missing = _treat_missing(tasks, options.missing)
     if missing == "zero":
-        tasks = [task.filled(0.0) for task in tasks]
+        tasks = [task.fill(0.0) for task in tasks]
     rule = Rule(options.method, "average" if options.average_ties else "min", missing == "remove", options.adjustment)
     document: dict[str, Any] = {"rule": asdict(rule), "tasks": []}
     for task in tasks:
-        spread = stability(complete(task, rule), rule, redrawn(len(task.cases), options.draws))
+        spread = measure_stability(fill_missing(task, rule), rule, redraw_cases(len(task.cases), options.draws))
         row = {**_rank_task(task, rule), "stability": {key: value.tolist() for key, value in asdict(spread).items()}}
         document["tasks"].append(row)
         _print_task(task, row)
         if options.plots:
-            from segjudge.analysis.ranking_plots import plot_ranking
+            from segjudge.analysis.rankings import plot_ranking
 
             for path in plot_ranking(task, row, options.plots):
                 say(f"wrote {path}")
@@ -241,25 +212,27 @@ def _treat_missing(tasks: list[TaskScores], treatment: str | None) -> str:
 
 def _rank_task(task: TaskScores, rule: Rule) -> dict[str, Any]:
     """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
-    from segjudge.analysis.rankings import Rule, complete, heatmap, pairwise_p, ranking
+    from segjudge.analysis.rankings import Rule, count_ranks, fill_missing, pairwise_p, rank_task
 
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
-    ranked, tested = ranking(complete(task, rule), rule), complete(task, rules["test-then-rank"])
+    ranked, tested = rank_task(fill_missing(task, rule), rule), fill_missing(task, rules["test-then-rank"])
     return {
         "task": task.name,
         "cases": list(task.cases),
         "algorithms": list(task.algorithms),
         "values": ranked.values[0].tolist(),
         "ranks": ranked.ranks[0].tolist(),
-        "by_method": {name: ranking(complete(task, each), each).ranks[0].tolist() for name, each in rules.items()},
-        "heatmap": heatmap(task).tolist(),
+        "by_method": {
+            name: rank_task(fill_missing(task, each), each).ranks[0].tolist() for name, each in rules.items()
+        },
+        "heatmap": count_ranks(task).tolist(),
         # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
         "better": [[bool(p <= rule.alpha) for p in row] for row in pairwise_p(tested, None, "holm")[0].tolist()],
     }
 
 
 def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
-    from segjudge.report.tables import number, table
+    from segjudge.report.tables import format_number, format_table
 
     spread, methods = ranked["stability"], list(ranked["by_method"])
     body = []
@@ -267,12 +240,12 @@ def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
         low, high = (f"{spread[key][row]:g}" for key in ("low", "high"))
         beaten = sum(ranked["better"][row])
         body.append(
-            [f"{ranked['ranks'][row]:g}", task.algorithms[row], number(ranked["values"][row]),
+            [f"{ranked['ranks'][row]:g}", task.algorithms[row], format_number(ranked["values"][row]),
              low if low == high else f"{low}–{high}", str(beaten),
              *(f"{ranked['by_method'][method][row]:g}" for method in methods)]
         )  # fmt: skip
     print(f"{task.name or 'All cases'}: {len(task.cases)} cases")
-    print(table(["rank", "algorithm", "value", "95 % of redrawings", "better than", *methods], body))
+    print(format_table(["rank", "algorithm", "value", "95 % of redrawings", "better than", *methods], body))
     tau = spread["tau"]
     mean = f"{sum(tau) / len(tau):.3f}" if tau else "undefined"
     print(f"Kendall's tau of redrawn rankings with this one: {mean} on average\n")
@@ -280,11 +253,11 @@ def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
 
 def _print_consensus(tasks: list[dict[str, Any]]) -> dict[str, float]:
     """Print and return the mean rank of each algorithm over all tasks."""
-    from segjudge.analysis.rankings import consensus
-    from segjudge.report.tables import table
+    from segjudge.analysis.rankings import average_ranks
+    from segjudge.report.tables import format_table
 
-    ranks = consensus({task["task"]: dict(zip(task["algorithms"], task["ranks"], strict=True)) for task in tasks})
-    print(table(["all tasks", "mean rank"], [[name, f"{rank:.2f}"] for name, rank in ranks.items()]))
+    ranks = average_ranks({task["task"]: dict(zip(task["algorithms"], task["ranks"], strict=True)) for task in tasks})
+    print(format_table(["all tasks", "mean rank"], [[name, f"{rank:.2f}"] for name, rank in ranks.items()]))
     return ranks
 
 

@@ -68,7 +68,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _write_scores(options: _Options) -> None:
-    from segjudge.analysis.report import report_page
+    from segjudge.analysis.report import make_report
     from segjudge.datasets.opening import TruthSource
     from segjudge.scoring.scores import ScoreRequest, prepare
 
@@ -83,12 +83,13 @@ def _write_scores(options: _Options) -> None:
         job = prepare(request, bar)
         scores = job.score(bar)
     page = make_page_options(options.images, options.budget)
-    write_page(report_page(job, scores, options.title or name_of(results), page), options.out)
+    write_page(make_report(job, scores, options.title or name_of(results), page), options.out)
 
 
 def _write_stored(options: _Options) -> None:
     """Write the page of what a phase, or `score --json`, left."""
-    from segjudge.analysis.stored_report import read_stored, stored_page
+    from segjudge.analysis.report import make_stored_report
+    from segjudge.report.stored import read_result
 
     if not options.results:
         raise UsageError("report needs --truth, or what a phase left of a submission")
@@ -96,11 +97,11 @@ def _write_stored(options: _Options) -> None:
         if getattr(options, option):
             raise UsageError(f"--{option} has no meaning without --truth")
     title = options.title or name_of(options.results)
-    write_html(stored_page(read_stored(options.results), title), options.out)
+    write_html(make_stored_report(read_result(options.results), title), options.out)
 
 
 def _write_truth(options: _Options) -> None:
-    from segjudge.analysis.report import truth_page
+    from segjudge.analysis.report import make_truth_report
     from segjudge.datasets.opening import TruthSource, open_truth
     from segjudge.scoring.scores import choose_sequences
 
@@ -116,7 +117,7 @@ def _write_truth(options: _Options) -> None:
         for name in ([chosen] if chosen else truths)
     }
     page = make_page_options(options.images, options.budget)
-    write_page(truth_page(splits, options.rules.track, options.title or name_of(path), page), options.out)
+    write_page(make_truth_report(splits, options.rules.track, options.title or name_of(path), page), options.out)
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:

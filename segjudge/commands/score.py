@@ -263,12 +263,12 @@ def _list_hidden(options: _Options) -> frozenset[str]:
 
 def _write_report(scores: Scores, options: _Options) -> None:
     """Write the page that `segjudge report` writes."""
-    from segjudge.analysis.report import report_page
+    from segjudge.analysis.report import make_report
     from segjudge.report.page import PageOptions
     from segjudge.scoring.scores import prepare, prepare_phase
 
     job = prepare_phase(*options.phase_inputs()) if scores.request is None else prepare(scores.request)
-    write_page(report_page(job, scores, name_of(options.results), PageOptions()), options.report or "")
+    write_page(make_report(job, scores, name_of(options.results), PageOptions()), options.report or "")
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -288,38 +288,41 @@ def _show(
 ) -> None:
     """Write the files that were asked for, and print what was scored, with notes on the truth and warnings."""
     from segjudge.evaluation_script.scoring.answer import public_warnings
-    from segjudge.report.tables import of_report
+    from segjudge.families import tools_of
+    from segjudge.report.tables import format_report
 
     for note in public_warnings(notes):
         say(f"truth: {note}")
     document = _document(reports, provenance) if output.json else ""
-    paths: list[str] = []
+    files: dict[str, str] = {}
     if output.csv:
-        from segjudge.report import score_files
+        from segjudge.analysis.score_tables import make_csv
 
         make_folder(output.csv)
-        paths = score_files.paths(reports, output.csv)
-        files = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
-        check_outputs([*paths, *files], [])
-        score_files.write_all(reports, output.csv)
+        files = make_csv(reports, output.csv)
+        more = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
+        check_outputs([*files, *more], [])
+        for path, text in files.items():
+            with open_output(path) as file:
+                file.write(text)
     if output.json and output.json != "-":
         with open_output(output.json) as file:
             file.write(document + "\n")
     if output.results_yaml:
-        from segjudge.report import score_files
+        from segjudge.analysis.score_tables import make_results_yaml
 
         with open_output(output.results_yaml) as file:
             public = [report for report in reports if report.split not in output.hidden]
-            file.write(score_files.results_yaml(public, output.hub_dataset))
-    for path in paths:
+            file.write(make_results_yaml(public, output.hub_dataset))
+    for path in files:
         say(f"wrote {path}")
     for report in reports:
         if report.split in output.hidden:
             say(f"{report.split} is hidden from participants, and left out of {output.results_yaml}")
     for report in reports:
         say(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        text = _official_text(report) if output.is_official else ""
-        text = text or of_report(report, compare=output.compares) + "\n"
+        text = tools_of(report.protocol.track).format_official(report) if output.is_official else ""
+        text = text or format_report(report, compare=output.compares) + "\n"
         print(text, file=sys.stderr if output.json == "-" else sys.stdout)
     if output.json == "-":
         print(document)  # alone: a program reads it
@@ -329,20 +332,12 @@ def _show(
 
 def _document(reports: list[Report], provenance: dict[str, Any]) -> str:
     """Return everything with full precision, as JSON."""
-    from segjudge.analysis.score_tables import comparable
+    from segjudge.analysis.score_tables import make_document
 
     errors = [{report.split: report.errors()} for report in reports]
     intervals = [{report.split: report.intervals()} for report in reports]
-    scores = {**comparable(reports, provenance), "errors": errors, "intervals": intervals}
+    scores = {**make_document(reports, provenance), "errors": errors, "intervals": intervals}
     return json.dumps(scores, indent=1, allow_nan=False)
-
-
-def _official_text(report: Report) -> str:
-    """Return what the script of Places 2017 prints; "" for what it does not score."""
-    from segjudge.evaluation_script.families.instances.metrics import InstanceReport
-    from segjudge.report import score_files
-
-    return score_files.places(report) if isinstance(report, InstanceReport) else ""
 
 
 def _add_score_options(sub: argparse.ArgumentParser) -> None:

@@ -127,9 +127,9 @@ def _files_of_bundle(values: Sequence[object]) -> list[str]:
 
 def write_page(page: ReportPage, path: str) -> None:
     """Write a page, and say how large it is."""
-    from segjudge.report.page import rendered
+    from segjudge.report.page import render_page
 
-    write_html(rendered(page), path)
+    write_html(render_page(page), path)
 
 
 def write_html(text: str, path: str) -> None:

@@ -30,7 +30,7 @@ from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.frame_masks import run_lengths
+from segjudge.families.base.memory import read_run_lengths
 from segjudge.system.errors import UsageError
 
 #: Its classes, whose attributes programs set to anything.
@@ -171,7 +171,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
                 for row, box in zip(rows, boxes, strict=True)
             ]
         masks = [row["segmentation"] for row in rows]
-        texts = [run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
+        texts = [read_run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
         return [{**row, "segmentation": text} for row, text in zip(rows, texts, strict=True)]
 
     def accumulate(self, p: Any = None) -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.report.page import ReportPage, Section, rendered
+from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.system.files import file_name, make_folder, replace
 
 from .davis_session import DavisInteractiveSession
@@ -276,7 +276,7 @@ def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: 
     sections = [Section("interactive", "Curves", curves)]
     if steps:
         sections.append(Section("steps", "Step by step", {}, data))
-    replace(out / "index.html", rendered(ReportPage("Interactive runs", sections, beside=("img", "script"))))
+    replace(out / "index.html", render_page(ReportPage("Interactive runs", sections, beside=("img", "script"))))
 
 
 def _row(run: Run) -> list[object]:

@@ -1,4 +1,10 @@
-"""Pages of a report: sections in one self-contained HTML file, whose policy forbids loading anything else."""
+"""Pages of what was scored: sections in one self-contained HTML file, whose policy forbids loading anything else.
+
+A section is a template, the values that it shows, and where it needs them scripts and what these read.  Here are the
+sections that every family can show; one of its own has its template and scripts in the folder `pages` of the family:
+
+    Section("wheels", "Wheels", {"rows": rows}, package="segjudge.families.wheels")
+"""
 
 from __future__ import annotations
 
@@ -7,19 +13,28 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
+from importlib.util import find_spec
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.report.tables import find_published_numbers, format_citations, format_number
 
-from .tables import number
-
+_PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
+#: Warnings that a notebook shows.
+_WARNINGS = 5
+#: What a row of a table is called by, before its metrics.
+_LEADING = ("sequence", "object", "name", "id")
+#: A list has so many rows at most.
+_MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -34,29 +49,32 @@ class PageOptions:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: the template `pages/TEMPLATE.html`, and its scripts `TEMPLATE.js` and `TEMPLATE_….js`.
-
-    The template sees `values` and the macros of `parts.html`; the script sees `data` as `section.data`.
-    """
+    """A part of a page: the template `TEMPLATE.html`, and its scripts `TEMPLATE.js` and `TEMPLATE_….js`."""
 
     template: str
     title: str
+    #: What the template sees as `values`; it may import the macros of `parts.html`.
     values: Mapping[str, object]
-    #: Anything that JSON can hold.
+    #: What scripts see as `section.data`: anything that JSON can hold.
     data: object = None
+    #: What scripts read by `page.bytes(NAME)` when they need it, or by `page.inflated(NAME)` where it is a zlib stream.
+    streams: Mapping[str, bytes] = field(default_factory=dict)
+    #: The package whose folder `pages` has the template and its scripts.
+    package: str = _PACKAGE
 
     @property
     def id(self) -> str:
         """Its anchor in the page."""
         return re.sub("[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
+    @property
+    def path(self) -> str:
+        """The name by which the page includes its template."""
+        return f"{self.package}/{self.template}.html"
+
     def of_split(self, split: str) -> Section:
         """Return the section under a title that names its split too."""
         return replace(self, title=f"{self.title}: {split}")
-
-
-#: Sections of a split, and the streams that they read.
-Sections = tuple[list[Section], dict[str, bytes]]
 
 
 @dataclass(frozen=True)
@@ -64,71 +82,189 @@ class ReportPage:
     """A page of sections, in their order."""
 
     title: str
-    sections: list[Section]
-    #: What scripts read by `page.bytes(NAME)` when they need it, or `page.inflated(NAME)` where it is a zlib stream.
-    streams: Mapping[str, bytes] = field(default_factory=dict)
+    sections: Sequence[Section]
     #: What tells its truth and results from others, in plain letters.
     origin: str = ""
     #: Kinds of files beside it that it reads: `img`, `script`.
     beside: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=1)
-def environment() -> Environment:
-    """Return where templates of pages are found; they refuse undefined names and escape all values."""
-    made = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    made.filters.update(number=number, counted=quantity)
-    return made
+# ── rendering ───────────────────────────────────────────────────────────────
 
 
-def link(name: str, stream: str) -> Markup:
-    """Return the name of a sequence, which opens it."""
-    return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
-
-
-def rendered(page: ReportPage) -> str:
+def render_page(page: ReportPage) -> str:
     """Return the page as HTML; equal pages give equal bytes."""
-    template, script = environment().get_template("page.html"), _script(page)
+    script = _join_scripts(page)
     beside = dict.fromkeys(page.beside, " 'self' file:")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return template.render(
-        page=page,
-        version=VERSION,
-        policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
-        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
-        "base-uri 'none'; form-action 'none'",
-        style=Markup(_asset("page.css")),  # noqa: S704 - a file of the package
-        script=Markup(script),  # noqa: S704 - files of the package
-        data=_json({one.id: one.data for one in page.sections if one.data is not None}),
-        streams={name: base64.b64encode(stream).decode("ascii") for name, stream in page.streams.items()},
+    streams = {name: stream for section in page.sections for name, stream in section.streams.items()}
+    return (
+        templates()
+        .get_template("page.html")
+        .render(
+            page=page,
+            version=VERSION,
+            policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
+            f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
+            "base-uri 'none'; form-action 'none'",
+            style=Markup(_read(PAGES, "page.css")),  # noqa: S704 - a file of the package
+            script=Markup(script),  # noqa: S704 - files of the package
+            data=_encode({section.id: section.data for section in page.sections if section.data is not None}),
+            streams={name: base64.b64encode(stream).decode("ascii") for name, stream in streams.items()},
+        )
     )
 
 
-def _script(page: ReportPage) -> str:
-    """Return the page's script: what all sections use, then each section's own."""
-    text = _asset("page.js")
-    for section in page.sections:
-        own = "\n".join(map(_asset, _scripts(section.template)))
-        if own:
-            text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{own}}});"
-    return text + "\n"
+def render_notebook(reports: list[Report], warnings: list[str], provenance: Mapping[str, object]) -> str:
+    """Return for a notebook the metrics with their intervals, the first warnings, and what scored."""
+    template = templates().get_template("notebook.html")
+    return template.render(reports=reports, warnings=warnings, most=_WARNINGS, provenance=provenance)
 
 
-def _scripts(template: str) -> list[str]:
-    """Return a template's scripts: what is of its own in `TEMPLATE_….js`, then `TEMPLATE.js`."""
-    return sorted(
-        (name for name in os.listdir(PAGES) if re.fullmatch(rf"{template}(_[a-z]+)?\.js", name)), reverse=True
+@cache
+def templates() -> Environment:
+    """Return what finds templates: by their names here, and as `PACKAGE/NAME` those of other packages.
+
+    They refuse undefined names and escape all values.
+    """
+    environment = Environment(
+        loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters.update(number=format_number, counted=quantity)
+    return environment
 
 
-def _asset(name: str) -> str:
-    with open(os.path.join(PAGES, name), encoding="utf-8") as file:
+def _load(name: str) -> str:
+    package, _, file = name.rpartition("/")
+    return _read(_folder_of(package or _PACKAGE), file)
+
+
+@cache
+def _folder_of(package: str) -> str:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"{package} is no package with a folder of pages")
+    return os.path.join(spec.submodule_search_locations[0], "pages")
+
+
+def _read(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
         return file.read()
 
 
-def _json(value: object) -> Markup:
+def _join_scripts(page: ReportPage) -> str:
+    """Return the page's script: what all sections use, then of each section `TEMPLATE_….js` and `TEMPLATE.js`."""
+    text = _read(PAGES, "page.js")
+    for section in page.sections:
+        folder = _folder_of(section.package)
+        pattern = re.compile(rf"{section.template}(_[a-z]+)?\.js")
+        names = sorted(filter(pattern.fullmatch, os.listdir(folder)), reverse=True)
+        scripts = "\n".join(_read(folder, name) for name in names)
+        if scripts:
+            text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{scripts}}});"
+    return text + "\n"
+
+
+def _encode(value: object) -> Markup:
     """Return JSON that ends no element, whatever names are in it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))  # noqa: S704 - nothing in it opens a tag
+
+
+# ── sections of every family ────────────────────────────────────────────────
+
+
+def make_summary(report: Report) -> Section:
+    """Return a split's metrics with their intervals, and the field's published numbers."""
+    metrics, values = list(report.protocol.metrics), report.values
+    entries = find_published_numbers(report)
+    rows = [
+        [f"{entry['method']}, {entry['dataset']}", *(entry["values"].get(name) for name in metrics)]
+        for entry in entries
+    ]
+    return Section(
+        "summary",
+        "Summary",
+        {
+            "report": report,
+            "first": metrics[0],
+            "rest": [name for name in metrics[1:] if name in values],
+            "beside": [name for name in BESIDE if name in values],
+            "intervals": report.intervals(),
+            "errors": report.errors(),
+            "citations": format_citations(entries),
+            "columns": ["method", *metrics],
+            "rows": [["these results", *(values[name] for name in metrics)], *rows] if rows else [],
+        },
+    )
+
+
+def make_tables(report: Report) -> Section:
+    """Return the tables of a split, as they are in the JSON of scores."""
+    tables = {}
+    for name, rows in report.rows().items():
+        columns = [key for key in (rows[0] if rows else {}) if key != "split"]
+        columns.sort(key=lambda key: key not in _LEADING)
+        tables[name] = columns, [[row[key] for key in columns] for row in rows]
+    return Section("tables", "Tables", {"tables": tables})
+
+
+def make_list(title: str, rows: list[Row], about: str) -> Section:
+    """Return a table, whose columns are the keys of its rows, with a sentence above it."""
+    if len(rows) > _MOST_ROWS:
+        about += f" The first {_MOST_ROWS:,} of {len(rows):,}."
+    return Section("listed", title, {"about": about, **take_rows(rows)})
+
+
+def take_rows(rows: list[Row]) -> dict[str, object]:
+    """Return the columns of a table, and as many of its rows as a page shows."""
+    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
+
+
+def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], about: str) -> Section:
+    """Return a table of what each method has in each case, and the differences from the first method.
+
+    The cases in which the second method lost most come first.
+    """
+    names = list(values)
+    base = values[names[0]]
+    rows = []
+    for case in base:
+        row: Row = {"name": case, **{name: values[name][case] for name in names}}
+        for name in names[1:]:
+            value, before = values[name][case], base[case]
+            row[f"{name} − {names[0]}"] = None if value is None or before is None else value - before
+        rows.append(row)
+    change = f"{names[1]} − {names[0]}"
+    return make_list(title, sorted(rows, key=lambda row: (row[change] is None, row[change] or 0.0)), about)
+
+
+def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
+    """Return kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
+    values = {
+        "about": about,
+        "counted": any("count" in row for row in rows),
+        "rows": rows,
+        "largest": max([row["cost"] for row in rows] + [1e-9]),
+        "note": note,
+    }
+    return Section("kinds", title, values)
+
+
+def make_origins(warnings: list[str], provenance: Mapping[str, object]) -> Section:
+    """Return what the scores come from, and the warnings."""
+    text = json.dumps(provenance, indent=1, ensure_ascii=False)
+    return Section("origins", "What was scored", {"warnings": warnings, "provenance": text})
+
+
+def describe_digests(*provenances: Mapping[str, object]) -> str:
+    """Return what tells a truth and results from others, by where scores come from."""
+    results = (("results", provenance.get("submission", "")) for provenance in provenances)
+    digests = [("truth", provenances[0].get("truth", "")), *results]
+    text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in digests if digest)
+    return re.sub(r"[^\w, ]", "", text, flags=re.ASCII)
+
+
+def first_metric(rows: list[Row]) -> str:
+    """Return the first metric of a table of categories."""
+    return next((key for key in (rows[0] if rows else {}) if key not in ("split", "id", "name")), "")

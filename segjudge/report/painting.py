@@ -14,19 +14,19 @@ from PIL import Image, ImageDraw, ImageFont, features
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
 
-Colour = tuple[int, int, int]
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+_Colour = tuple[int, int, int]
+_Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
-GROUND = (58, 62, 70)
-#: Colours of what is right and wrong that the colour-blind can tell apart.
+_GROUND = (58, 62, 70)
+#: _Colours of what is right and wrong that the colour-blind can tell apart.
 RIGHT, MISSED, WRONG = (0, 158, 115), (230, 159, 0), (86, 180, 233)
-ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
+_ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 ALPHA = 0.45
 FONT_SIZE = 14
 #: What a mask is filled with: its colour evenly, stripes of it that rise or fall, or nothing but its outline.
 EVENLY, RISING, FALLING, OUTLINED = "evenly", "rising", "falling", "outlined"
 #: Width of stripes and of what is between them, in pixels.
-STRIPE = 4
+_STRIPE = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PaintedMask:
 
     pixels: NDArray[np.bool_]
     label: str
-    colour: Colour
+    colour: _Colour
     fill: str = EVENLY
     #: How wide its outline is, in pixels.
     width: int = 1
@@ -50,9 +50,9 @@ def pixels_of(mask: str, size: list[int]) -> NDArray[np.bool_]:
 def ground_of(pictures: str, name: str, size: list[int]) -> Image.Image:
     """Return the image itself where there is one, else a plain ground."""
     stem = os.path.join(pictures, os.path.splitext(name)[0])
-    paths = [path for ending in ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
+    paths = [path for ending in _ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
     if not paths:
-        return Image.new("RGB", (size[1], size[0]), GROUND)
+        return Image.new("RGB", (size[1], size[0]), _GROUND)
     try:
         with Image.open(paths[0]) as image:
             return image.convert("RGB").resize((size[1], size[0]))
@@ -60,7 +60,7 @@ def ground_of(pictures: str, name: str, size: list[int]) -> Image.Image:
         raise HostError(f"{paths[0]}: is not a picture ({error})") from None
 
 
-def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.Image:
+def paint_masks(ground: Image.Image, masks: list[PaintedMask], font: _Font) -> Image.Image:
     """Return an image with masks over it."""
     canvas = np.asarray(ground).astype(float)
     for mask in masks:
@@ -82,9 +82,9 @@ def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.
     return image
 
 
-def _ink(colour: Colour) -> Colour:
+def _ink(colour: _Colour) -> _Colour:
     """Return black or white, whichever stands out more."""
-    red, green, blue = ((one / 255) ** 2.2 for one in colour)
+    red, green, blue = ((channel / 255) ** 2.2 for channel in colour)
     return (0, 0, 0) if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else (255, 255, 255)
 
 
@@ -100,7 +100,7 @@ def _pattern(fill: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     if fill in (EVENLY, OUTLINED):
         return np.full(shape, fill == EVENLY)
     rows, columns = np.ogrid[: shape[0], : shape[1]]
-    flags: NDArray[np.bool_] = (columns + (rows if fill == RISING else -rows)) // STRIPE % 2 == 0
+    flags: NDArray[np.bool_] = (columns + (rows if fill == RISING else -rows)) // _STRIPE % 2 == 0
     return flags
 
 
@@ -120,7 +120,7 @@ def _label_corners(masks: list[PaintedMask]) -> Iterator[tuple[PaintedMask, tupl
         if not rows.stop or not mask.label:
             continue
         x, y = columns.start + 2, rows.start + 2
-        while any(abs(x - other) < 60 and abs(y - at) < FONT_SIZE + 3 for other, at in corners):
+        while any(abs(x - column) < 60 and abs(y - row) < FONT_SIZE + 3 for column, row in corners):
             y += FONT_SIZE + 3
         y = min(y, mask.pixels.shape[0] - FONT_SIZE - 4)
         corners.append((x, y))

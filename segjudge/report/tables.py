@@ -1,22 +1,36 @@
-"""Tables for a terminal."""
+"""Tables of scores, for a terminal, as CSV and as pandas has them, and the published numbers that stand beside them."""
+
+from __future__ import annotations
 
 import csv
-import functools
+import io
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 from segjudge.evaluation_script.files.problems import printable
+from segjudge.system.errors import UsageError, install_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 #: The sequences of DAVIS, and the sets that they are in.
 _SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
 #: Longer lists of sequences are shown by their lowest rows.
-ROWS = 40
+_MOST_ROWS = 40
+#: Columns of a table of pandas that repeat names.
+_NAMES = ("split", "sequence", "object", "frame", "category")
+#: The ends of no interval.
+_UNKNOWN = (math.nan, math.nan)
+#: Differences of kinds below this are not named.
+_SHOWN_FROM = 0.0005
 
 
 class PublishedNumbers(TypedDict):
@@ -30,59 +44,59 @@ class PublishedNumbers(TypedDict):
     source: str
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return columns as wide as they must be: names to the left, numbers to the right."""
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format columns as wide as they must be: names to the left, numbers to the right."""
     lines = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-        return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
+        numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
 
     return "\n".join(line(row) for row in lines)
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a number as text, or a dash where there is nothing to average."""
+def format_number(value: float | None, digits: int = 3) -> str:
+    """Format a number, or a dash where there is nothing to average."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def of_report(report: Report, *, compare: bool) -> str:
-    """Return a split's sequences and means; `compare` sets the field's published numbers below."""
+def format_report(report: Report, *, compare: bool) -> str:
+    """Format a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
     key = "sequence" if kind == "sequences" else "name"
     metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", key)] if rows else []
     note = ""
-    if len(rows) > ROWS:
-        note = f"(the {ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
-        rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:ROWS]
-    body = [[row[key], *(number(row[metric]) for metric in metrics)] for row in rows]
-    head = table([report.split, *metrics], body)
-    return f"{head}\n{note}\n{means(report, compare=compare)}"
+    if len(rows) > _MOST_ROWS:
+        note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
+        rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:_MOST_ROWS]
+    body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
+    head = format_table([report.split, *metrics], body)
+    return f"{head}\n{note}\n{format_means(report, compare=compare)}"
 
 
-def means(report: Report, *, compare: bool) -> str:
-    """Return the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
+def format_means(report: Report, *, compare: bool) -> str:
+    """Format the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
-    rows = [["this submission", *(number(report.values[name]) for name in names)]]
-    found = report.intervals()
-    if found:
-        ends = {name: f"{number(low)}–{number(high)}" for name, (low, high) in found.items()}
+    rows = [["this submission", *(format_number(report.values[name]) for name in names)]]
+    intervals = report.intervals()
+    if intervals:
+        ends = {name: f"{format_number(low)}–{format_number(high)}" for name, (low, high) in intervals.items()}
         rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])
-    others = published(report) if compare else []
-    for entry in others:
+    entries = find_published_numbers(report) if compare else []
+    for entry in entries:
         values = entry["values"]
         label = f"{entry['method']}, {entry['dataset']}"
-        rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
-    lines = [table([f"{report.split}, all", *names], rows)]
-    if others:
-        lines.append(f"Published: {citations(others)}")
-    beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE if name in report.values)
+        rows.append([label, *(format_number(values[name]) if name in values else "" for name in names)])
+    lines = [format_table([f"{report.split}, all", *names], rows)]
+    if entries:
+        lines.append(f"Published: {format_citations(entries)}")
+    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in BESIDE if name in report.values)
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
-def published(report: Report) -> list[PublishedNumbers]:
-    """Return the field's numbers for a protocol, where the scored sequences are those of the published set.
+def find_published_numbers(report: Report) -> list[PublishedNumbers]:
+    """Find the field's numbers for a protocol, where the scored sequences are those of the published set.
 
     So they stand beside sets whose sequences are known here: those of DAVIS.
     """
@@ -90,10 +104,10 @@ def published(report: Report) -> list[PublishedNumbers]:
     datasets = [dataset for dataset, members in _members().items() if members == names]
     with open(PUBLISHED, encoding="utf-8") as file:
         everything: list[PublishedNumbers] = json.load(file)
-    return [one for one in everything if one["protocol"] == report.protocol.name and one["dataset"] in datasets]
+    return [entry for entry in everything if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
 
 
-@functools.cache
+@cache
 def _members() -> dict[str, set[str]]:
     """Return the sequences of published sets, by their names in the published numbers."""
     with open(_SEQUENCES, encoding="utf-8", newline="") as file:
@@ -107,29 +121,116 @@ def _members() -> dict[str, set[str]]:
     }
 
 
-def citations(entries: Sequence[PublishedNumbers]) -> str:
-    """Return where published numbers stand, once for each place: mostly files of GitHub repositories at a commit."""
+def format_citations(entries: Sequence[PublishedNumbers]) -> str:
+    """Format where published numbers stand, once for each place: mostly files of GitHub repositories at a commit."""
     methods: dict[str, list[str]] = {}
     for entry in entries:
         methods.setdefault(entry["source"], []).append(entry["method"])
     return "; ".join(f"{', '.join(names)}: {source}" for source, names in methods.items())
 
 
-def leaderboard(
+def format_leaderboard(
     title: str, rows: Mapping[str, Mapping[str, object]], labels: Sequence[str], order: str, *, descending: bool
 ) -> str:
-    """Return submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
+    """Format submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
     ranked = sorted(rows.items(), key=lambda row: _sort_value(row[1].get(order)), reverse=descending)
     body = [
-        [f"{rank}. {name}", *(_score(values.get(label)) for label in labels)]
+        [f"{rank}. {name}", *(_format_score(values.get(label)) for label in labels)]
         for rank, (name, values) in enumerate(ranked, 1)
     ]
-    return table([title, *labels], body)
+    return format_table([title, *labels], body)
 
 
 def _sort_value(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-def _score(value: object) -> str:
-    return number(value, 4) if value is None or isinstance(value, (int, float)) else str(value)
+def _format_score(value: object) -> str:
+    return format_number(value, 4) if value is None or isinstance(value, (int, float)) else str(value)
+
+
+def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:
+    """Format in which kinds a loss differs from another, those that differ most first."""
+    changes = sorted(((kind, costs[kind] - base[kind]) for kind in base), key=lambda change: -abs(change[1]))
+    return ", ".join(f"{kind} {more:+.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM) or "the same"
+
+
+# ── CSV ─────────────────────────────────────────────────────────────────────
+
+
+def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]:
+    """Return what the units of a split's first table are called, and this as CSV: of these metrics, or of all."""
+    kind, rows = next(iter(report.rows().items()))
+    unit = "category" if kind == "categories" else kind.removesuffix("s")
+    columns = metrics or [name for name in (rows[0] if rows else ()) if name not in ("split", "id", "name")]
+    cells = [[row["name"], str(row.get("id", "")), *(format_cell(row[name]) for name in columns)] for row in rows]
+    return unit, format_csv([unit.capitalize(), "Id", *columns], cells)
+
+
+def format_csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def format_cell(value: float | None) -> str:
+    """Format a number of a CSV as the official tools do, or nothing."""
+    return "" if value is None else f"{value:.3f}"
+
+
+# ── pandas ──────────────────────────────────────────────────────────────────
+
+
+def make_frame(
+    reports: Sequence[Report],
+    tables: Sequence[Mapping[str, Callable[[], Mapping[str, Any]]]],
+    name: str,
+) -> DataFrame:
+    """Return a table of all splits: of their rows, of what else `tables` can make of each, or `metrics`.
+
+    Raises UsageError where there is none of this name.
+    """
+    frames = []
+    for report, more in zip(reports, tables, strict=True):
+        rows = report.rows()
+        makers: dict[str, Callable[[], Mapping[str, Any]]] = {**more, "metrics": partial(_list_metrics, report)}
+        if name in makers:
+            frames.append(to_frame({"split": report.split, **makers[name]()}))
+        elif name in rows:
+            frames.append(to_frame(rows[name]))
+        else:
+            raise UsageError(f"{report.protocol.name} has no table {name}, only {', '.join([*rows, *makers])}")
+    import pandas as pd
+
+    joined = pd.concat(frames, ignore_index=True)
+    return joined.astype({column: "category" for column in joined if column in _NAMES})
+
+
+def to_frame(content: Mapping[str, Any] | list[Row]) -> DataFrame:
+    """Return columns or rows as a table of pandas; None becomes NaN."""
+    if isinstance(content, list):
+        content = [{key: _or_nan(value) for key, value in row.items()} for row in content]
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UsageError(f"tables need pandas: {install_line('tables')}") from None
+    return pd.DataFrame(content)
+
+
+def _list_metrics(report: Report) -> Mapping[str, Any]:
+    """Return each metric with its standard error and Student's t interval at 95 %."""
+    errors, ends, names = report.errors(), report.intervals(), list(report.values)
+    return {
+        "metric": names,
+        "value": [_or_nan(report.values[name]) for name in names],
+        "error": [_or_nan(errors.get(name)) for name in names],
+        "low": [ends.get(name, _UNKNOWN)[0] for name in names],
+        "high": [ends.get(name, _UNKNOWN)[1] for name in names],
+    }
+
+
+def _or_nan(value: Any) -> Any:
+    return math.nan if value is None else value

@@ -9,7 +9,7 @@ from segjudge.evaluation_script.files import name_list
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
-from segjudge.families.base.memory import NUMBER, frame_name, in_order, number_of, refused, text_name
+from segjudge.families.base.memory import NUMBER, frame_name, number_of, refusal, sort_by_number, text_name
 from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
 
@@ -105,7 +105,7 @@ class FrameAccumulator:
         missing = [
             f"{name}/{frame}" if frame else name
             for name, frames in self._expected.items()
-            for frame in in_order(frames - self._frames.get(name, {}).keys())
+            for frame in sort_by_number(frames - self._frames.get(name, {}).keys())
         ]
         if missing or not self._frames:
             raise UsageError(f"nothing was counted for {name_list(missing, 5)}" if missing else "nothing was counted")
@@ -123,7 +123,9 @@ class FrameAccumulator:
         """Return what was counted: sequences as the means take them, frames by number."""
         listed = [name for name in self._expected if name in self._frames]
         names = [*listed, *self._door.sort_names(self._frames.keys() - self._expected.keys())]
-        return {name: {frame: self._frames[name][frame] for frame in in_order(self._frames[name])} for name in names}
+        return {
+            name: {frame: self._frames[name][frame] for frame in sort_by_number(self._frames[name])} for name in names
+        }
 
 
 def _check_numbers(name: str, frames: Iterable[str]) -> None:
@@ -154,14 +156,14 @@ def score_arrays(
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
         fault = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
-        raise refused("the predictions", fault, "Give the same videos as the truth")
+        raise refusal("the predictions", fault, "Give the same videos as the truth")
     accumulator = FrameAccumulator(rules, expected=dict.fromkeys(truths, ()), categories=categories)
     for name, masks in truths.items():
         frames = door.frames_of(masks, f"truth of {name}")
         predicted = door.frames_of(predictions[name], f"prediction of {name}") or [(frame, {}) for frame, _ in frames]
         if len(predicted) != len(frames):
             fault = f"has {len(predicted)} frames, the truth {len(frames)}"
-            raise refused(f"prediction of {name}", fault, "Give each frame of the truth")
+            raise refusal(f"prediction of {name}", fault, "Give each frame of the truth")
         for (frame, truth_masks), (_, predicted_masks) in zip(frames, predicted, strict=True):
             accumulator.update(name, frame, predicted_masks, truth_masks)
     return accumulator.compute()

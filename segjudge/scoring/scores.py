@@ -59,14 +59,14 @@ class Scores:
     request: ScoreRequest | None = None
 
     def __repr__(self) -> str:
-        from segjudge.report.tables import of_report
+        from segjudge.report.tables import format_report
 
-        return "\n\n".join(of_report(report, compare=False) for report in self.reports)
+        return "\n\n".join(format_report(report, compare=False) for report in self.reports)
 
     def _repr_html_(self) -> str:
-        from segjudge.report.overview import notebook_table
+        from segjudge.report.page import render_notebook
 
-        return notebook_table(self.reports, self.warnings, self.provenance)
+        return render_notebook(self.reports, self.warnings, self.provenance)
 
     def __getitem__(self, metric: str) -> float | None:
         return self._report("").values[metric]
@@ -110,9 +110,10 @@ class Scores:
 
     def table(self, name: str) -> DataFrame:
         """Return a table of pandas, of all splits: one of `tables`, or one of the properties below."""
-        from segjudge.report.data_frames import data_frame
+        from segjudge.report.tables import make_frame
 
-        return data_frame(self.reports, name)
+        more = [tools_of(report.protocol.track).make_columns(report) for report in self.reports]
+        return make_frame(self.reports, more, name)
 
     @property
     def sequences(self) -> DataFrame:
@@ -147,7 +148,7 @@ class Scores:
     @cached_property
     def kinds(self) -> DataFrame:
         """What each kind of failure costs each object, category or unit; but for units the files are read again."""
-        from segjudge.report.data_frames import frame_of
+        from segjudge.report.tables import to_frame
 
         @cache
         def open_inputs() -> PreparedScoring:
@@ -155,7 +156,7 @@ class Scores:
                 raise UsageError("kinds of failure need what `score` has read from files")
             return prepare(self.request)
 
-        return frame_of(
+        return to_frame(
             [
                 {"split": report.split, **row}
                 for report in self.reports

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from segjudge.analysis.rankings import Sums, differences, means
-from segjudge.analysis.ranks import Floats
+from segjudge.analysis.rankings import Sums, compare_pairs, estimate_means
+from segjudge.analysis.statistics import Floats
 from segjudge.platforms.evalai.rows import FINISHED, is_descending
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, Submission
@@ -235,10 +235,10 @@ def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> _Stan
         raise ValueError("they were scored by different protocols or on different truths")
     sums = np.stack([evaluation.sums for evaluation in evaluations.values()])
     table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)
-    pairs = differences(table)
-    better = {table.ordered(pair) for pair in pairs if pair.apart}
+    pairs = compare_pairs(table)
+    better = {table.sort_pair(pair) for pair in pairs if pair.apart}
     return _Standings(
-        {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
+        {int(mean.name): (mean.place_from, mean.place_to) for mean in estimate_means(table, pairs)},
         frozenset((int(winner), int(loser)) for winner, loser in better),
         len(reference.counts),
     )

@@ -48,25 +48,26 @@ def _read_levels(order: _Order) -> str:
 
 
 def _make_full_page(order: _Order) -> str:
-    from segjudge.analysis.report import report_page
-    from segjudge.report.page import PageOptions, rendered
+    from segjudge.analysis.report import make_report
+    from segjudge.report.page import PageOptions, render_page
     from segjudge.scoring.scores import prepare_phase
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
     job = prepare_phase(order["submission"], phase, order["truth"])
-    return rendered(report_page(job, job.score(), order["title"], PageOptions()))
+    return render_page(make_report(job, job.score(), order["title"], PageOptions()))
 
 
 def _make_stored_page(order: _Order) -> str:
-    from segjudge.analysis.stored_report import read_stored, stored_page
+    from segjudge.analysis.report import make_stored_report
+    from segjudge.report.stored import read_result
 
     try:
-        result = read_stored(order["result"])
+        result = read_result(order["result"])
     except UsageError:
         raise UsageError("what this phase left of the submission is no result that a page can be made of") from None
-    return stored_page(result, order["title"])
+    return make_stored_report(result, order["title"])
 
 
 def _phases(order: _Order) -> tuple[Phase, ...]:

@@ -14,17 +14,16 @@ from segjudge.analysis.rankings import (
     Rule,
     Sums,
     TaskScores,
-    consensus,
-    differences,
-    heatmap,
-    means,
+    average_ranks,
+    compare_pairs,
+    count_ranks,
+    estimate_means,
+    measure_stability,
     pairwise_p,
-    ranking,
-    redrawn,
-    stability,
+    rank_task,
+    redraw_cases,
 )
-from segjudge.analysis.ranks import kendall
-from segjudge.analysis.significance import holm, jackknife_error, signed_rank
+from segjudge.analysis.statistics import holm, jackknife_error, kendall, wilcoxon
 from segjudge.evaluation_script.families.base.reports import interval
 from tests.data import SEQUENCES
 from tests.shared import needs_shared
@@ -62,7 +61,7 @@ def tasks_of(name: str) -> dict[str, TaskScores]:
                 values[algorithms.index(row["algorithm"]), cases.index(row["case"])] = float(row["value"])
         found[task] = TaskScores(task, tuple(algorithms), tuple(cases), values, smaller=file == "distances")
     if missing == "zero" or (name == "missing" and not missing):
-        found = {task: one.filled(0.0) for task, one in found.items()}
+        found = {task: one.fill(0.0) for task, one in found.items()}
     return found
 
 
@@ -83,7 +82,7 @@ RULES = {
 def test_the_signed_rank_test_is_that_of_r(name: str) -> None:
     pair, golden = document("numbers.json")["pairs"][name], GOLDEN["wilcox"][name]
     between = numbers(pair["x"]) - numbers(pair["y"])
-    found = np.concatenate(signed_rank(between, np.ones((1, len(between)))))
+    found = np.concatenate(wilcoxon(between, np.ones((1, len(between)))))
     assert found == pytest.approx(numbers([golden["normal"][key] for key in ("greater", "less")]), **EXACT)
 
 
@@ -108,7 +107,7 @@ def test_each_method_ranks_as_the_reference_tool(name: str) -> None:
     for task, values in tasks_of(name).items():
         for method in GOLDEN["rankings"][name].keys() & RULES.keys():
             golden = GOLDEN["rankings"][name][method][task]
-            found = ranking(values, replace(RULES[method], remove=name.endswith("removed")))
+            found = rank_task(values, replace(RULES[method], remove=name.endswith("removed")))
             places = places_of(values, golden["algorithm"])
             assert found.values[0, places] == pytest.approx(numbers(golden["value"]), **EXACT), (task, method)
             assert found.ranks[0, places].tolist() == golden["rank"], (task, method)
@@ -126,7 +125,7 @@ def test_pairs_are_decided_as_the_reference_tool_does(name: str) -> None:
         assert (adjusted[places][0] <= 0.05).tolist() == matrix(golden["decision"][task]["row_beats_column"]).tolist()
         rows = places_of(values, golden["heatmap"][task]["algorithm"])
         ranks = [rank - 1 for rank in golden["heatmap"][task]["rank"]]
-        assert heatmap(values)[rows][:, ranks].tolist() == golden["heatmap"][task]["count"]
+        assert count_ranks(values)[rows][:, ranks].tolist() == golden["heatmap"][task]["count"]
 
 
 @pytest.mark.parametrize("name", GOLDEN["redrawn"])
@@ -135,11 +134,11 @@ def test_redrawn_cases_rank_as_if_each_copy_were_a_case(name: str) -> None:
     draws = np.array(document("numbers.json")["draws"][name]) - 1
     weights = np.stack([np.bincount(draw, minlength=len(values.cases)) for draw in draws]).astype(float)
     for method, both in GOLDEN["redrawn"][name].items():
-        golden, found = both["copies_renamed"], ranking(values, RULES[method], weights)
+        golden, found = both["copies_renamed"], rank_task(values, RULES[method], weights)
         places = places_of(values, golden["algorithm"])
         assert found.values[:, places] == pytest.approx(matrix(golden["value"]), **EXACT), method
         assert found.ranks[:, places].tolist() == golden["rank"], method
-        spread = stability(values, RULES[method], weights)
+        spread = measure_stability(values, RULES[method], weights)
         intervals = np.stack([spread.low, spread.median, spread.high], axis=1)[places]
         assert intervals == pytest.approx(matrix(golden["interval"]), **EXACT), method
         tau = numbers(golden["tau"])
@@ -150,7 +149,7 @@ def test_redrawn_cases_rank_as_if_each_copy_were_a_case(name: str) -> None:
 def test_a_bootstrap_spreads_as_the_reference_tools(name: str) -> None:
     golden = document("golden_bootstrap.json")["bootstrap"][name]["mean-then-rank"]
     values = tasks_of(name)["t"]
-    spread = stability(values, RULES["mean-then-rank"], redrawn(len(values.cases), 2000))
+    spread = measure_stability(values, RULES["mean-then-rank"], redraw_cases(len(values.cases), 2000))
     rows = places_of(values, golden["algorithm"])
     assert spread.frequency[rows] == pytest.approx(matrix(golden["frequency"]), abs=0.06)
 
@@ -161,15 +160,15 @@ def test_tasks_have_a_consensus() -> None:
             continue
         score = dict(zip(golden["algorithm"], golden["score"]))
         ranks = {
-            task: ranking(values, replace(RULES[method], ties="average"))
+            task: rank_task(values, replace(RULES[method], ties="average"))
             for task, values in tasks_of("tasks").items()
             if task in golden["ranks"]
         }
         rows = {
             task: dict(zip(tasks_of("tasks")[task].algorithms, one.ranks[0].tolist())) for task, one in ranks.items()
         }
-        assert consensus(rows) == pytest.approx(score), method
-    gap = consensus({"easy": {"A": 1.0, "B": 2.0}, "hard": {"B": 1.0, "C": 2.0}})
+        assert average_ranks(rows) == pytest.approx(score), method
+    gap = average_ranks({"easy": {"A": 1.0, "B": 2.0}, "hard": {"B": 1.0, "C": 2.0}})
     assert gap == {"B": 1.5, "A": 2.0, "C": 2.5}
 
 
@@ -178,9 +177,9 @@ def test_intervals_tests_and_places_are_those_of_plain_r(name: str) -> None:
     golden, values = document("golden_ours.json")["tables"][name], tasks_of(name)["t"]
     cases = golden["cases"]
     table = Sums(values.algorithms, values.values[:, :cases], np.ones(cases))
-    pairs = differences(table)
+    pairs = compare_pairs(table)
     expected = golden["pairs"]
-    assert [(pair.one, pair.other) for pair in pairs] == list(zip(expected["one"], expected["other"]))
+    assert [(pair.name, pair.rival) for pair in pairs] == list(zip(expected["one"], expected["other"]))
     for name_, attribute in (
         ("difference",) * 2,
         ("error",) * 2,
@@ -190,7 +189,7 @@ def test_intervals_tests_and_places_are_those_of_plain_r(name: str) -> None:
         ("holm", "adjusted"),
     ):
         assert numbers([getattr(pair, attribute) for pair in pairs]) == pytest.approx(numbers(expected[name_]), **EXACT)
-    found = means(table, pairs)
+    found = estimate_means(table, pairs)
     assert [one.name for one in found] == golden["algorithm"]
     for name_, attribute in (
         ("mean", "value"),

@@ -16,24 +16,32 @@ import pytest
 from scipy.special import stdtrit
 
 import segjudge
-from segjudge.analysis import METHODS, rankings, score_tables, significance
+from segjudge.analysis import METHODS, rankings, score_tables, statistics
 from segjudge.analysis.rankings import (
     Adjustment,
     Difference,
     Rule,
     Sums,
     TaskScores,
-    consensus,
-    differences,
-    heatmap,
-    means,
+    average_ranks,
+    compare_pairs,
+    count_ranks,
+    estimate_means,
+    measure_stability,
     pairwise_p,
-    ranking,
-    redrawn,
-    stability,
+    rank_task,
+    redraw_cases,
 )
-from segjudge.analysis.ranks import Ties, kendall, ranks_of
-from segjudge.analysis.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
+from segjudge.analysis.statistics import (
+    Ties,
+    cases_needed,
+    flip_signs,
+    holm,
+    jackknife_error,
+    kendall,
+    ranks_of,
+    wilcoxon,
+)
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report, deal_groups, interval, standard_errors
 from segjudge.system.errors import UsageError
@@ -100,7 +108,7 @@ def signed_rank_of(values: Any) -> tuple[float, float]:
 
 
 def test_four_cases_that_agree_are_never_significant() -> None:
-    greater, less = signed_rank(np.array([0.1, 0.2, 0.3, 0.4]), np.ones((1, 4)))
+    greater, less = wilcoxon(np.array([0.1, 0.2, 0.3, 0.4]), np.ones((1, 4)))
     assert greater[0] == pytest.approx(math.erfc(4.5 / math.sqrt(7.5) / math.sqrt(2)) / 2, rel=1e-12)
     assert greater[0] == pytest.approx(0.05017, abs=5e-6)
     assert less[0] == pytest.approx(math.erfc(-5.5 / math.sqrt(7.5) / math.sqrt(2)) / 2, rel=1e-12)
@@ -108,17 +116,17 @@ def test_four_cases_that_agree_are_never_significant() -> None:
 
 @pytest.mark.parametrize("cells", [1, 12, 1 << 17])
 def test_a_case_that_counts_twice_is_two_cases(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(significance, "CELLS", cells)
+    monkeypatch.setattr(statistics, "_CELLS", cells)
     values = np.array([3.0, -1, NONE, 2, 0, 2, -2, 5, 0.5])
     weights = np.array([[1, 1, 1, 1, 1, 1, 1, 1, 1], [2, 0, 3, 1, 4, 0, 2, 0, 0], [0, 3, 0, 0, 1, 0, 1, 2, 3.0]])
     expected = [signed_rank_of(np.repeat(values, row.astype(int)).tolist()) for row in weights]
-    assert np.stack(signed_rank(values, weights), axis=1) == pytest.approx(np.array(expected), rel=1e-12)
+    assert np.stack(wilcoxon(values, weights), axis=1) == pytest.approx(np.array(expected), rel=1e-12)
 
 
 def test_equal_algorithms_are_not_better_either_way() -> None:
     for values in ([0.0, 0.0, 0.0], [NONE, 0.0, NONE]):
-        assert np.concatenate(signed_rank(np.array(values), np.ones((2, 3)))).tolist() == [1] * 4
-    half = signed_rank(np.array([1.0, -1.0]), np.ones((1, 2)))
+        assert np.concatenate(wilcoxon(np.array(values), np.ones((2, 3)))).tolist() == [1] * 4
+    half = wilcoxon(np.array([1.0, -1.0]), np.ones((1, 2)))
     assert half[0] == half[1]
 
 
@@ -143,24 +151,24 @@ def share_of_flips(values: list[float]) -> float:
 def test_all_patterns_of_signs_are_tried(values: list[float], share: float | None) -> None:
     expected = share_of_flips(values)
     assert share in {None, expected}
-    assert sign_flips(np.array([values])).tolist() == [expected]
+    assert flip_signs(np.array([values])).tolist() == [expected]
 
 
 def test_cases_without_a_difference_are_none() -> None:
     rows = np.array([[1.0, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 1, 0, -3, 1]])
-    assert sign_flips(rows).tolist() == [2 / 8, 1, 2 / 32, share_of_flips([1, -3, 1])]
+    assert flip_signs(rows).tolist() == [2 / 8, 1, 2 / 32, share_of_flips([1, -3, 1])]
 
 
 def test_beyond_sixteen_cases_signs_are_drawn() -> None:
-    assert sign_flips(np.ones((1, 16))).tolist() == [2 / 2**16]
-    assert sign_flips(np.ones((1, 60))).tolist() == [1 / 10_000]
+    assert flip_signs(np.ones((1, 16))).tolist() == [2 / 2**16]
+    assert flip_signs(np.ones((1, 60))).tolist() == [1 / 10_000]
     wins = np.where(np.arange(20) < 14, 1.0, -1.0)
     exact = 2 * sum(math.comb(20, k) for k in range(14, 21)) / 2**20
-    drawn = sign_flips(np.stack([wins, -wins, wins * 0.3, np.append(np.ones(10), -np.ones(10))]))
+    drawn = flip_signs(np.stack([wins, -wins, wins * 0.3, np.append(np.ones(10), -np.ones(10))]))
     assert drawn[0] == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999))
     assert drawn[0] * 10_000 == pytest.approx(round(drawn[0] * 10_000), abs=1e-9)
     assert drawn.tolist() == [drawn[0], drawn[0], drawn[0], 1]
-    many = sign_flips(np.where(np.arange(200) < 110, 1.0, -1.0)[None])
+    many = flip_signs(np.where(np.arange(200) < 110, 1.0, -1.0)[None])
     tail = 2 * sum(math.comb(200, k) for k in range(110, 201)) / 2**200
     assert many[0] == pytest.approx(tail, abs=4 * math.sqrt(tail / 9_999))
 
@@ -264,11 +272,11 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
 )
 def test_each_method_ranks_a_small_table(rule: Rule, values: list[float], ranks: list[float]) -> None:
     for task in (TASK, replace(TASK, values=-VALUES, smaller=True)):
-        found = ranking(task, rule)
+        found = rank_task(task, rule)
         assert np.abs(found.values) == pytest.approx(np.array([values]))
         assert found.ranks.tolist() == [ranks]
-    assert ranking(TASK.filled(0.0), Rule()).ranks.tolist() == [[2, 1, 3]]
-    assert TASK.filled(0.25).values[2].tolist() == [0.5, 0.9, 0.25]
+    assert rank_task(TASK.fill(0.0), Rule()).ranks.tolist() == [[2, 1, 3]]
+    assert TASK.fill(0.25).values[2].tolist() == [0.5, 0.9, 0.25]
 
 
 #: In eight cases A is better than B and C, and B than C; in five cases p is 0.0295, which Holm's six make 0.18.
@@ -277,17 +285,17 @@ LADDER = np.array([[3.0], [2.0], [1.0]]) * np.arange(1, 9)
 
 def test_a_method_ranks_by_the_share_of_others_that_it_beats() -> None:
     rule = Rule("test-then-rank")
-    assert ranking(task_of(LADDER), rule).values.tolist() == [[1, 0.5, 0]]
-    found = ranking(task_of(LADDER, smaller=True), rule)
+    assert rank_task(task_of(LADDER), rule).values.tolist() == [[1, 0.5, 0]]
+    found = rank_task(task_of(LADDER, smaller=True), rule)
     assert (found.values.tolist(), found.ranks.tolist()) == ([[0, 0.5, 1]], [[3, 2, 1]])
     five = task_of(LADDER[:, :5])
-    assert ranking(five, rule).ranks.tolist() == [[1, 2, 3]]
-    assert ranking(five, replace(rule, adjustment="holm")).ranks.tolist() == [[1, 1, 1]]
+    assert rank_task(five, rule).ranks.tolist() == [[1, 2, 3]]
+    assert rank_task(five, replace(rule, adjustment="holm")).ranks.tolist() == [[1, 1, 1]]
     p = float(pairwise_p(five)[0, 0, 1])
     assert p == pytest.approx(0.0295, abs=5e-5)
-    shares = [ranking(five, replace(rule, alpha=alpha)).values[0, 0] for alpha in (p, np.nextafter(p, 0))]
+    shares = [rank_task(five, replace(rule, alpha=alpha)).values[0, 0] for alpha in (p, np.nextafter(p, 0))]
     assert shares == [1, 0], "a p that is alpha decides"
-    alone = ranking(task_of([[1.0, 2.0]]), rule)
+    alone = rank_task(task_of([[1.0, 2.0]]), rule)
     assert (alone.values.tolist(), alone.ranks.tolist()) == ([[0]], [[1]])
 
 
@@ -315,23 +323,23 @@ def test_redrawn_cases_rank_as_a_table_in_which_they_stand_repeated(
     monkeypatch.setattr(rankings, "BLOCK", block)
     values = np.random.Generator(np.random.PCG64(7)).integers(0, 6, (4, 9)) / 5
     values[0, 2] = values[3, 5] = values[3, 6] = NONE
-    weights = redrawn(9, 7)
+    weights = redraw_cases(9, 7)
     for adjustment, remove in itertools.product(get_args(Adjustment), (False, True)):
         rule = Rule(method, ties, remove, adjustment, alpha=0.3)
-        found = ranking(task_of(values), rule, weights)
+        found = rank_task(task_of(values), rule, weights)
         assert found.ranks.shape == (7, 4)
         for row, counts in enumerate(weights.astype(int)):
-            one = ranking(task_of(np.repeat(values, counts, axis=1)), rule)
+            one = rank_task(task_of(np.repeat(values, counts, axis=1)), rule)
             assert found.values[row] == pytest.approx(one.values[0], rel=1e-12)
             assert found.ranks[row].tolist() == one.ranks[0].tolist()
 
 
 @pytest.mark.parametrize("method", ["mean-then-rank", "median-then-rank"])
 def test_who_has_none_of_the_drawn_cases_is_last(method: Any) -> None:
-    found = ranking(TASK, Rule(method), np.array([[0, 0, 3.0]]))
+    found = rank_task(TASK, Rule(method), np.array([[0, 0, 3.0]]))
     assert found.values[0] == pytest.approx([0.1, 0.6, NONE], nan_ok=True)
     assert found.ranks.tolist() == [[2, 1, 3]]
-    nothing = ranking(task_of([[NONE, NONE], [0.0, 0.0]]), Rule(method))
+    nothing = rank_task(task_of([[NONE, NONE], [0.0, 0.0]]), Rule(method))
     assert nothing.values[0] == pytest.approx([NONE, 0], nan_ok=True)
     assert nothing.ranks.tolist() == [[2, 1]]
 
@@ -342,31 +350,31 @@ def test_equal_means_are_equal_to_the_last_bit(scale: float) -> None:
     generator = np.random.Generator(np.random.PCG64(1))
     one = generator.random(41) * scale
     rows = np.stack([generator.permutation(one) for _ in range(8)])
-    found = ranking(task_of(rows), Rule())
+    found = rank_task(task_of(rows), Rule())
     assert found.values.tolist() == [[math.fsum(one) / 41] * 8]
     assert found.ranks.tolist() == [[1] * 8]
 
 
 def test_a_heatmap_counts_the_ranks_within_cases() -> None:
-    assert heatmap(TASK).tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 1]]
-    assert heatmap(replace(TASK, smaller=True)).tolist() == [[1, 1, 1], [1, 2, 0], [1, 0, 1]]
-    assert heatmap(task_of([[1, 0], [1, 2]])).tolist() == [[1, 1], [2, 0]]
+    assert count_ranks(TASK).tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 1]]
+    assert count_ranks(replace(TASK, smaller=True)).tolist() == [[1, 1, 1], [1, 2, 0], [1, 0, 1]]
+    assert count_ranks(task_of([[1, 0], [1, 2]])).tolist() == [[1, 1], [2, 0]]
 
 
 def test_cases_are_redrawn_with_replacement_and_always_alike() -> None:
-    weights = redrawn(10, 4_000)
+    weights = redraw_cases(10, 4_000)
     assert weights.shape == (4_000, 10)
     assert (weights.sum(axis=1) == 10).all()
     assert weights.mean(axis=0) == pytest.approx(np.ones(10), abs=4 * math.sqrt(0.9 / 4_000))
     assert weights.var() == pytest.approx(0.9, abs=0.03)
     generator = np.random.Generator(np.random.PCG64(0))
-    assert redrawn(3, 5).tolist() == generator.multinomial(3, [1 / 3] * 3, 5).tolist()
+    assert redraw_cases(3, 5).tolist() == generator.multinomial(3, [1 / 3] * 3, 5).tolist()
 
 
 def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
     """A is first in the first case, B in the second; drawn once and twice they are equal, and tau is undefined."""
     task = task_of([[1, 0], [0, 0.5]])
-    found = stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
+    found = measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
     assert found.frequency == pytest.approx(np.array([[0.8, 0.2], [0.4, 0.6]]))
     assert found.median.tolist() == [1, 2]
     assert found.low == pytest.approx([1, 1])
@@ -376,16 +384,19 @@ def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
 
 def test_stability_looks_at_block_after_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rankings, "BLOCK", 2)
-    found = stability(task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]]))
+    found = measure_stability(task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]]))
     assert found.tau.tolist() == [-1, 1, 1, -1, 1]
     assert found.low == pytest.approx([1, 1])
     assert found.high == pytest.approx([2, 2])
 
 
 def test_a_consensus_is_the_mean_of_ranks_and_who_lacks_is_last() -> None:
-    found = consensus({"easy": {"C": 3.0, "A": 1.0, "B": 1.0}, "hard": {"B": 1.0, "C": 2.0}})
+    found = average_ranks({"easy": {"C": 3.0, "A": 1.0, "B": 1.0}, "hard": {"B": 1.0, "C": 2.0}})
     assert list(found.items()) == [("B", 1.25), ("A", 2.25), ("C", 2.5)]
-    assert list(consensus({"x": {"b": 1.0, "a": 2.0}, "y": {"b": 2.0, "a": 1.0}}).items()) == [("a", 1.5), ("b", 1.5)]
+    assert list(average_ranks({"x": {"b": 1.0, "a": 2.0}, "y": {"b": 2.0, "a": 1.0}}).items()) == [
+        ("a", 1.5),
+        ("b", 1.5),
+    ]
 
 
 # ── what can be told apart ──────────────────────────────────────────────────
@@ -394,8 +405,8 @@ def test_a_consensus_is_the_mean_of_ranks_and_who_lacks_is_last() -> None:
 def test_pairs_differ_by_the_mean_over_objects() -> None:
     sums = np.array([[1.8, 0.5, 2.4, 0.6, 1.5, 0.9], [1.0, 0.2, 2.1, 0.1, 1.2, 0.3], [0.9, 0.4, 2.0, 0.3, 1.4, 0.1]])
     table = Sums(("A", "B", "C"), sums, np.array([2.0, 1, 3, 1, 2, 1]))
-    pairs = differences(table)
-    assert [(pair.one, pair.other) for pair in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
+    pairs = compare_pairs(table)
+    assert [(pair.name, pair.rival) for pair in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
     raw = [2 / 64, 2 / 64, share_of_flips([0.1, -0.2, 0.1, -0.2, -0.2, 0.2])]
     assert [pair.p for pair in pairs] == raw
     assert [pair.adjusted for pair in pairs] == pytest.approx([6 / 64, 6 / 64, raw[2]])
@@ -405,12 +416,12 @@ def test_pairs_differ_by_the_mean_over_objects() -> None:
         assert pair.error == pytest.approx(error, rel=1e-12)
         reach = float(stdtrit(5, 0.975)) * error
         assert (pair.low, pair.high) == pytest.approx((pair.difference - reach, pair.difference + reach))
-    first = means(table, pairs)[0]
+    first = estimate_means(table, pairs)[0]
     error = jackknife_error(sums[0], table.counts)
     assert (first.value, first.error, first.high) == pytest.approx(
         (0.77, error, 0.77 + float(stdtrit(5, 0.975)) * error)
     )
-    assert [(one.place_from, one.place_to) for one in means(table, pairs)] == [(1, 3)] * 3
+    assert [(one.place_from, one.place_to) for one in estimate_means(table, pairs)] == [(1, 3)] * 3
 
 
 def test_places_are_between_who_is_better_and_who_is_worse() -> None:
@@ -420,9 +431,9 @@ def test_places_are_between_who_is_better_and_who_is_worse() -> None:
         table = Sums(
             ("A", "B", "C", "D"), np.stack([base, base + 0.3, base + wobble, base - 0.1]), np.ones(10), smaller
         )
-        pairs = differences(table)
-        assert {(pair.one, pair.other) for pair in pairs if not pair.apart} == {("A", "C")}
-        places = {one.name: (one.place_from, one.place_to) for one in means(table, pairs)}
+        pairs = compare_pairs(table)
+        assert {(pair.name, pair.rival) for pair in pairs if not pair.apart} == {("A", "C")}
+        places = {one.name: (one.place_from, one.place_to) for one in estimate_means(table, pairs)}
         expected = {"A": (2, 3), "B": (1, 1), "C": (2, 3), "D": (4, 4)}
         assert places == (
             {name: (5 - last, 5 - first) for name, (first, last) in expected.items()} if smaller else expected
@@ -433,9 +444,9 @@ def test_of_a_pair_the_better_one_is_named_first() -> None:
     def ordered(difference: float, *, smaller: bool) -> tuple[str, str]:
         pair = Difference("A", "B", difference, 0.1, None, None, 0.01, 0.05)
         table = Sums(("A", "B"), np.ones((2, 2)), np.ones(2), smaller)
-        assert table.better_pairs([pair]) == {table.ordered(pair)}
+        assert table.better_pairs([pair]) == {table.sort_pair(pair)}
         assert table.better_pairs([replace(pair, adjusted=0.0501)]) == set()
-        return table.ordered(pair)
+        return table.sort_pair(pair)
 
     assert [ordered(value, smaller=False) for value in (0.1, -0.1, 0.0)] == [("A", "B"), ("B", "A"), ("A", "B")]
     assert [ordered(value, smaller=True) for value in (0.1, -0.1, 0.0)] == [("B", "A"), ("A", "B"), ("A", "B")]
@@ -443,16 +454,19 @@ def test_of_a_pair_the_better_one_is_named_first() -> None:
 
 def test_a_single_case_has_no_interval_and_two_have_a_wide_one() -> None:
     table = Sums(("A", "B"), np.array([[0.5], [0.75]]), np.ones(1))
-    (pair,) = differences(table)
+    (pair,) = compare_pairs(table)
     assert (pair.difference, pair.low, pair.high, pair.p, math.isnan(pair.error)) == (-0.25, None, None, 1, True)
-    assert [(one.value, one.low, one.high) for one in means(table, [pair])] == [(0.5, None, None), (0.75, None, None)]
+    assert [(one.value, one.low, one.high) for one in estimate_means(table, [pair])] == [
+        (0.5, None, None),
+        (0.75, None, None),
+    ]
     table = Sums(("A", "B"), np.array([[0.5, 0.7], [0.5, 0.5]]), np.ones(2))
-    (pair,) = differences(table)
+    (pair,) = compare_pairs(table)
     assert (pair.low, pair.high) == pytest.approx((0.1 - 1.2706204736, 0.1 + 1.2706204736))
-    wide = means(table, [pair])
+    wide = estimate_means(table, [pair])
     assert [(one.low, one.high) for one in wide] == [(0, 1), (0.5, 0.5)]
-    assert means(table, [pair], bounds=(-1, 2))[0].high == pytest.approx(0.6 + 1.2706204736)
-    assert differences(Sums(("A",), np.ones((1, 3)), np.ones(3))) == []
+    assert estimate_means(table, [pair], bounds=(-1, 2))[0].high == pytest.approx(0.6 + 1.2706204736)
+    assert compare_pairs(Sums(("A",), np.ones((1, 3)), np.ones(3))) == []
 
 
 # ── tables of scores ────────────────────────────────────────────────────────
@@ -479,10 +493,10 @@ def test_a_table_is_read_by_task_with_gaps(tmp_path: Path) -> None:
 def test_a_table_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header = ["algorithm", "case", "value"]
     three = written(tmp_path / "three.csv", [header, *([name, "x", "1"] for name in "ABC")])
-    monkeypatch.setattr(score_tables, "MOST_ALGORITHMS", 3)
-    monkeypatch.setattr(score_tables, "MOST_ROWS", 3)
+    monkeypatch.setattr(score_tables, "_MOST_ALGORITHMS", 3)
+    monkeypatch.setattr(score_tables, "_MOST_ROWS", 3)
     assert score_tables.read_table(three, smaller=False)[0].algorithms == ("A", "B", "C")
-    for limit, sentence in (("MOST_ROWS", "more than 2 rows"), ("MOST_ALGORITHMS", "at most 2 algorithms")):
+    for limit, sentence in (("_MOST_ROWS", "more than 2 rows"), ("_MOST_ALGORITHMS", "at most 2 algorithms")):
         with monkeypatch.context() as lower, pytest.raises(UsageError, match=sentence):
             lower.setattr(score_tables, limit, 2)
             score_tables.read_table(three, smaller=False)
@@ -507,8 +521,8 @@ DOGS_AND_CATS: dict[str, list[float | None]] = {"dog": [0.25, 0.75, None], "cat"
 
 
 def test_a_metric_is_summed_over_the_objects_of_each_sequence() -> None:
-    scores = [score_tables.algorithm_scores(name, document(DOGS_AND_CATS, 0.5)) for name in "AB"]
-    table, names = score_tables.sums_of(scores, "J-Decay")
+    scores = [score_tables._read_document(name, document(DOGS_AND_CATS, 0.5)) for name in "AB"]
+    table, names = score_tables.sum_objects(scores, "J-Decay")
     assert (names, table.algorithms, table.smaller) == (["dog", "cat", "owl"], ("A", "B"), True)
     assert table.sums.tolist() == [[1, 0.5, 0]] * 2
     assert table.counts.tolist() == [2, 1, 0]
@@ -531,29 +545,29 @@ def test_a_metric_is_summed_over_the_objects_of_each_sequence() -> None:
 def test_scores_of_other_objects_or_kinds_are_not_compared(
     values: dict[str, list[float | None]], mean: float | None, sentence: str | None
 ) -> None:
-    scores = [score_tables.algorithm_scores("A", document(DOGS_AND_CATS, 0.5)),
-              score_tables.algorithm_scores("B", document(values, mean))]  # fmt: skip
+    scores = [score_tables._read_document("A", document(DOGS_AND_CATS, 0.5)),
+              score_tables._read_document("B", document(values, mean))]  # fmt: skip
     if sentence is None:
-        assert score_tables.sums_of(scores, "J-Decay")[0].algorithms == ("A", "B")
+        assert score_tables.sum_objects(scores, "J-Decay")[0].algorithms == ("A", "B")
         return
     with pytest.raises(UsageError, match=sentence):
-        score_tables.sums_of(scores, "J-Decay")
+        score_tables.sum_objects(scores, "J-Decay")
 
 
 def test_a_document_with_several_splits_needs_one_named() -> None:
     both = document(DOGS_AND_CATS, 0.5, result=[{"dev": {"J-Decay": 0.5}}, {"test": {"J-Decay": 1e100}}])
-    assert len(score_tables.algorithm_scores("A", both, "dev").objects) == 5
-    found = score_tables.algorithm_scores("A", both, "test")
+    assert len(score_tables._read_document("A", both, "dev").objects) == 5
+    found = score_tables._read_document("A", both, "test")
     assert (found.objects, found.values) == ([], {"J-Decay": 1e100})
     with pytest.raises(UsageError, match="has the splits dev, test"):
-        score_tables.algorithm_scores("A", both)
+        score_tables._read_document("A", both)
     with pytest.raises(UsageError, match="has no split 'val'"):
-        score_tables.algorithm_scores("A", both, "val")
+        score_tables._read_document("A", both, "val")
     with pytest.raises(TypeError):
-        score_tables.algorithm_scores("A", document({}, -1.1e100))
+        score_tables._read_document("A", document({}, -1.1e100))
     without = {key: value for key, value in both.items() if key != "objects"}
     with pytest.raises(UsageError, match="no values by object"):
-        score_tables.algorithm_scores("A", without, "dev")
+        score_tables._read_document("A", without, "dev")
 
 
 def test_files_are_named_by_what_stands_before_them_or_by_themselves(
@@ -578,7 +592,7 @@ def test_saved_scores_rank_as_the_written_ones(tmp_path: Path) -> None:
     (one,) = score_tables.read_scores([str(tmp_path / "run.segjudge")])
     assert (one.name, one.protocol) == ("run", "davis2017")
     assert one.values["J&F-Mean"] == pytest.approx(scores["J&F-Mean"])
-    table, names = score_tables.sums_of([one], "J&F-Mean")
+    table, names = score_tables.sum_objects([one], "J&F-Mean")
     assert len(names) == 3
     assert table.sums.sum() / table.counts.sum() == pytest.approx(scores["J&F-Mean"])
 
@@ -586,10 +600,10 @@ def test_saved_scores_rank_as_the_written_ones(tmp_path: Path) -> None:
 def test_groups_are_compared_on_the_same_truth_by_the_same_protocol() -> None:
     files = ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip"
     places, coco = (segjudge.score(*files, protocol).reports[0] for protocol in ("places2017", "coco"))
-    table = score_tables.grouped_sums({"A": places, "B": places}, "AP")
+    table = score_tables.sum_groups({"A": places, "B": places}, "AP")
     assert table.sums.mean(axis=1) == pytest.approx([places.values["AP"]] * 2, abs=1e-12)
     assert (table.counts == 1).all()
     with pytest.raises(UsageError, match="B was scored as coco, A as places2017"):
-        score_tables.grouped_sums({"A": places, "B": coco}, "AP")
+        score_tables.sum_groups({"A": places, "B": coco}, "AP")
     with pytest.raises(UsageError, match="has no metric PQ"):
-        score_tables.grouped_sums({"A": places}, "PQ")
+        score_tables.sum_groups({"A": places}, "PQ")

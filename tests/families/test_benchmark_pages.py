@@ -14,8 +14,8 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.platforms.codabench.build import _WITH_PACKAGES
-from segjudge.report.overview import summary
-from segjudge.report.tables import PUBLISHED, means
+from segjudge.report.page import make_summary
+from segjudge.report.tables import PUBLISHED, format_means
 from segjudge.scoring.arrays import score_arrays
 from tests.builders import ROOT, png
 
@@ -115,10 +115,10 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
     for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
         arrays = dict.fromkeys(chosen, mask)
         (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = means(report, compare=True)
+        text = format_means(report, compare=True)
         assert (f"XMem, {dataset}" in text) == is_shown
         assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
-        assert (dataset in str(summary(report).values)) == is_shown
+        assert (dataset in str(make_summary(report).values)) == is_shown
         assert "published.json" not in text
 
 

@@ -15,8 +15,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator, Unit
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
-from segjudge.families.base.units import UnitLosses
+from segjudge.families.base.units import UnitLosses, UnitTools
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
 
@@ -32,7 +31,7 @@ SAMPLES = {
 def losses_of(family: str, accumulator: Any) -> UnitLosses:
     tools = tools_of(family)
     assert isinstance(tools, UnitTools)
-    return tools.split_losses(accumulator)
+    return tools.measure_losses(accumulator)
 
 
 def scored(protocol: str) -> tuple[Report, UnitLosses]:

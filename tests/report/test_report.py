@@ -19,7 +19,7 @@ from PIL import Image
 from segjudge import score
 from segjudge.cli import main
 from segjudge.evaluation_script.masks.stream import WIDTHS, width_for
-from segjudge.report.page import ReportPage, Section, rendered
+from segjudge.report.page import ReportPage, Section, render_page
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, label_zip
 from tests.golden.pairs import write_pair
@@ -74,7 +74,7 @@ def test_names_in_a_page_are_text_and_run_nothing(browser: Any, tmp_path: Path) 
     name = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
     table = (["sequence", "J"], [[name, 0.5]])
     page = ReportPage(name, [Section("tables", "Tables", {"tables": {name: table}}, data={name: name})])
-    (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
+    (tmp_path / "page.html").write_text(render_page(page), encoding="utf-8")
     with fresh_page(browser, WIDE) as (opened, asked):
         opened.goto((tmp_path / "page.html").as_uri())
         assert opened.title() == name

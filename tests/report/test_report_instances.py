@@ -15,9 +15,9 @@ import pytest
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
-from segjudge.families.instances.pictures import mistake_pictures
-from segjudge.families.instances.sections import costly_categories
+from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
+from segjudge.families.instances.pictures import make_mistake_pictures
+from segjudge.families.instances.report import costly_categories
 from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
@@ -47,7 +47,7 @@ def diagnosis() -> tuple[InstanceDiagnosis, Report]:
     protocol = find_protocol("places2017")
     job = prepare(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
     (report,) = score(RESULTS, TRUTH, protocol).reports
-    return diagnosed(job, report), report
+    return diagnose(job, report), report
 
 
 def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
@@ -72,7 +72,7 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
 
 def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, _ = diagnosis
-    pictures, rows = mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.images()}
+    pictures, rows = make_mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.images()}
     assert len(pictures) == 6
     assert pictures[0].name == next(iter(rows))
     for one in pictures:
@@ -85,10 +85,10 @@ def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[Instan
 
 
 def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    small = mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
+    small = make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
     assert 1 < len(small) < 24
     assert sum(len(one.truth) + len(one.detections) for one in small) < 200_000
-    assert len(mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
+    assert len(make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.report.page import ReportPage, Section, rendered
+from segjudge.report.page import ReportPage, Section, render_page
 from tests.browser import faint_texts, fresh_page, needs_chromium
 from tests.report.test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
 from tests.scoring.test_arrays import TRUTHS
@@ -155,7 +155,7 @@ def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> No
     rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
     tables = {"rows": (["name", "mixed up", "B − A (95 %)"], rows)}
     page = ReportPage("Bounds", [Section("tables", "Tables", {"tables": tables})])
-    (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
+    (tmp_path / "page.html").write_text(render_page(page), encoding="utf-8")
     with fresh_page(browser, WIDE) as (opened, _):
         opened.goto((tmp_path / "page.html").as_uri())
         field, names = opened.locator("input[data-table]"), opened.locator("tbody tr:visible th")

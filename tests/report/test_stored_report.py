@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.analysis.stored_report import stored_page
+from segjudge.analysis.report import make_stored_report
 from segjudge.cli import main
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
@@ -41,23 +41,23 @@ def whole() -> dict[str, Any]:
 
 
 def test_every_level_has_its_page(left: dict[str, Any]) -> None:
-    text = stored_page(left, "Ours <b>")
+    text = make_stored_report(left, "Ours <b>")
     assert "Ours &lt;b&gt;" in text
     value = left["result"][0]["dev"]["J&F-Mean"]
     assert f'<p class="big">{value:.3f} <small>J&amp;F-Mean' in text
     assert ("All sequences" in text) == ("sequences" in left)
-    assert stored_page(left, "Ours <b>") == text
+    assert make_stored_report(left, "Ours <b>") == text
 
 
 def test_instances_have_one_too() -> None:
-    text = stored_page(left_by(2, detail="all"), "coarse")
+    text = make_stored_report(left_by(2, detail="all"), "coarse")
     assert "All categories" in text
     assert "Protocol places2017" in text
 
 
 def test_a_phase_that_shows_nothing_has_a_page_that_says_so() -> None:
     split = replace(PHASES[0].splits[0], hidden=True)
-    text = stored_page(left_by(splits=(split,), detail="all"), "hidden")
+    text = make_stored_report(left_by(splits=(split,), detail="all"), "hidden")
     assert "The scores of this phase are not shown." in text
     assert "J-Mean" not in text
 
@@ -87,7 +87,7 @@ def test_another_shape_is_refused_in_a_sentence(left: dict[str, Any], key: str, 
     broken = copy.deepcopy(left)
     broken[key] = value
     with pytest.raises(UsageError, match=r"^this is no result that was stored: it has "):
-        stored_page(broken, "broken")
+        make_stored_report(broken, "broken")
 
 
 # ── what a phase leaves for it ──────────────────────────────────────────────
@@ -119,7 +119,7 @@ def test_without_room_for_numbers_the_kinds_alone_are_left(
     left = left_by(detail="all", report=True)
     assert left["losses"]["dev"]["sequences"] == []
     assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]
-    text = stored_page(left, "no masks")
+    text = make_stored_report(left, "no masks")
     assert 'class="player"' not in text
     assert len(re.findall(r"<b>[\d.]+</b></dt>", text)) == 9
 
@@ -141,7 +141,7 @@ def test_a_page_of_the_size_of_davis_has_at_most_three_megabytes(tmp_path: Path)
     assert all(entry["masks"] for entry in left["losses"]["val"]["sequences"])
     frames = sum(one["frames"] for entry in left["losses"]["val"]["sequences"] for one in entry["objects"])
     assert frames > 3000  # of objects
-    size = len(stored_page(left, "davis").encode())
+    size = len(make_stored_report(left, "davis").encode())
     assert 1_000_000 < size < 3_000_000
 
 
@@ -174,7 +174,7 @@ def stored(truth: Any = TRUTH, numbers: Any = NUMBERS, entry: Any = OBJECT, **ch
 
 
 def test_the_smallest_result_has_its_page() -> None:
-    assert 'class="player"' in stored_page(stored(), "small")
+    assert 'class="player"' in make_stored_report(stored(), "small")
 
 
 EVIL = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
@@ -214,13 +214,13 @@ EVIL = "</script><script>document.title = 'run'</script><img src=x onerror=\"doc
 )
 def test_masks_of_another_shape_are_refused_in_a_sentence(broken: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"^this is no result that was stored: it (has|is) "):
-        stored_page(broken, "broken")
+        make_stored_report(broken, "broken")
 
 
 def test_a_bomb_in_a_stream_is_not_unpacked() -> None:
     bomb = base64.b64encode(zlib.compress(b"{" + b" " * (200 << 20))).decode()
     with pytest.raises(UsageError, match="where names belong"):
-        stored_page(stored(streams=[bomb, packed({})]), "bomb")
+        make_stored_report(stored(streams=[bomb, packed({})]), "bomb")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_names_of_strangers_run_nothing_and_frames_are_drawn(whole: dict[str, An
     pages = {"whole": whole, "evil": evil, "small": stored()}
     with chromium() as browser:
         for name, left in pages.items():
-            (tmp_path / f"{name}.html").write_text(stored_page(left, name), encoding="utf-8")
+            (tmp_path / f"{name}.html").write_text(make_stored_report(left, name), encoding="utf-8")
             with fresh_page(browser, {"width": 1440, "height": 900}) as (page, asked):
                 page.goto((tmp_path / f"{name}.html").as_uri())
                 page.wait_for_selector(".player:not([hidden])")

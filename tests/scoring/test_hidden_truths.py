@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge.analysis.stored_report import stored_page
+from segjudge.analysis.report import make_stored_report
 from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
@@ -57,7 +57,7 @@ def test_two_truths_give_the_same_bytes_where_the_split_is_hidden(
         answer = evaluate(str(packed), str(submission), PHASES[0].codename)
         scores.append((answer.pop("result"), answer.pop("error"), answer.pop("interval", None)))
         assert answer.pop("submission_metadata")["provenance"]["truth"]  # which hosts read
-        page = stored_page(answer["submission_result"], "results.zip")
+        page = make_stored_report(answer["submission_result"], "results.zip")
         read.append((json.dumps(answer, sort_keys=True), page, *capsys.readouterr()))
     assert scores[0] != scores[1]
     assert read[0] == read[1]

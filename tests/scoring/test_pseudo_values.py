@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.analysis.comparison import ComparedMethods, verdict
-from segjudge.analysis.rankings import Sums, differences, means
-from segjudge.analysis.score_tables import grouped_sums
+from segjudge.analysis.comparison import ComparedMethods, describe_pair
+from segjudge.analysis.rankings import Sums, compare_pairs, estimate_means
+from segjudge.analysis.score_tables import sum_groups
 from segjudge.cli import main
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
@@ -31,9 +31,9 @@ def test_means_and_errors_are_those_of_the_scores(tmp_path: Path) -> None:
     worse.write_text(json.dumps(records_of(RESULTS)[::3]))
     reports = {name: segjudge.score(path, TRUTH, "places2017").reports[0] for name, path in
                (("all", RESULTS), ("third", worse))}  # fmt: skip
-    table = grouped_sums(reports, "AP50")
-    (pair,) = differences(table)
-    for one in means(table, [pair]):
+    table = sum_groups(reports, "AP50")
+    (pair,) = compare_pairs(table)
+    for one in estimate_means(table, [pair]):
         report = reports[one.name]
         assert one.value == pytest.approx(report.values["AP50"], abs=1e-12)
         assert one.error == pytest.approx(report.errors()["AP50"], abs=1e-12)
@@ -49,10 +49,10 @@ def of_track(submission: str, truth: str, protocol: str) -> Report:
 @needs_shared
 def test_metrics_of_videos_are_left_out_one_by_one() -> None:
     report = of_track("vps/submission", "vps/truth.json", "vipseg")
-    table = grouped_sums({"one": report, "same": report}, "VPQ")
+    table = sum_groups({"one": report, "same": report}, "VPQ")
     assert table.sums.shape == (2, 5)
     assert table.sums.mean(axis=1) == pytest.approx([report.values["VPQ"]] * 2, abs=1e-12)
-    (pair,) = differences(table)
+    (pair,) = compare_pairs(table)
     assert (pair.difference, pair.error, pair.p) == (0, 0, 1)
 
 
@@ -100,10 +100,10 @@ def test_what_cannot_be_compared_says_why() -> None:
     vspw = of_track("vspw/submission", "vspw/truth", "vspw")
     official = of_track("vspw/submission", "vspw/truth", "vspw-official")
     with pytest.raises(UsageError, match="B was scored as vspw-official, A as vspw"):
-        grouped_sums({"A": vspw, "B": official}, "mIoU")
+        sum_groups({"A": vspw, "B": official}, "mIoU")
     with pytest.raises(UsageError, match="vspw has no metric AP, only mIoU"):
-        grouped_sums({"A": vspw}, "AP")
-    assert np.isfinite(grouped_sums({"A": vspw}, "mIoU").sums).all()
+        sum_groups({"A": vspw}, "AP")
+    assert np.isfinite(sum_groups({"A": vspw}, "mIoU").sums).all()
 
 
 def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,8 +162,8 @@ def test_every_track_is_compared(
 def test_of_some_metrics_small_values_are_good() -> None:
     """A has fewer changes of tracks in every case."""
     table = Sums(("A", "B"), np.array([[1.0 + k for k in range(8)], [3.0 + k for k in range(8)]]), np.ones(8), True)
-    (pair,) = differences(table)
-    text = verdict(pair, table)
+    (pair,) = compare_pairs(table)
+    text = describe_pair(pair, table)
     assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
     found = ComparedMethods("IDSW", table, [], {})

@@ -1,10 +1,13 @@
-"""The base of scoring masks in memory: counts of each frame as bytes, and an accumulator made of them."""
+"""Masks in memory, from any array library: the counts of each frame as bytes, and an accumulator made of them."""
+
+from __future__ import annotations
 
 import abc
 import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,17 +15,28 @@ import numpy as np
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.truth import compose
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.files.problems import Problem, SubmissionError, printable
-from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionError, printable
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.stack import (
+    Array,
+    Size,
+    Stack,
+    Stacks,
+    crop,
+    empty_labels,
+    pack,
+)
+from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 
 Item = TypeVar("Item")
 #: Of each sequence the frames, and what was counted of each.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
-#: What was kept of the frames of one video, in order.
-KeptFrames = Mapping[str, bytes]
-#: The name of a frame that is a number, and how many digits one has at least where it is a whole one.
-NUMBER, DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
+#: The same of what is counted at once, such as a video, in order.
+UnitFrames = Mapping[str, bytes]
+#: The name of a frame that is a number, and how many digits one has at least location it is a whole one.
+NUMBER, _DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
 class MemoryDoor(abc.ABC):
@@ -30,15 +44,15 @@ class MemoryDoor(abc.ABC):
 
     @abc.abstractmethod
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        """Return what was counted of a frame; raises SubmissionError where its masks cannot be compared."""
+        """Count a frame; raises SubmissionError where its masks cannot be compared."""
 
     @abc.abstractmethod
     def check(self, data: bytes) -> None:
-        """Raise ValueError where these bytes are not what `count` returns."""
+        """Raise ValueError location these bytes are not what `count` returns."""
 
     @abc.abstractmethod
     def accumulate(self, frames: CountedFrames) -> Accumulator[Any, Any]:
-        """Return the accumulator of all that was counted, in its order, as files would fill it."""
+        """Fill an accumulator with all that was counted, in its order, as files would."""
 
     def sort_names(self, names: Iterable[str]) -> list[str]:
         """Return the names of sequences in the order that files have where no list names them."""
@@ -50,11 +64,13 @@ class MemoryDoor(abc.ABC):
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return what is counted by itself, by name."""
-        return named(masks.items() if isinstance(masks, Mapping) else numbered(masks, "the masks"), "the masks")
+        return name_items(
+            masks.items() if isinstance(masks, Mapping) else number_frames(masks, "the masks"), "the masks"
+        )
 
-    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
+    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
         """Return the frames of a sequence, each with its name; None is that of one that is counted as a whole."""
-        del where
+        del location
         return [(None, masks)]
 
 
@@ -67,31 +83,31 @@ class UnitsInMemory(MemoryDoor):
         """Return videos by name; one alone is called video."""
         return super().sequences_of(masks) if isinstance(masks, Mapping) else {"video": masks}
 
-    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
-        return numbered(masks, where)
+    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
+        return number_frames(masks, location)
 
     def accumulate(self, frames: CountedFrames) -> UnitAccumulator[Any]:
         units = self.units(frames)
         accumulator = UnitAccumulator(self.protocol, self.facts(units), list(units))
-        for name, kept in units.items():
-            accumulator.update(UnitCounts(name, self.tables(kept, accumulator.facts)))
+        for name, own in units.items():
+            accumulator.update(UnitCounts(name, self.tables(own, accumulator.facts)))
         return accumulator
 
-    def units(self, frames: CountedFrames) -> dict[str, KeptFrames]:
+    def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
         """Return what is counted at once, by name."""
         return dict(frames)
 
-    def facts(self, units: Mapping[str, KeptFrames]) -> dict[str, Any]:
+    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         """Return what the scores need to know of all units."""
         del units
         return {}
 
     @abc.abstractmethod
-    def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+    def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         """Return what is counted in a unit."""
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def sort_by_number(names: Iterable[str]) -> list[str]:
     """Return names by the numbers that they are, and others after them."""
     return sorted(names, key=lambda name: (False, number_of(name), name) if NUMBER.fullmatch(name) else (True, 0, name))
 
@@ -111,8 +127,8 @@ def frame_name(frame: object) -> str:
     if isinstance(frame, (float, np.floating)) and not math.isfinite(frame):
         raise UsageError(f"the frame {frame} is no number of a frame")
     name = text_name(frame)
-    whole = NUMBER.fullmatch(name) and "." not in name and len(name) <= DIGITS
-    return f"{int(name):0{DIGITS}d}" if whole else name
+    whole = NUMBER.fullmatch(name) and "." not in name and len(name) <= _DIGITS
+    return f"{int(name):0{_DIGITS}d}" if whole else name
 
 
 def text_name(name: object) -> str:
@@ -122,23 +138,26 @@ def text_name(name: object) -> str:
     return compose(str(name))
 
 
-def named(items: Iterable[tuple[object, Item]], where: str) -> dict[str, Item]:
-    """Return items by their names as text; raises SubmissionError where two have the same."""
-    found: dict[str, Item] = {}
-    for name, one in items:
-        if text_name(name) in found:
-            raise refused(where, f"has {printable(name)} twice, as text and as something else", "Give each name once")
-        found[text_name(name)] = one
-    return found
+def name_items(items: Iterable[tuple[object, Item]], location: str) -> dict[str, Item]:
+    """Index items by their names as text; raises SubmissionError where two have the same."""
+    by_name: dict[str, Item] = {}
+    for name, item in items:
+        text = text_name(name)
+        if text in by_name:
+            raise refusal(
+                location, f"has {printable(name)} twice, as text and as something else", "Give each name once"
+            )
+        by_name[text] = item
+    return by_name
 
 
-def numbered(masks: Any, where: str) -> list[tuple[object, object]]:
-    """Return frames, images or videos with their numbers; raises SubmissionError where there are none."""
+def number_frames(masks: Any, location: str) -> list[tuple[object, object]]:
+    """Number frames, images or videos; raises SubmissionError where there are none."""
     try:
         return list(enumerate(np.asarray(masks) if isinstance(masks, memoryview) else masks))
     except (TypeError, ValueError):  # no list; a memoryview that was released
-        raise refused(
-            where, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
+        raise refusal(
+            location, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
         ) from None
 
 
@@ -148,15 +167,121 @@ def check_no_map(side: object, protocol: str, form: str) -> None:
         raise UsageError(f"{protocol} does not score maps of labels: give {form}, of the truth and of the prediction")
 
 
-def refused(where: str, found: str, remedy: str) -> SubmissionError:
+def refusal(location: str, fault: str, remedy: str) -> SubmissionError:
     """Return the error of masks that cannot be scored."""
-    return SubmissionError.of(Problem(where, found, remedy))
+    return SubmissionError.of(Problem(location, fault, remedy))
 
 
-def one_size(sizes: Iterable[Size], what: str, where: str) -> Size | None:
+def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
     """Return the size that all have, None without any; raises SubmissionError where there are several."""
-    found = list(dict.fromkeys(sizes))
-    if len(found) > 1:
-        several = " and ".join(f"{width}×{height}" for height, width in found)
-        raise refused(where, f"has {what} of {several}", "Give truth and prediction of one size")
-    return found[0] if found else None
+    distinct = list(dict.fromkeys(sizes))
+    if len(distinct) > 1:
+        several = " and ".join(f"{width}×{height}" for height, width in distinct)
+        raise refusal(location, f"has {what} of {several}", "Give truth and prediction of one size")
+    return distinct[0] if distinct else None
+
+
+# ── masks of a frame ────────────────────────────────────────────────────────
+
+
+class FrameReader:
+    """Packs masks in memory, from any array library."""
+
+    def __init__(self, *, many_values: bool = False) -> None:
+        """Pack masks of one object that hold a few values, location `many_values` says that the benchmark has such."""
+        self._many_values = many_values
+
+    def read(self, masks: object, location: str) -> Stacks:
+        """Return the objects of a frame.
+
+        It is labels (height, width), or by object a boolean array, run lengths, or None.
+
+        Raises SubmissionError where these are no masks.
+        """
+        if isinstance(masks, Mapping):
+            objects = name_items(masks.items(), location).items()
+            stacks = {label: self._object(mask, f"{location}, object {printable(label)}") for label, mask in objects}
+            return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
+        return backend().pack_labels(read_labels(masks, location))
+
+    def _object(self, mask: object, location: str) -> Stack | None:
+        """Return one object, which is a boolean array or run lengths; None where it is not in the frame."""
+        if mask is None:
+            return None
+        if isinstance(mask, Mapping):
+            return _stack_of_runs(mask, location)
+        flags = _read_plane(mask, location)
+        if not self._many_values:
+            _check_one_object(flags, location)
+        block = empty_labels(1, flags.shape, bool)
+        np.not_equal(flags, 0, out=block[0, :, : flags.shape[1]])
+        return crop(pack(block), flags.shape)
+
+
+def read_labels(masks: object, location: str) -> Array:
+    """Return labels (height, width), none below zero."""
+    labels = _read_plane(masks, location)
+    if labels.dtype == bool:
+        labels = labels.view(np.uint8)
+    if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
+        raise refusal(location, f"has the label {labels.max()}", "Number the objects from 1")
+    if labels.dtype.kind == "i" and labels.min() < 0:
+        raise refusal(location, f"has the label {labels.min()}", "Number the objects from 1, with 0 as background")
+    return labels
+
+
+def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
+    """Return one mask, booleans or run lengths, as run lengths with their text."""
+    if isinstance(mask, Mapping):
+        counts = mask.get("counts")
+        return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}
+    flags = read_array(mask, location)
+    flags = _read_plane(flags[0] if flags.ndim == 3 and len(flags) == 1 else flags, location)
+    _check_one_object(flags, location)
+    return {"size": list(flags.shape), "counts": rle.compress(runs_of_mask(flags != 0))}
+
+
+def _stack_of_runs(mask: Mapping[str, object], location: str) -> Stack:
+    text = read_run_lengths(mask, location)["counts"]
+    try:
+        height, width = map(index, mask.get("size", ()))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        fault = f"has the size {printable(mask.get('size'))}"
+        raise refusal(location, fault, "Give run lengths as {'size': [height, width], 'counts': …}") from None
+    if min(height, width) < 1 or height * width >= 1 << 31:
+        raise refusal(location, f"has the size {[height, width]}", "Give the height and width of the frame")
+    block = empty_labels(1, (height, width), bool)
+    try:
+        block[0] = rle.flags({"size": [height, width], "counts": text}, (height, width))[0]
+    except Flaw as flaw:
+        raise SubmissionError.of(flaw.at(location)) from None
+    return crop(pack(block), (height, width))
+
+
+def _check_one_object(values: Array, location: str) -> None:
+    """Refuse a mask of one object that holds more than two values, as files of it are."""
+    if values.dtype != bool and ((values != values.min()) & (values != values.max())).any():
+        raise refusal(location, "holds more than two values", "Give the mask of one object as booleans")
+
+
+def read_array(values: object, location: str) -> Array:
+    """Return an array; tensors give one by the array protocol.  Refuse what none can be made of, and masked ones."""
+    try:
+        if np.ma.is_masked(values):
+            fault, remedy = "is a masked array, and no protocol knows such masks", "Fill it, with 255 where none counts"
+            raise refusal(location, fault, remedy)
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise refusal(
+            location, f"cannot be read as an array ({error})", "Give it as an array in the CPU's memory"
+        ) from None
+
+
+def _read_plane(values: object, location: str) -> Array:
+    """Return an array of two dimensions of whole numbers or booleans."""
+    array = read_array(values, location)
+    if array.dtype.kind not in "bui":
+        raise refusal(location, f"is of {array.dtype}", "Give labels as whole numbers, or masks as booleans")
+    if array.ndim != 2 or not array.size:
+        raise refusal(location, f"has the shape {array.shape}", "Give each frame as (height, width)")
+    return array

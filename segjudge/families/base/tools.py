@@ -1,29 +1,26 @@
-"""What the toolkit does with a family beside scoring it: masks in memory, reports, new challenges, words.
+"""What the toolkit does with a family beside scoring it: published truths, masks in memory, reports, words, challenges.
 
-A family's folder here overrides what it has and leaves the rest: each default is what a family without a folder gets.
+A family's folder overrides what it has and leaves the rest: each default is what a family without a folder gets.
 Methods import what they need when they are called, so that asking for a family's tools costs nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from segjudge.evaluation_script.files.problems import quantity
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.evaluation_script.scoring.scorer import Scorer
-    from segjudge.report.page import PageOptions, Sections
+    from segjudge.report.page import PageOptions, Section
 
     from .memory import MemoryDoor
     from .published import PackedTruth, TruthSource
-    from .units import UnitLosses
 
 #: Files by path: bytes, texts, or documents that become JSON.
 Content = Iterator[tuple[str, Any]]
@@ -31,9 +28,10 @@ Content = Iterator[tuple[str, Any]]
 Members = Iterator[tuple[str, bytes]]
 #: What the texts of a new challenge say of its truth.
 Facts = dict[str, Any]
+#: A table by columns of one length.
+Columns = Mapping[str, Any]
 #: The file of a family's folder with the texts of new challenges.
-TEXTS = "texts.html.jinja"
-_UNIT_METRIC = re.compile(r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?")
+_TEXTS = "texts.html.jinja"
 
 
 class ScoringInputs(Protocol):
@@ -48,17 +46,31 @@ class ScoringInputs(Protocol):
         """What scores each split."""
 
 
-class SequenceMethods(Protocol):
-    """Several methods that are compared sequence by sequence."""
+@dataclass(frozen=True)
+class ScoredMethod:
+    """A method's scores of a split, and what they come from."""
 
-    def add(self, inputs: ScoringInputs, report: Report, name: str) -> None:
-        """Add a method."""
+    name: str
+    inputs: ScoringInputs
+    report: Report
+    provenance: Mapping[str, Any]
 
-    def compare(self, metric: str) -> Any:
-        """Return how the methods compare, as `analysis.comparison.ComparedMethods`."""
 
-    def make_sections(self, comparison: Any, options: PageOptions, origins: Mapping[str, object]) -> Sections:
-        """Return what a page shows of them, and the streams that its scripts read."""
+@dataclass(frozen=True)
+class MethodCosts:
+    """What kinds of failure cost methods on the same truth, and what a page shows of it beside places and verdicts."""
+
+    #: By the name of the method, then by kind.
+    costs: Mapping[str, Mapping[str, float]]
+    #: The last columns of the table of methods, and their cells by the name of the method.
+    columns: Sequence[str] = ()
+    cells: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    #: By the name of the method: what is right and what each kind takes (name, share, style), as a bar shows it.
+    bars: Mapping[str, Sequence[tuple[str, float, str]]] = field(default_factory=dict)
+    #: Of each sequence its name, its stream, and what the first two methods reach there.
+    points: Sequence[tuple[str, str, float, float]] = ()
+    #: What follows the section on methods.
+    sections: Sequence[Section] = ()
 
 
 class FamilyTools:
@@ -68,10 +80,10 @@ class FamilyTools:
     limits: ClassVar[str] = ""
     #: Metrics that a leaderboard may show beside those of the protocol.
     other_metrics: ClassVar[Sequence[str]] = ()
-    #: Methods are compared sequence by sequence; else by groups of units.
-    compares_sequences: ClassVar[bool] = False
     #: A phase keeps what `make_stored_sections` reads.
     keeps_losses: ClassVar[bool] = False
+    #: What kinds of failure cost sums to what the metric that ranks lacks to 1.
+    shares_loss: ClassVar[bool] = False
 
     # ── truths as they are published ──
 
@@ -98,21 +110,21 @@ class FamilyTools:
 
     # ── reports ──
 
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
-        """Return what a page shows of a split after its metrics, and the streams that its scripts read."""
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        """Return what a page shows of a split after its metrics."""
         del inputs, options
-        from segjudge.report.overview import tables
+        from segjudge.report.page import make_tables
 
-        return [tables(report)], {}
+        return [make_tables(report)]
 
-    def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> Sections:
+    def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
         """Return the same of what a phase left; raises UsageError where it cannot be that."""
         del losses
-        from segjudge.report.overview import tables
+        from segjudge.report.page import make_tables
 
-        return [tables(report)], {}
+        return [make_tables(report)]
 
-    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> Sections:
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         """Return what a page shows of a truth alone."""
         del split, truth, options
         raise UsageError("the truth alone is reported of mask sequences; `show` draws that of images")
@@ -127,17 +139,48 @@ class FamilyTools:
         del inputs
         raise UsageError(f"failures of {report.protocol.name} have no kinds")
 
-    def open_comparison(
-        self, protocol: Any, count: int, options: PageOptions | None, *, with_losses: bool
-    ) -> SequenceMethods | None:
-        """Return what compares so many methods sequence by sequence; None where they are compared by groups."""
-        del protocol, count, options, with_losses
-        return None
-
     def list_unit_costs(self, report: Report) -> dict[str, float | None]:
         """Return what each unit costs, below zero; nothing where the family does not count by unit."""
         del report
         return {}
+
+    def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
+        """Return what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
+        costs = {method.name: self.sum_failures(method.inputs, method.report) for method in methods}
+        if options is None:
+            return MethodCosts(costs)
+        from segjudge.report.page import first_metric, make_changes
+
+        categories = {}
+        for method in methods:
+            rows = method.report.rows()["categories"]
+            metric = first_metric(rows)
+            categories[method.name] = {str(row["name"]): row[metric] for row in rows}
+        sections = [make_changes("Categories", categories, "Those first in which the second lost most.")]
+        units = {method.name: self.list_unit_costs(method.report) for method in methods}
+        if all(units.values()):
+            sections.append(make_changes("Images or videos", units, "What each costs, regressions first."))
+        cells = {name: list(kinds.values()) for name, kinds in costs.items()}
+        return MethodCosts(costs, list(next(iter(costs.values()))), cells, sections=sections)
+
+    # ── tables and files ──
+
+    def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
+        """Return tables by their names, beside those of the report's rows: they are made when they are asked for."""
+        del report
+        return {}
+
+    def make_files(self, report: Report) -> dict[str, str]:
+        """Return the CSV files on single units that `score --csv` writes, by the beginnings of their names."""
+        from segjudge.report.tables import format_units
+
+        unit, text = format_units(report)
+        return {f"per-{unit}_results": text}
+
+    def format_official(self, report: Report) -> str:
+        """Return what the benchmark's own program prints; nothing where the family does not know it."""
+        del report
+        return ""
 
     # ── words ──
 
@@ -156,10 +199,10 @@ class FamilyTools:
         """Return the template with the macros `task`, `scoring` and `sending`, the texts of a new challenge's pages."""
         from importlib.resources import files  # `new` and `host` alone show texts
 
-        path = files(type(self).__module__) / TEXTS
+        path = files(type(self).__module__) / _TEXTS
         if not path.is_file():
             raise UsageError(
-                f"there are no texts for challenges of this family: {type(self).__module__} has no {TEXTS}"
+                f"there are no texts for challenges of this family: {type(self).__module__} has no {_TEXTS}"
             )
         return path.read_text(encoding="utf-8")
 
@@ -176,83 +219,3 @@ class FamilyTools:
     def make_demo(self, protocol: Any) -> Content:
         """Yield a small synthetic truth as the benchmark publishes its own."""
         raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
-
-
-class UnitTools(FamilyTools):
-    """What the toolkit does with a family that counts by unit."""
-
-    limits = "UNIT_LIMITS"
-    #: Its metrics' meanings, by the name before a number of frames and a category.
-    meanings: ClassVar[Mapping[str, str]] = {}
-
-    def split_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs the metrics, by unit, category and kind."""
-        raise NotImplementedError
-
-    def name_losses(self, protocol: Any) -> tuple[str, str]:
-        """Return the metric whose loss that is, and what units are called."""
-        raise NotImplementedError
-
-    def _losses_of(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
-        from segjudge.evaluation_script.families.base.units import UnitAccumulator
-
-        if not isinstance(report.counts, UnitAccumulator):
-            raise TypeError(f"{report.split} was not counted by unit")
-        return report.counts, self.split_losses(report.counts)
-
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
-        del inputs, options
-        from .units import unit_sections
-
-        accumulator, losses = self._losses_of(report)
-        metric, noun = self.name_losses(report.protocol)
-        return unit_sections(report, accumulator.names, losses, metric, noun), {}
-
-    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        del open_inputs
-        accumulator, losses = self._losses_of(report)
-        return [
-            {"name": name, **dict(zip(losses.kinds, costs, strict=True))}
-            for name, costs in zip(accumulator.names, losses.by_unit.tolist(), strict=True)
-        ]
-
-    def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        del inputs
-        return self._losses_of(report)[1].totals()
-
-    def list_unit_costs(self, report: Report) -> dict[str, float | None]:
-        accumulator, losses = self._losses_of(report)
-        names = [str(unit) for unit in accumulator.names]
-        return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
-
-    def describe_metric(self, metric: str) -> str:
-        name = _UNIT_METRIC.fullmatch(metric)
-        if name is None or name["stem"] not in self.meanings:
-            return metric
-        window = f" over {name['frames']} frames" if name["frames"] else ""
-        category = f" ({name['category'].lower()})" if name["category"] else ""
-        text = self.meanings[name["stem"]] + window + category
-        return text[0].upper() + text[1:]
-
-    def describe_truth(self, truths: list[UnitTruth], protocol: Any) -> Facts:
-        units = [unit for truth in truths for unit in truth.units]
-        frames = units[0].load()
-        kind = self.name_losses(protocol)[1].removesuffix("s")
-        total = quantity(len(units), kind)
-        categories = truths[0].facts.get("categories")
-        return {
-            "content": f"{total} with {count_categories(len(categories))}" if categories else total,
-            "about": f"Label every pixel of {total}."
-            if kind != "sequence"
-            else f"Follow every object through {total}.",
-            "kind": kind,
-            "unit": units[0].name,
-            "frames": [frame.name for frame in frames[:2]],
-            "size": frames[0].size,
-            "category": categories[0][0] if categories else 1,
-        }
-
-
-def count_categories(count: int) -> str:
-    """Return a number of categories in words."""
-    return f"{count:,} {'category' if count == 1 else 'categories'}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs
+from segjudge.families.base.tools import Columns, Content, Facts, FamilyTools, Members, ScoringInputs
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.published import PackedTruth, TruthSource
-    from segjudge.report.page import PageOptions, Sections
+    from segjudge.report.page import PageOptions, Section
 
-__all__ = ["TOOLS", "published"]
+__all__ = ["TOOLS", "pictures", "published"]
 
 _GROUPS = {
     "": "",
@@ -47,24 +47,37 @@ class _InstanceTools(FamilyTools):
 
         return InstancesInMemory(protocol, categories)
 
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
-        from .sections import instance_sections
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from .report import make_sections
 
-        return instance_sections(inputs, report, options)
+        return make_sections(inputs, report, options)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        from .diagnosis import diagnosed
-        from .error_kinds import KINDS
+        from .diagnosis import KINDS, diagnose
 
-        rows = diagnosed(open_inputs(), report).categories()
+        rows = diagnose(open_inputs(), report).categories()
         return [{"category": row["name"], **{kind: row[kind] for kind in KINDS}} for row in rows]
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        from .diagnosis import diagnosed
-        from .error_kinds import KINDS
+        from .diagnosis import KINDS, diagnose
 
-        costs = diagnosed(inputs, report).errors.costs()
+        costs = diagnose(inputs, report).errors.costs()
         return {kind: costs[kind] for kind in KINDS}
+
+    def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
+        from .tables import list_curves, list_images
+
+        return {"images": lambda: list_images(report), "curves": lambda: list_curves(report)}
+
+    def make_files(self, report: Report) -> dict[str, str]:
+        from .tables import make_files
+
+        return make_files(report)
+
+    def format_official(self, report: Report) -> str:
+        from .tables import format_places
+
+        return format_places(report)
 
     def describe_metric(self, metric: str) -> str:
         if precision := re.fullmatch(r"AP(50|75)", metric):

@@ -12,23 +12,23 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
-from segjudge.families.base.samples import as_json, moved_runs, step
-from segjudge.families.base.tools import Content, Facts, Members, count_categories
+from segjudge.families.base.challenges import count_categories, encode_json, move_runs, shift_of
+from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.run_lengths import encode_labels
 
-FREQUENCIES = {1: "f", 2: "c", 3: "r"}
+_FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
 
 def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> Facts:
     """Return the facts of instance masks."""
-    first = truths[0]
-    kind, lengths = "video" if protocol.tubes else "image", first.images.frames
+    example = truths[0]
+    kind, lengths = "video" if protocol.tubes else "image", example.images.frames
     total = quantity(sum(len(truth.images.ids) for truth in truths), kind)
-    height, width = first.images.sizes[0].tolist()
+    height, width = example.images.sizes[0].tolist()
     return {
-        "content": f"{total} with {count_categories(len(first.categories))}",
+        "content": f"{total} with {count_categories(len(example.categories))}",
         "about": f"Find every object in {total}.",
-        "examples": [int(first.images.ids[0]), first.categories[0].id],
+        "examples": [int(example.images.ids[0]), example.categories[0].id],
         "size": [height, width if lengths is None else width // int(lengths[0])],
         "kind": kind,
     }
@@ -36,7 +36,10 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
 
 def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: float) -> Members:
     """Yield one JSON with a detection for each instance."""
-    yield "results.json", as_json([one for truth in truths for one in _detections(truth, share, boxes=protocol.boxes)])
+    yield (
+        "results.json",
+        encode_json([detection for truth in truths for detection in _detections(truth, share, boxes=protocol.boxes)]),
+    )
 
 
 def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
@@ -45,11 +48,11 @@ def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[
         image = int(truth.image[index])
         height, width = truth.images.sizes[image].tolist()
         if boxes:
-            left, *others = truth.boxes[index].tolist()
-            shape: dict[str, object] = {"bbox": [left + step(width, share), *others]}
+            x, *numbers = truth.boxes[index].tolist()
+            shape: dict[str, object] = {"bbox": [x + shift_of(width, share), *numbers]}
         else:
             count = 1 if frames is None else int(frames[image])
-            runs = moved_runs(truth.masks[index], (height, width // count), count, share)
+            runs = move_runs(truth.masks[index], (height, width // count), count, share)
             masks = [{"size": [height, width // count], "counts": mask} for mask in compress_many(runs)]
             shown = [mask if len(parts) > 1 else None for mask, parts in zip(masks, runs, strict=True)]
             shape = {"segmentation": masks[0]} if frames is None else {"segmentations": shown}
@@ -73,10 +76,10 @@ def _coco(videos: list[Scene]) -> Content:
     for image, labels in pictures:
         for number, counts in encode_labels(labels).items():
             rows, columns = np.nonzero(labels == number)
-            left, top = int(columns.min()), int(rows.min())
+            x, top = int(columns.min()), int(rows.min())
             records.append({
                 "id": len(records) + 1, "image_id": image, "category_id": number, "iscrowd": 0, "area": len(rows),
-                "bbox": [left, top, int(columns.max()) + 1 - left, int(rows.max()) + 1 - top],
+                "bbox": [x, top, int(columns.max()) + 1 - x, int(rows.max()) + 1 - top],
                 "segmentation": {"size": labels.shape, "counts": counts},
             })  # fmt: skip
     listing = [
@@ -86,22 +89,22 @@ def _coco(videos: list[Scene]) -> Content:
         }
         for image, labels in pictures
     ]  # fmt: skip
-    categories = [{"id": number, "name": name, "frequency": FREQUENCIES[number]} for number, name in NAMES.items()]
+    categories = [{"id": number, "name": name, "frequency": _FREQUENCIES[number]} for number, name in NAMES.items()]
     yield "instances.json", {"images": listing, "categories": categories, "annotations": records}
 
 
 def _vis(videos: list[Scene]) -> Content:
     listing: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
-    for place, video in enumerate(videos, 1):
+    for index, video in enumerate(videos, 1):
         size = {"height": video.size[0], "width": video.size[1]}
         files = [f"{video.name}/{name}.jpg" for name, _ in label_frames(video)]
-        listing.append({"id": place, **size, "length": video.frames, "file_names": files})
+        listing.append({"id": index, **size, "length": video.frames, "file_names": files})
         for number, masks in mask_records(video).items():
             areas = [int((labels == number).sum()) or None for _, labels in label_frames(video)]
             hidden = [None if area is None else ("no", "slight", "severe")[number - 1] + "_occlusion" for area in areas]
             records.append({
-                "id": len(records) + 1, "video_id": place, "category_id": number, "iscrowd": 0, **size,
+                "id": len(records) + 1, "video_id": index, "category_id": number, "iscrowd": 0, **size,
                 "segmentations": masks, "areas": areas, "occlusion": hidden,
             })  # fmt: skip
     categories = [{"id": number, "name": name} for number, name in NAMES.items()]

@@ -19,24 +19,31 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.families.instances.records import Category
 from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
-from segjudge.families.base.frame_masks import plain_array, run_lengths
-from segjudge.families.base.memory import CountedFrames, MemoryDoor, check_no_map, in_order, refused
+from segjudge.families.base.memory import (
+    CountedFrames,
+    MemoryDoor,
+    check_no_map,
+    read_array,
+    read_run_lengths,
+    refusal,
+    sort_by_number,
+)
 from segjudge.system.errors import UsageError
 
 Record = dict[str, Any]
 #: Columns of detection models, as the keys that COCO gives them.
-COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
+_COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
 #: How many categories there are, records of unknown ones, and records.
-HEAD = "<III"
+_HEAD = "<III"
 #: What a truth may say of a whole image.
-IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
+_IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
 
 
 class InstancesInMemory(MemoryDoor):
     """Matches the instances of images or videos."""
 
     def __init__(self, protocol: InstanceProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda one: one["id"])
+        self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda category: category["id"])
         self._shape = "segmentations" if protocol.tubes else "segmentation"
 
     def sequences_of(self, masks: object) -> dict[str, object]:
@@ -49,47 +56,49 @@ class InstancesInMemory(MemoryDoor):
             raise UsageError(
                 f"{self.protocol.name} compares whole videos: the frame is None, and masks are of all frames"
             )
-        where = f"{sequence}, frame {frame}" if frame else sequence
-        annotations = self._records(truth, f"truth of {where}")
-        records = self._records(prediction, f"prediction of {where}")
-        facts = {key: truth[key] for key in IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
-        real = truth_of(self._document([*annotations, *records], annotations, facts), f"truth of {where}")
+        location = f"{sequence}, frame {frame}" if frame else sequence
+        annotations = self._records(truth, f"truth of {location}")
+        records = self._records(prediction, f"prediction of {location}")
+        facts = {key: truth[key] for key in _IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
+        instances = truth_of(self._document([*annotations, *records], annotations, facts), f"truth of {location}")
         keys = {"video_id" if self.protocol.tubes else "image_id": 1}
-        sent = check_records([{**one, **keys} for one in records], real.images, self.protocol)
-        ids = [category.id for category in real.categories]
-        unknown = int((sent.category < 0).sum())
-        head = struct.pack(f"{HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
-        (block,) = cut_into_blocks(sent, real, self.protocol, np.arange(1), 1)
+        detections = check_records([{**record, **keys} for record in records], instances.images, self.protocol)
+        ids = [category.id for category in instances.categories]
+        unknown = int((detections.category < 0).sum())
+        head = struct.pack(f"{_HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
+        (block,) = cut_into_blocks(detections, instances, self.protocol, np.arange(1), 1)
         return head + match_block(block).encode()
 
-    def _records(self, side: object, where: str) -> list[Record]:
+    def _records(self, side: object, location: str) -> list[Record]:
         """Return records as COCO has them, of columns or of records with masks of any form."""
         check_no_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
         if isinstance(side, Mapping) and "annotations" not in side:
-            side = self._of_columns(side, where)
+            side = self._of_columns(side, location)
         listed = side["annotations"] if isinstance(side, Mapping) else side
-        if not isinstance(listed, Iterable) or not all(isinstance(one, Mapping) for one in listed):
-            raise refused(where, "is neither records nor columns", "Give COCO's records, or labels, scores and masks")
-        records = [dict(one) for one in listed]
+        if not isinstance(listed, Iterable) or not all(isinstance(record, Mapping) for record in listed):
+            raise refusal(
+                location, "is neither records nor columns", "Give COCO's records, or labels, scores and masks"
+            )
+        records = [dict(record) for record in listed]
         for record in records:
             mask = record.get(self._shape)
             if self.protocol.tubes and mask is not None:
-                record[self._shape] = [one if one is None else run_lengths(one, where) for one in mask]
+                record[self._shape] = [None if frame is None else read_run_lengths(frame, location) for frame in mask]
             elif mask is not None and not isinstance(mask, list):  # polygons stay
-                record[self._shape] = run_lengths(mask, where)
+                record[self._shape] = read_run_lengths(mask, location)
         return records
 
-    def _of_columns(self, side: Mapping[str, Any], where: str) -> list[Record]:
+    def _of_columns(self, side: Mapping[str, Any], location: str) -> list[Record]:
         """Return the records of labels, scores, masks and boxes (left, top, right, bottom)."""
-        columns = {key: plain_array(side[name], where).tolist() for name, key in COLUMNS.items() if name in side}
+        columns = {key: read_array(side[name], location).tolist() for name, key in _COLUMNS.items() if name in side}
         if "masks" in side:
             columns[self._shape] = list(side["masks"])
         if "boxes" in side:
-            boxes = plain_array(side["boxes"], where).astype(float).reshape(-1, 4)
+            boxes = read_array(side["boxes"], location).astype(float).reshape(-1, 4)
             columns["bbox"] = np.hstack((boxes[:, :2], boxes[:, 2:] - boxes[:, :2])).tolist()
         if len({len(column) for column in columns.values()}) > 1:
             lengths = ", ".join(f"{len(column)} {key}" for key, column in columns.items())
-            raise refused(where, f"has {lengths}", "Give as many of each")
+            raise refusal(location, f"has {lengths}", "Give as many of each")
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
     def _document(self, records: list[Record], annotations: list[Record], facts: Mapping[str, Any]) -> Record:
@@ -97,14 +106,14 @@ class InstancesInMemory(MemoryDoor):
         size, length = self._size(records)
         size = facts.get("height", size[0]), facts.get("width", size[1])
         kind = "video" if self.protocol.tubes else "image"
-        ids = sorted({int(one.get("category_id", 0)) for one in records})
+        ids = sorted({int(record.get("category_id", 0)) for record in records})
         nothing = {"size": list(size), "counts": [size[0] * size[1]]}
         completed = []
-        for number, one in enumerate(annotations, start=1):
+        for number, record in enumerate(annotations, start=1):
             more: Record = {"id": number, f"{kind}_id": 1}
             if self.protocol.boxes:
-                more |= {"segmentation": nothing, "area": float(np.prod(one["bbox"][2:]))}
-            completed.append({**more, **one, f"{kind}_id": 1})
+                more |= {"segmentation": nothing, "area": float(np.prod(record["bbox"][2:]))}
+            completed.append({**more, **record, f"{kind}_id": 1})
         return {
             f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
             "categories": self._categories or [{"id": number, "name": str(number)} for number in ids],
@@ -113,7 +122,7 @@ class InstancesInMemory(MemoryDoor):
 
     def _size(self, records: list[Record]) -> tuple[tuple[int, int], int]:
         """Return the size of an image or of a video's frames, and how many there are."""
-        shapes = [one[self._shape] for one in records if self._shape in one]
+        shapes = [record[self._shape] for record in records if self._shape in record]
         length = max(map(len, shapes), default=1) if self.protocol.tubes else 1
         for masks in shapes:
             for mask in masks or [] if self.protocol.tubes else [masks]:
@@ -128,22 +137,25 @@ class InstancesInMemory(MemoryDoor):
 
     def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
         # Files have images in the order of their ids, whatever the order of their list.
-        parts = [_image_counts(data) for name in in_order(frames) for data in frames[name].values()]
-        known = self._categories or [
-            {"id": number, "name": str(number)} for number in sorted({number for part in parts for number in part.ids})
+        parts = [_image_counts(data) for name in sort_by_number(frames) for data in frames[name].values()]
+        listed = self._categories or [
+            {"id": number, "name": str(number)}
+            for number in sorted({number for image_counts in parts for number in image_counts.ids})
         ]
-        categories = [Category(one["id"], str(one["name"]), str(one.get("frequency", ""))) for one in known]
-        place = {category.id: number for number, category in enumerate(categories)}
+        categories = [Category(entry["id"], str(entry["name"]), str(entry.get("frequency", ""))) for entry in listed]
+        index_of = {category.id: number for number, category in enumerate(categories)}
         moved = []
-        for image, part in enumerate(parts):
-            places = [place[number] + aspect * len(place) for aspect in range(2) for number in part.ids]
-            tables = [table.copy() for table in part.counts.tables]
+        for image, image_counts in enumerate(parts):
+            places = [index_of[number] + aspect * len(index_of) for aspect in range(2) for number in image_counts.ids]
+            tables = [table.copy() for table in image_counts.counts.tables]
             for table in tables:
                 table["image"] = image
             for table in tables[1:]:
                 table["category"] = np.array(places, np.int64)[table["category"]]
             moved.append(InstanceCounts(*tables))
-        notes = describe_records(sum(part.unknown for part in parts), sum(part.records for part in parts))
+        notes = describe_records(
+            sum(image_counts.unknown for image_counts in parts), sum(image_counts.records for image_counts in parts)
+        )
         accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories, notes)
         accumulator.update(merge_counts(moved))
         return accumulator
@@ -161,8 +173,8 @@ class _ImageCounts:
 
 def _image_counts(data: bytes) -> _ImageCounts:
     try:
-        length, unknown, records = struct.unpack_from(HEAD, data)
-        ids = struct.unpack_from(f"<{length}q", data, struct.calcsize(HEAD))
+        length, unknown, records = struct.unpack_from(_HEAD, data)
+        ids = struct.unpack_from(f"<{length}q", data, struct.calcsize(_HEAD))
     except struct.error as error:
         raise ValueError(f"has no categories ({error})") from None
-    return _ImageCounts(ids, unknown, records, decode_counts(data[struct.calcsize(HEAD) + 8 * length :]))
+    return _ImageCounts(ids, unknown, records, decode_counts(data[struct.calcsize(_HEAD) + 8 * length :]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.families.base.tools import Content, Members, UnitTools
+from segjudge.families.base.units import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.units import UnitLosses
+    from segjudge.families.base.tools import Content, Members
 
 __all__ = ["TOOLS"]
 
@@ -32,10 +32,25 @@ class _PanopticTools(UnitTools):
 
         return PanopticInMemory(protocol, categories)
 
-    def split_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        from .losses import split_losses
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return what costs PQ, or VPQ, segments that are missed, surplus or inexact: the sum is 1 - PQ."""
+        import numpy as np
 
-        return split_losses(accumulator)
+        from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
+
+        table = accumulator.stack("quality")
+        total = table.sum(axis=0)
+        segments = total[..., MATCHED] + total[..., SURPLUS] / 2 + total[..., MISSED] / 2
+        seen = segments > 0  # windows, categories
+        weight = seen / np.maximum(segments, 0.5) / np.maximum(seen.sum(axis=1, keepdims=True), 1) / len(seen)
+        costs = (table[..., MATCHED] - table[..., IOU], table[..., SURPLUS] / 2, table[..., MISSED] / 2)
+        losses = np.stack([(cost * weight).sum(axis=1) for cost in costs], axis=-1)
+        kinds = {
+            "inexact": "segments that match, but not exactly",
+            "surplus": "segments that match nothing",
+            "missed": "segments of the truth that nothing matches",
+        }
+        return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0))
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return ("VPQ", "videos") if protocol.video else ("PQ", "images")

@@ -10,14 +10,14 @@ from segjudge.datasets.compression import code_png
 from segjudge.datasets.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
-from segjudge.families.base.samples import QUICK, as_json, moved_labels
+from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
 
 #: A segment's id is so many times its category.
-IDS = 1000
-GROUND = 4
+_IDS = 1000
+_GROUND = 4
 _PANOPTIC = [{"id": number, "name": name, "isthing": 1} for number, name in NAMES.items()]
-_PANOPTIC.append({"id": GROUND, "name": "ground", "isthing": 0})
+_PANOPTIC.append({"id": _GROUND, "name": "ground", "isthing": 0})
 
 
 def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
@@ -27,7 +27,7 @@ def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: floa
         frames = []
         for frame in unit.load():
             categories = {row[0]: listed[row[1]][0] for row in frame.rows if not row[2]}
-            ids = moved_labels(frame.read(), np.array(list(categories), np.int64), share)
+            ids = move_labels(frame.read(), np.array(list(categories), np.int64), share)
             flat = ids.reshape(-1)
             seen = [number for number in np.unique(flat[np.append(True, flat[1:] != flat[:-1])]).tolist() if number]
             folder, name = f"segments/{unit.name}" if protocol.video else "segments", f"{frame.name}.png"
@@ -38,7 +38,7 @@ def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: floa
             entries.append({"video_id": unit.name, "annotations": frames})
         else:
             entries += [{"image_id": unit.name, **frame} for frame in frames]
-    yield "segments.json", as_json({"annotations": entries})
+    yield "segments.json", encode_json({"annotations": entries})
 
 
 def make_demo(protocol: PanopticProtocol) -> Content:
@@ -49,10 +49,11 @@ def make_demo(protocol: PanopticProtocol) -> Content:
 
 def _segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
     """Return a PNG whose colours are ids, and its list of segments."""
-    ids = np.where(labels, labels, GROUND) * np.int64(IDS)
-    found = zip(*np.unique(ids, return_counts=True), strict=True)
+    ids = np.where(labels, labels, _GROUND) * np.int64(_IDS)
+    areas = zip(*np.unique(ids, return_counts=True), strict=True)
     return code_png(ids), [
-        {"id": int(one), "category_id": int(one) // IDS, "iscrowd": 0, "area": int(area)} for one, area in found
+        {"id": int(segment), "category_id": int(segment) // _IDS, "iscrowd": 0, "area": int(area)}
+        for segment, area in areas
     ]
 
 

@@ -12,16 +12,16 @@ from segjudge.evaluation_script.families.panoptic.protocols import PanopticProto
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.frame_masks import label_map
 from segjudge.families.base.memory import (
     CountedFrames,
-    KeptFrames,
     MemoryDoor,
+    UnitFrames,
     UnitsInMemory,
     check_no_map,
-    in_order,
-    one_size,
-    refused,
+    common_size,
+    read_labels,
+    refusal,
+    sort_by_number,
 )
 from segjudge.system.errors import UsageError
 
@@ -37,83 +37,89 @@ class PanopticInMemory(UnitsInMemory):
         if not categories:
             raise UsageError(f"{protocol.name} needs categories, each with id, name and isthing")
         self.protocol = protocol
-        self._categories = [[one["id"], one.get("name", str(one["id"])), bool(one["isthing"])] for one in categories]
-        self._places = {one[0]: place for place, one in enumerate(self._categories)}
+        self._categories = [
+            [category["id"], category.get("name", str(category["id"])), bool(category["isthing"])]
+            for category in categories
+        ]
+        self._places = {category[0]: index for index, category in enumerate(self._categories)}
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return images or videos by name; one video alone is called video."""
         return super().sequences_of(masks) if self.protocol.video else MemoryDoor.sequences_of(self, masks)
 
-    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
-        return super().frames_of(masks, where) if self.protocol.video else [(None, masks)]
+    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
+        return super().frames_of(masks, location) if self.protocol.video else [(None, masks)]
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        where = f"{sequence}, frame {frame}" if frame else sequence
-        real, listed = self._segments(truth, f"truth of {where}")
-        sent, segments = self._segments(prediction, f"prediction of {where}")
-        one_size((real.shape, sent.shape), "maps", where)
-        rows = [[one["id"], one["place"], int(one.get("iscrowd", 0)), one["area"]] for one in _measured(real, listed)]
-        known = TruthFrame(frame, real.shape, rows, lambda: LabelMap(real))
+        location = f"{sequence}, frame {frame}" if frame else sequence
+        true_ids, listed = self._segments(truth, f"truth of {location}")
+        predicted_ids, segments = self._segments(prediction, f"prediction of {location}")
+        common_size((true_ids.shape, predicted_ids.shape), "maps", location)
+        rows = [
+            [segment["id"], segment["place"], int(segment.get("iscrowd", 0)), segment["area"]]
+            for segment in _measure_areas(true_ids, listed)
+        ]
+        truth_frame = TruthFrame(frame, true_ids.shape, rows, lambda: LabelMap(true_ids))
         try:
-            named = PredictedFrame("", {one["id"]: one["place"] for one in segments})
-            table = count_frame(known, named, sent, boundary=self.protocol.boundary)
+            predicted_frame = PredictedFrame("", {segment["id"]: segment["place"] for segment in segments})
+            table = count_frame(truth_frame, predicted_frame, predicted_ids, boundary=self.protocol.boundary)
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(f"prediction of {where}")) from None
-        tables = {"truth": table.truth, "prediction": table.prediction, "pairs": _stacked(table.pairs)}
+            raise SubmissionError.of(flaw.at(f"prediction of {location}")) from None
+        tables = {"truth": table.truth, "prediction": table.prediction, "pairs": _stack_pairs(table.pairs)}
         if table.boundaries is not None:
-            tables["boundaries"] = _stacked(table.boundaries)
+            tables["boundaries"] = _stack_pairs(table.boundaries)
         return UnitCounts("", tables).encode()
 
-    def _segments(self, side: object, where: str) -> tuple[Array, list[Segment]]:
+    def _segments(self, side: object, location: str) -> tuple[Array, list[Segment]]:
         """Return the ids of the pixels, and each segment with the place of its category."""
         check_no_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
         if not isinstance(side, (tuple, list)) or len(side) != 2:
-            raise refused(where, "is not a map of ids and its segments", "Give (ids, segments)")
-        ids, listed = label_map(side[0], where), side[1]
+            raise refusal(location, "is not a map of ids and its segments", "Give (ids, segments)")
+        ids, listed = read_labels(side[0], location), side[1]
         if isinstance(listed, Mapping):
             listed = [{"id": number, "category_id": category} for number, category in listed.items()]
         segments = []
-        for one in listed:
-            place = self._places.get(one["category_id"])
-            if place is None:
-                raise refused(where, f"has the category {one['category_id']}", "Use the ids of the categories")
-            segments.append({**one, "id": int(one["id"]), "place": place})
+        for segment in listed:
+            category = self._places.get(segment["category_id"])
+            if category is None:
+                raise refusal(location, f"has the category {segment['category_id']}", "Use the ids of the categories")
+            segments.append({**segment, "id": int(segment["id"]), "place": category})
         if ids.max() > MOST_ID:
-            raise refused(where, f"has the id {ids.max()}", f"Use ids up to {MOST_ID}")
+            raise refusal(location, f"has the id {ids.max()}", f"Use ids up to {MOST_ID}")
         return ids, segments
 
     def check(self, data: bytes) -> None:
         _frame_table(data)
 
-    def sort_names(self, names: Iterable[str]) -> list[str]:
-        return in_order(names)
-
-    def units(self, frames: CountedFrames) -> dict[str, KeptFrames]:
+    def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
         units = super().units(frames)
         if self.protocol.video:
             return units
-        listed = [(name, frame, data) for name, kept in units.items() for frame, data in kept.items()]
+        listed = [(name, frame, data) for name, own in units.items() for frame, data in own.items()]
         return {f"{name}/{frame}" if frame else name: {frame: data} for name, frame, data in listed}
 
-    def facts(self, units: Mapping[str, KeptFrames]) -> dict[str, Any]:
+    def sort_names(self, names: Iterable[str]) -> list[str]:
+        return sort_by_number(names)
+
+    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         del units
         return {"categories": self._categories}
 
-    def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
-        things = [one[2] for one in facts["categories"]]
+    def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+        things = [category[2] for category in facts["categories"]]
         return count_frames(map(_frame_table, frames.values()), self.protocol, things)
 
 
-def _measured(ids: Array, segments: list[Segment]) -> list[Segment]:
+def _measure_areas(ids: Array, segments: list[Segment]) -> list[Segment]:
     """Return segments with their areas: as the truth says, or the pixels that they have."""
-    if all("area" in one for one in segments):
+    if all("area" in segment for segment in segments):
         return segments
     numbers, counts = np.unique(ids, return_counts=True)
     areas = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return [{"area": areas.get(one["id"], 0), **one} for one in segments]
+    return [{"area": areas.get(segment["id"], 0), **segment} for segment in segments]
 
 
-def _stacked(pairs: LabelPairs) -> Array:
+def _stack_pairs(pairs: LabelPairs) -> Array:
     return np.stack((pairs.truth, pairs.prediction, pairs.pixels))
 
 

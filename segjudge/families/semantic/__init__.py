@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.families.base.tools import Content, Members, UnitTools
+from segjudge.families.base.units import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.units import UnitLosses
+    from segjudge.families.base.tools import Content, Members
 
 __all__ = ["TOOLS"]
 
@@ -30,25 +30,56 @@ class _SemanticTools(UnitTools):
 
         return SemanticInMemory(protocol)
 
-    def split_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        from .losses import split_losses
-
-        return split_losses(accumulator)
-
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol
         return "mIoU", "videos"
 
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return what costs mIoU, pixels of a class that are missed or surplus: the sum is 1 - mIoU."""
+        import numpy as np
 
-        return make_sample(truths, protocol, share)
+        from segjudge.evaluation_script.masks.overlaps import SHIFT
+
+        classes, units = accumulator.protocol.classes, accumulator.complete_counts()
+        missed, surplus = (np.zeros((len(units), classes)) for _ in range(2))
+        hits = np.zeros(classes)
+        for index, counts in enumerate(units):
+            keys, pixels = counts.tables["cells"]
+            truth, prediction = keys >> SHIFT, keys & ((1 << SHIFT) - 1)
+            right = truth == prediction
+            hits += np.bincount(truth[right], pixels[right], classes)
+            missed[index] = np.bincount(truth[~right], pixels[~right], classes)
+            surplus[index] = np.bincount(prediction[~right], pixels[~right], classes)
+        present = missed.sum(axis=0) + hits
+        union = present + surplus.sum(axis=0)
+        seen = present > 0
+        weight = seen / np.maximum(union, 1) / max(int(seen.sum()), 1)
+        losses = np.stack((missed * weight, surplus * weight), axis=-1)
+        kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
+        return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union > 0])
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        """Yield PNGs of classes; where the truth is void, they hold 0."""
+        import numpy as np
+
+        from segjudge.datasets.compression import label_png
+        from segjudge.families.base.challenges import QUICK, move_labels
+
+        classes = np.arange(protocol.classes)
+        for unit in [unit for truth in truths for unit in truth.units]:
+            for frame in unit.load():
+                labels = move_labels(frame.read(), classes, share).astype(np.uint8)
+                yield f"{unit.name}/{frame.name}.png", label_png(labels, QUICK)
 
     def make_demo(self, protocol: Any) -> Content:
+        """Yield the synthetic truth as VSPW publishes its own."""
         del protocol
-        from .challenges import make_demo
+        from segjudge.datasets.demo import Scene, first_scenes, images
 
-        return make_demo()
+        videos = first_scenes()
+        yield "val.txt", "".join(f"{video.name}\n" for video in videos)
+        for name, data in images(videos, Scene.truth):
+            yield "data/" + name.replace("/", "/mask/"), data
 
 
 TOOLS = _SemanticTools()

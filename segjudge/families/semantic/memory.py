@@ -11,11 +11,10 @@ from segjudge.evaluation_script.families.semantic.engine import check_labels, co
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.frame_masks import label_map
-from segjudge.families.base.memory import KeptFrames, UnitsInMemory, one_size, refused
+from segjudge.families.base.memory import UnitFrames, UnitsInMemory, common_size, read_labels, refusal
 
 #: Labels that 16 bits can hold.
-MOST_LABEL = (1 << 16) - 1
+_MOST_LABEL = (1 << 16) - 1
 
 
 class SemanticInMemory(UnitsInMemory):
@@ -27,21 +26,26 @@ class SemanticInMemory(UnitsInMemory):
         self.protocol = protocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        where = f"{sequence}, frame {frame}"
-        real, sent = label_map(truth, f"truth of {where}"), label_map(prediction, f"prediction of {where}")
-        one_size((real.shape, sent.shape), "maps", where)
-        if max(real.max(), sent.max()) > MOST_LABEL:
-            raise refused(where, f"has a label beyond {MOST_LABEL}", "Use small numbers for classes, 255 for void")
+        location = f"{sequence}, frame {frame}"
+        labels, predicted = (
+            read_labels(truth, f"truth of {location}"),
+            read_labels(prediction, f"prediction of {location}"),
+        )
+        common_size((labels.shape, predicted.shape), "maps", location)
+        if max(labels.max(), predicted.max()) > _MOST_LABEL:
+            raise refusal(location, f"has a label beyond {_MOST_LABEL}", "Use small numbers for classes, 255 for void")
         try:
-            check_labels(sent, real, self.protocol)
+            check_labels(predicted, labels, self.protocol)
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(f"prediction of {where}")) from None
-        return struct.pack("<II", *real.shape) + zlib.compress(np.stack((real, sent)).astype("<u2").tobytes(), 1)
+            raise SubmissionError.of(flaw.at(f"prediction of {location}")) from None
+        return struct.pack("<II", *labels.shape) + zlib.compress(
+            np.stack((labels, predicted)).astype("<u2").tobytes(), 1
+        )
 
     def check(self, data: bytes) -> None:
         _maps(data)
 
-    def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+    def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         del facts
         pairs = ((maps[0], maps[1]) for maps in map(_maps, frames.values()))
         return count_maps(pairs, len(frames), self.protocol)

@@ -6,7 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from segjudge.families.base.tools import Content, Facts, FamilyTools, Members, ScoringInputs, SequenceMethods
+from segjudge.families.base.tools import (
+    Columns,
+    Content,
+    Facts,
+    FamilyTools,
+    Members,
+    MethodCosts,
+    ScoredMethod,
+    ScoringInputs,
+)
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
@@ -14,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.published import PackedTruth, TruthSource
-    from segjudge.report.page import PageOptions, Sections
+    from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS", "published"]
 
@@ -48,8 +57,8 @@ _OF_EXPRESSIONS = {
 
 class _SequenceTools(FamilyTools):
     other_metrics = ("J-Volume", "J-Visible", "False-Alarm")
-    compares_sequences = True
     keeps_losses = True
+    shares_loss = True
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
         del family, progress  # its masks are read while it is scored
@@ -69,32 +78,42 @@ class _SequenceTools(FamilyTools):
 
         return SequencesInMemory(protocol, unseen)
 
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> Sections:
-        from .sections import sequence_sections
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from .report import make_sections
 
-        return sequence_sections(inputs, report, options)
+        return make_sections(inputs, report, options)
 
-    def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> Sections:
-        from .stored import stored_sections
+    def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
+        from .stored import make_sections
 
-        return stored_sections(losses, report)
+        return make_sections(losses, report)
 
-    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> Sections:
-        from .sections import truth_sections
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
+        from .report import make_truth_sections
 
-        return truth_sections(split, truth, options)
+        return make_truth_sections(split, truth, options)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        from .failures import list_failures
+        from .losses import list_failures
 
         return list_failures(open_inputs(), report)
 
-    def open_comparison(
-        self, protocol: Any, count: int, options: PageOptions | None, *, with_losses: bool
-    ) -> SequenceMethods:
-        from .comparison import ComparedSequences
+    def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
+        from .report import compare_failures
 
-        return ComparedSequences(protocol, count, options, with_losses=with_losses)
+        return compare_failures(methods, options)
+
+    def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
+        from .tables import list_frames
+
+        return {"frames": lambda: list_frames(report)}
+
+    def make_files(self, report: Report) -> dict[str, str]:
+        from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
+
+        from .tables import make_files
+
+        return make_files(report) if isinstance(report, SequenceReport) else super().make_files(report)
 
     def describe_metric(self, metric: str) -> str:
         parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)

@@ -23,12 +23,12 @@ from segjudge.evaluation_script.families.sequences.protocols import MissingRule,
 from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
-from segjudge.families.base.samples import QUICK, as_json, moved, moved_runs
+from segjudge.families.base.challenges import QUICK, encode_json, move_image, move_runs
 from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
 #: The most proposals of protocols that match them, and the most objects of a phase.
-MOST_OBJECTS = 20, 254
+_MOST_OBJECTS = 20, 254
 
 
 def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
@@ -56,7 +56,7 @@ def make_sample(truths: list[Split], protocol: SequenceProtocol, share: float) -
     """Yield PNGs of labels; where objects may overlap, which takes a PNG for each of them, one JSON of run lengths."""
     sequences = [sequence for truth in truths for sequence in truth.sequences]
     if protocol.overlapping:
-        yield "results.json", as_json({sequence.name: _objects(sequence, share) for sequence in sequences})
+        yield "results.json", encode_json({sequence.name: _objects(sequence, share) for sequence in sequences})
         return
     for sequence in sequences:
         yield from _label_pngs(sequence, protocol, share)
@@ -67,7 +67,7 @@ def _objects(sequence: Sequence, share: float) -> dict[str, list[CompressedMask 
     objects = run_lengths_of(sequence)
     for masks in objects.values():
         seen = [mask for mask in masks if mask]
-        shifted = [moved_runs(mask["counts"], mask["size"], 1, share)[0] for mask in seen]
+        shifted = [move_runs(mask["counts"], mask["size"], 1, share)[0] for mask in seen]
         for mask, counts in zip(seen, compress_many(shifted), strict=True):
             mask["counts"] = counts
     return objects
@@ -79,11 +79,11 @@ def _label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: float) ->
         labels = labels_of(sequence.read_block(index), block, ids)
         if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
             labels = (labels > 0).astype(np.uint8)
-        labels[(labels > MOST_OBJECTS[not protocol.proposals]) | (labels == VOID)] = 0
+        labels[(labels > _MOST_OBJECTS[not protocol.proposals]) | (labels == VOID)] = 0
         for frame, image in zip(sequence.frames[block.start : block.stop], labels, strict=True):
-            data = label_png(moved(image, share), QUICK)
-            for part in protocol.rounds or ("",):
-                yield f"{part}/{sequence.name}/{frame}.png".lstrip("/"), data
+            data = label_png(move_image(image, share), QUICK)
+            for folder in protocol.rounds or ("",):
+                yield f"{folder}/{sequence.name}/{frame}.png".lstrip("/"), data
 
 
 def make_demo(protocol: SequenceProtocol) -> Content:
@@ -105,11 +105,11 @@ def _mevis(videos: list[Scene]) -> Content:
     masks: dict[str, Any] = {}
     listing = {}
     for video in videos:
-        first = len(masks)
-        masks.update({str(first + place): mask for place, mask in enumerate(mask_records(video).values())})
-        one_by_one = [[number] for number in range(first, len(masks))]
-        ids = [*one_by_one, list(range(first, len(masks))), []]  # each, all and none
-        expressions = {str(place): {"exp": "…", "obj_id": one, "anno_id": one} for place, one in enumerate(ids)}
+        start = len(masks)
+        masks.update({str(start + index): mask for index, mask in enumerate(mask_records(video).values())})
+        one_by_one = [[number] for number in range(start, len(masks))]
+        ids = [*one_by_one, list(range(start, len(masks))), []]  # each, all and none
+        expressions = {str(index): {"exp": "…", "obj_id": own, "anno_id": own} for index, own in enumerate(ids)}
         listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions.json", {"videos": listing}
     yield "mask_dict.json", masks

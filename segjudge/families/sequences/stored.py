@@ -1,4 +1,4 @@
-"""What a phase left of mask sequences → the sections of a page."""
+"""What a phase stored of mask sequences → the sections of a page."""
 
 from __future__ import annotations
 
@@ -24,85 +24,84 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.masks.stream import MOST_LABELS
-from segjudge.report.overview import tables
-from segjudge.report.page import Sections
-from segjudge.report.stored_shapes import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
+from segjudge.report import page
+from segjudge.report.stored import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
 
 from .losses import MethodLosses
-from .sections import loss_section, player_section, table_section
+from .report import make_losses, make_player, make_tables
 
 #: The line of JSON at the beginning of a stream has so many bytes at most, and frames are so large.
-MOST_HEADER, MOST_SIDE = 32 << 20, 1 << 12
+_MOST_HEADER, _MOST_SIDE = 32 << 20, 1 << 12
 _KINDS = {number: kind for kind, number in STATES.items()}
 
 
-def stored_sections(stored: Mapping[str, Any], report: Report) -> Sections:
-    """Return the sections of a split of mask sequences, and the streams that they read."""
-    metric, sequences = text_of(stored.get("metric")), list_of(stored.get("sequences"))
+def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Section]:
+    """Return the sections of a split."""
+    metric, entries = text_of(stored.get("metric")), list_of(stored.get("sequences"))
     streams: dict[str, bytes] = {}
-    found = [_sequence(mapping_of(one), report.split, metric, streams) for one in sequences]
-    method = MethodLosses("", found, _shares(stored.get("shares")))
-    losses = loss_section(method, found, metric, exact=bool(stored.get("exact")))
-    if not found:
-        return [losses, tables(report)], {}
-    _check_rows(found, report)
-    bare = sum(not one.get("masks") for one in sequences)
-    seen = {"of": "", "bare": bare, "pictures": 0, "wanted": False, "smaller": bool(stored.get("smaller"))}
-    return [losses, player_section([method], found, seen), table_section(found, report, {})], streams
+    sequences = [_read_sequence(mapping_of(entry), report.split, metric, streams) for entry in entries]
+    method = MethodLosses("", sequences, _read_shares(stored.get("shares")))
+    losses = make_losses(method, sequences, metric, exact=bool(stored.get("exact")))
+    if not sequences:
+        return [losses, page.make_tables(report)]
+    _check_rows(sequences, report)
+    bare = sum(not entry.get("masks") for entry in entries)
+    about = {"of": "", "bare": bare, "pictures": 0, "wanted": False, "smaller": bool(stored.get("smaller"))}
+    return [losses, make_player([method], sequences, about, streams), make_tables(sequences, report, {})]
 
 
-def _check_rows(found: list[SequenceLosses], report: Report) -> None:
+def _check_rows(sequences: list[SequenceLosses], report: Report) -> None:
     """Refuse sequences and objects that the tables lack."""
     rows = report.rows()
     means = {row.get("sequence") for row in rows.get("sequences", [])}
     objects = {(row.get("sequence"), row.get("object")) for row in rows.get("objects", [])}
-    if not {one.name for one in found} <= means:
+    if not {sequence.name for sequence in sequences} <= means:
         refuse("has losses of sequences without scores")
-    if not {(one.name, lost.score.name) for one in found for lost in one.objects} <= objects:
+    if not {(sequence.name, losses.score.name) for sequence in sequences for losses in sequence.objects} <= objects:
         refuse("has losses of objects without scores")
 
 
-def _sequence(entry: Mapping[str, Any], split: str, metric: str, streams: dict[str, bytes]) -> SequenceLosses:
-    """Return the losses of a sequence, and keep its streams."""
+def _read_sequence(entry: Mapping[str, Any], split: str, metric: str, streams: dict[str, bytes]) -> SequenceLosses:
+    """Read the losses of a sequence, and add its streams."""
     name = text_of(entry.get("name"))
     stream = f"{split}/{name}"
-    packed = [_unpacked(text_of(one)) for one in list_of(entry.get("streams"))]
+    packed = [_decode(text_of(stream)) for stream in list_of(entry.get("streams"))]
     if len(packed) != 2 or not streams.keys().isdisjoint((stream, f"{stream}/0")):
         refuse(f"has not one stream of the truth and one of the prediction of {name}")
     streams[stream], streams[f"{stream}/0"] = packed
-    truth, predicted = (_header(one) for one in packed)
+    truth, predicted = map(_read_header, packed)
     frames = [text_of(frame) for frame in list_of(truth.get("frames"))]
-    objects = [mapping_of(one) for one in list_of(entry.get("objects"))]
-    numbers = [mapping_of(one) for one in list_of(predicted.get("objects"))]
-    if [one.get("name") for one in objects] != [one.get("name") for one in numbers]:
+    objects = [mapping_of(value) for value in list_of(entry.get("objects"))]
+    numbers = [mapping_of(value) for value in list_of(predicted.get("objects"))]
+    if [facts.get("name") for facts in objects] != [facts.get("name") for facts in numbers]:
         refuse(f"has other objects of {name} than their numbers are of")
-    found = [_object(name, frames, one, at, metric) for one, at in zip(objects, numbers, strict=True)]
-    categories = {text_of(one.get("name")): text_of(one.get("category")) for one in objects}
-    return SequenceLosses(name, frames, found, categories, 0, stream)
+    losses = [_read_object(name, frames, facts, own, metric) for facts, own in zip(objects, numbers, strict=True)]
+    categories = {text_of(facts.get("name")): text_of(facts.get("category")) for facts in objects}
+    return SequenceLosses(name, frames, losses, categories, 0, stream)
 
 
-def _unpacked(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return refuse("has a stream that is not base64")
 
 
-def _header(stream: bytes) -> Mapping[str, Any]:
-    """Return the line of JSON with which a stream begins."""
+def _read_header(stream: bytes) -> Mapping[str, Any]:
+    """Read the line of JSON with which a stream begins."""
     try:
-        line, newline, _ = zlib.decompressobj().decompress(stream, MOST_HEADER).partition(b"\n")
+        line, newline, _ = zlib.decompressobj().decompress(stream, _MOST_HEADER).partition(b"\n")
         about = mapping_of(json.loads(line) if newline else None)
     except (zlib.error, ValueError, RecursionError):
         refuse("has a stream that cannot be read")
-    whole_numbers_of(about.get("size"), 1, MOST_SIDE)
-    whole_numbers_of([about.get("runs")], 0, MOST_HEADER)
+    whole_numbers_of(about.get("size"), 1, _MOST_SIDE)
+    whole_numbers_of([about.get("runs")], 0, _MOST_HEADER)
     for group in list_of(about.get("groups")):
         whole_numbers_of(group, 0, 2 * MOST_LABELS)
     return about
 
 
-def _object(
+def _read_object(
     sequence: str, frames: list[str], entry: Mapping[str, Any], numbers: Mapping[str, Any], metric: str
 ) -> ObjectLosses:
     at = whole_numbers_of(numbers.get("at"), 0, len(frames) - 1)
@@ -113,14 +112,14 @@ def _object(
     if {len(at), len(j), len(f)} != {len(kinds)} or len(own) != kinds.count(TRACKED) * len(SHARED):
         refuse(f"has not one number for each frame of an object of {sequence}")
     score = ObjectScore(
-        sequence, text_of(entry.get("name")), {}, [frames[place] for place in at], j, f, bool(entry.get("unseen"))
+        sequence, text_of(entry.get("name")), {}, [frames[index] for index in at], j, f, bool(entry.get("unseen"))
     )
-    parts = _parts(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, own)
+    parts = _share_losses(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, own)
     area = number_of(entry.get("area"))
-    return ObjectLosses(score, kinds, parts, _shares(entry.get("shares")), area, bool(entry.get("absent")))
+    return ObjectLosses(score, kinds, parts, _read_shares(entry.get("shares")), area, bool(entry.get("absent")))
 
 
-def _parts(kinds: list[str], lost: NDArray[np.float64], own: NDArray[np.float64]) -> NDArray[np.float64]:
+def _share_losses(kinds: list[str], lost: NDArray[np.float64], own: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what each frame lost by kind, from what it lost and what the kinds share where the object is tracked."""
     parts = np.zeros((len(kinds), len(KINDS)))
     parts[np.array([kind == TRACKED for kind in kinds], bool), -len(SHARED) :] = own.reshape(-1, len(SHARED))
@@ -130,6 +129,6 @@ def _parts(kinds: list[str], lost: NDArray[np.float64], own: NDArray[np.float64]
     return parts
 
 
-def _shares(value: object) -> list[float]:
-    found = [number_of(one) for one in list_of(value)]
-    return found if len(found) == len(KINDS) else refuse("has not one loss for each kind")
+def _read_shares(value: object) -> list[float]:
+    shares = [number_of(share) for share in list_of(value)]
+    return shares if len(shares) == len(KINDS) else refuse("has not one loss for each kind")

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.tools import Content, Facts, Members, UnitTools
+from segjudge.families.base.units import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.units import UnitLosses
+    from segjudge.families.base.tools import Content, Facts, Members
 
 __all__ = ["TOOLS"]
 
@@ -41,10 +41,42 @@ class _TrackingTools(UnitTools):
 
         return TracksInMemory(protocol, categories)
 
-    def split_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        from .losses import split_losses
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return what costs DetA, objects that are missed or surplus, then AssA, objects that are swapped.
 
-        return split_losses(accumulator)
+        What categories without any match cost AssA is no sequence's.
+        """
+        import numpy as np
+
+        from segjudge.evaluation_script.families.tracking.counting import HOTA_FIELDS
+
+        units = [counts.tables for counts in accumulator.complete_counts()]
+        classes = len(accumulator.protocol.classes or accumulator.facts["classes"])
+        total = np.zeros((classes, *units[0]["hota"].shape[1:])) if units else np.zeros((classes, len(HOTA_FIELDS), 1))
+        for tables in units:
+            total[tables["classes"]] += tables["hota"]
+        matched, missed, surplus, associated = (
+            HOTA_FIELDS.index(name) for name in ("matched", "missed", "surplus", "AssA")
+        )
+        every = np.maximum(1, total[:, [matched, missed, surplus]].sum(axis=1))
+        by_unit, by_category = np.zeros((len(units), 3)), np.zeros((classes, 3))
+        for index, tables in enumerate(units):
+            own, hota = tables["classes"], tables["hota"]
+            detected = np.maximum(1, total[own, matched])
+            costs = (
+                hota[:, missed] / every[own],
+                hota[:, surplus] / every[own],
+                (hota[:, matched] - hota[:, associated]) / detected,
+            )
+            losses = np.stack([cost.mean(axis=1) for cost in costs], axis=-1) / max(classes, 1)
+            by_unit[index] = losses.sum(axis=0)
+            by_category[own] += losses
+        kinds = {
+            "missed": "objects that nothing matches, of DetA",
+            "surplus": "predictions that match nothing, of DetA",
+            "swapped": "matches whose tracks are of several objects, of AssA",
+        }
+        return UnitLosses(kinds, by_unit, by_category)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol

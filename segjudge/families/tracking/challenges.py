@@ -8,42 +8,42 @@ from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, Uni
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress_many
-from segjudge.families.base.samples import as_json, moved_runs
+from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.run_lengths import encode_labels
 
-#: The categories of BURST that they are taken for: one of them is not common.
-BURST = {1: 4, 2: 5, 3: 13}
+#: The categories of _BURST that they are taken for: one of them is not common.
+_BURST = {1: 4, 2: 5, 3: 13}
 #: A track is so many times its class.
-IDS = 1000
+_IDS = 1000
 
 
 def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float) -> Members:
-    """Yield a text for each sequence, or one JSON of BURST's."""
+    """Yield a text for each sequence, or one JSON of _BURST's."""
     units = [(unit.name, unit.load()) for truth in truths for unit in truth.units]
     if protocol.burst:
-        yield "results.json", as_json({"sequences": [_burst_entry(name, frames, share) for name, frames in units]})
+        yield "results.json", encode_json({"sequences": [_burst_entry(name, frames, share) for name, frames in units]})
         return
     for name, frames in units:
         lines = [
             f"{frame.name} {row[TRACK_ID]} {row[CATEGORY]} {frame.size[0]} {frame.size[1]} {row[MASK]}\n"
             for frame in frames
-            for row in _moved_rows(frame, share)
+            for row in _move_rows(frame, share)
             if row[CATEGORY] != IGNORED
         ]
         yield f"{name}.txt", "".join(lines).encode()
 
 
-def _moved_rows(frame: TruthFrame, share: float) -> Rows:
-    """Return the masks of a frame that are still in it."""
-    runs = [moved_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
+def _move_rows(frame: TruthFrame, share: float) -> Rows:
+    """Move the masks of a frame, and return those that are still in it."""
+    runs = [move_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
     masks = zip(frame.rows, compress_many(runs), runs, strict=True)
     return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, parts in masks if len(parts) > 1]
 
 
 def _burst_entry(name: str, frames: list[TruthFrame], share: float) -> dict[str, object]:
     dataset, _, sequence = name.partition("/")
-    rows = [_moved_rows(frame, share) for frame in frames]
+    rows = [_move_rows(frame, share) for frame in frames]
     return {
         "dataset": dataset,
         "seq_name": sequence,
@@ -62,14 +62,14 @@ def make_demo(protocol: TracksProtocol) -> Content:
     return _burst(videos) if protocol.burst else _kitti(videos) if len(protocol.classes) > 1 else _mots(videos)
 
 
-def _lines(video: Scene, first: int, classes: tuple[int, ...]) -> str:
-    """Return a text of tracks: the frames count from `first`, the objects are of these classes in turn."""
+def _lines(video: Scene, start: int, classes: tuple[int, ...]) -> str:
+    """Return a text of tracks: the frames count from `start`, the objects are of these classes in turn."""
     lines = []
     for frame in range(video.frames):
         for number, counts in encode_labels(video.truth(frame)).items():
             kind = 10 if number == SCENE_VOID else classes[number % len(classes)]
-            track = 10_000 if number == SCENE_VOID else kind * IDS + number
-            lines.append(f"{frame + first} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
+            track = 10_000 if number == SCENE_VOID else kind * _IDS + number
+            lines.append(f"{frame + start} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
     return "".join(lines)
 
 
@@ -77,28 +77,34 @@ def _mots(videos: list[Scene]) -> Content:
     for video in videos:
         yield f"{video.name}/gt/gt.txt", _lines(video, 1, (2,))
         facts = {"seqLength": video.frames, "imHeight": video.size[0], "imWidth": video.size[1]}
-        yield f"{video.name}/seqinfo.ini", "".join(["[Sequence]\n", *(f"{key}={one}\n" for key, one in facts.items())])
+        yield (
+            f"{video.name}/seqinfo.ini",
+            "".join(["[Sequence]\n", *(f"{key}={value}\n" for key, value in facts.items())]),
+        )
 
 
 def _kitti(videos: list[Scene]) -> Content:
-    for place, video in enumerate(videos):
-        yield f"instances_txt/{place:04d}.txt", _lines(video, 0, (1, 2))
-    yield "val.seqmap", "".join(f"{place:04d} empty 000000 {one.frames:06d}\n" for place, one in enumerate(videos))
+    for number, video in enumerate(videos):
+        yield f"instances_txt/{number:04d}.txt", _lines(video, 0, (1, 2))
+    yield (
+        "val.seqmap",
+        "".join(f"{number:04d} empty 000000 {video.frames:06d}\n" for number, video in enumerate(videos)),
+    )
 
 
 def _burst(videos: list[Scene]) -> Content:
     sequences = [
         {
-            "id": place, "width": video.size[1], "height": video.size[0], "seq_name": video.name, "dataset": "Demo",
+            "id": index, "width": video.size[1], "height": video.size[0], "seq_name": video.name, "dataset": "Demo",
             "annotated_image_paths": [f"{name}.jpg" for name, _ in label_frames(video)],
             "neg_category_ids": [], "not_exhaustive_category_ids": [],
-            "track_category_ids": {str(number): BURST[number] for number in object_numbers(video)},
+            "track_category_ids": {str(number): _BURST[number] for number in object_numbers(video)},
             "segmentations": [
                 {str(number): {"rle": counts} for number, counts in encode_labels(labels).items()}
                 for _, labels in label_frames(video)
             ],
         }
-        for place, video in enumerate(videos, 1)
+        for index, video in enumerate(videos, 1)
     ]  # fmt: skip
-    categories = [{"id": BURST[number], "name": name} for number, name in NAMES.items()]
+    categories = [{"id": _BURST[number], "name": name} for number, name in NAMES.items()]
     yield "all_classes.json", {"split": "val", "sequences": sequences, "categories": categories}

@@ -27,7 +27,7 @@ from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
 from segjudge.platforms.evalai.bundle.fields import CONFIG
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.report.page import environment
+from segjudge.report.page import templates
 
 from . import competition, scoring_program
 from .competition import Chain, DatedPhase, Notes, chain_phases, collect_columns, collect_phases, note
@@ -50,12 +50,12 @@ _OPTIONS = (
     *("--platform", "manylinux_2_28_x86_64"),
 )
 #: The package, and the module that makes pages.
-_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.analysis.stored_report"
+_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.analysis.report"
 #: What it imports later: what families show of what a phase keeps.
 _OF_FAMILIES = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
-_BESIDE = ("report/pages/*", "report/published.json", "interactive/davis_sequences.csv")
+_BESIDE = ("report/pages/*", "families/*/pages/*", "report/published.json", "interactive/davis_sequences.csv")
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
         files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
         if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
             columns = [column for column in collect_columns(chain) if column.description]
-            files[f"pages/{key}.html"] += environment().get_template("columns.html").render(columns=columns).encode()
+            files[f"pages/{key}.html"] += templates().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
         description = competition.page_text(source.bundle.read(phase.config["description"]))

@@ -17,10 +17,10 @@ def main() -> None:
     import segjudge
 
     segjudge.__path__.append(program)  # which has the scorers
-    from segjudge.analysis.stored_report import stored_page
+    from segjudge.analysis.report import make_stored_report
 
     wanted = json.load(sys.stdin)
-    sys.stdout.buffer.write(stored_page(wanted["result"], wanted["title"]).encode("utf-8"))
+    sys.stdout.buffer.write(make_stored_report(wanted["result"], wanted["title"]).encode("utf-8"))
 
 
 if __name__ == "__main__":

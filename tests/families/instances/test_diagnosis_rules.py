@@ -48,11 +48,18 @@ from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.families import tools_of
 from segjudge.families.base.units import UnitLosses
-from segjudge.families.instances.curves import TIDE_RECALLS, CurvePoints
-from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
-from segjudge.families.instances.error_kinds import KINDS, DetectionErrors, errors_of
-from segjudge.families.instances.judged import confusion, partners
-from segjudge.families.instances.thresholds import ImageCounts, best_threshold, by_image, calibration, located_error
+from segjudge.families.instances.diagnosis import KINDS, DetectionErrors, InstanceDiagnosis, diagnose, find_errors
+from segjudge.families.instances.judging import (
+    TIDE_RECALLS,
+    CurvePoints,
+    ImageCounts,
+    assign_partners,
+    count_by_image,
+    count_confusions,
+    find_best_threshold,
+    measure_calibration,
+    measure_localisation_error,
+)
 from segjudge.scoring import score
 from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
@@ -448,7 +455,7 @@ HALF, TENTH, THIRD, MOST = [0, 0, 20, 10], [0, 0, 20, 2], [0, 0, 20, 6], [0, 0, 
 
 
 def kinds_found(instances: list[list[Any]], detections: list[list[Any]], folder: Path) -> list[str]:
-    kind = errors_of(made_up(instances, detections, folder)).kind.tolist()
+    kind = find_errors(made_up(instances, detections, folder)).kind.tolist()
     return ["right" if one < 0 else [*KINDS][one] for one in kind]
 
 
@@ -477,7 +484,7 @@ def test_each_error_has_the_first_kind_that_holds(
 def test_an_instance_is_missed_unless_an_error_is_about_it(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [1, 2, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1], [3, 2, BOX, 0]]
     found = made_up(instances, [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.8], [3, 2, BOX, 0.7]], tmp_path)
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert errors.target.tolist() == [0, 1, -1]
     assert errors.missed.tolist() == [False, False, True, False, False]
 
@@ -491,7 +498,7 @@ def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
     # Dogs: two instances, a Loc above the one that is right. Cats: two instances; one is taken for a dog, one missed.
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [1, 2, FAR, 0], [3, 2, FAR, 0]]
     detections = [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.6], [2, 1, BOX, 0.8], [2, 2, FAR, 0.5], [3, 1, BOX, 0.4]]
-    errors = errors_of(made_up(instances, detections, tmp_path))
+    errors = find_errors(made_up(instances, detections, tmp_path))
     before = (half_up_to(50, 1 / 2) + 0) / 2
     assert errors.precision == pytest.approx([half_up_to(50, 1 / 2), 0])
     after = {
@@ -511,7 +518,7 @@ def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
 def test_false_alarms_cost_what_dropping_them_gains(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
     detections = [[3, 1, FAR, 0.9], [1, 1, BOX, 0.8], [1, 1, MOST, 0.7], [2, 1, BOX, 0.6]]
-    costs = errors_of(made_up(instances, detections, tmp_path)).costs()
+    costs = find_errors(made_up(instances, detections, tmp_path)).costs()
     before = (51 * 1 / 2 + 50 * 1 / 2) / 101  # the envelope is 2/4 throughout
     assert costs["Bkg"] == pytest.approx((51 + 50 * 2 / 3) / 101 - before)
     assert costs["Dupe"] == pytest.approx((101 * 2 / 3) / 101 - before)
@@ -522,7 +529,7 @@ def test_the_best_of_equals_is_the_first_and_takes_the_place(tmp_path: Path) -> 
     # Both are about one dog: the cat above it is moved there, the dog below it is dropped.
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
     detections = [[1, 2, BOX, 0.9], [1, 1, THIRD, 0.7], [2, 1, BOX, 0.8]]
-    costs = errors_of(made_up(instances, detections, tmp_path)).costs()
+    costs = find_errors(made_up(instances, detections, tmp_path)).costs()
     before = half_up_to(50)
     assert costs["Cls"] == pytest.approx(1 - before)
     assert costs["Loc"] == 0
@@ -531,7 +538,7 @@ def test_the_best_of_equals_is_the_first_and_takes_the_place(tmp_path: Path) -> 
 def test_tide_counts_categories_that_the_truth_lacks(tmp_path: Path) -> None:
     found = made_up([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8]], tmp_path)
     for as_tide, average, gain in ((False, 1, 0), (True, 0.5, 0.5)):
-        errors = errors_of(found, as_tide=as_tide)
+        errors = find_errors(found, as_tide=as_tide)
         assert errors.average(errors.precision) == average
         assert errors.costs()["Bkg"] == pytest.approx(gain)
     assert TIDE_RECALLS.tolist() == [hundredth / 100 for hundredth in range(101)]
@@ -566,11 +573,11 @@ def test_a_crowd_takes_what_lies_in_it_by_more_than_half(tmp_path: Path) -> None
     crowd, half, more = [0, 0, 40, 40], [30, 0, 20, 20], [29, 0, 20, 20]
     found = made_up([[1, 1, crowd, 1]], [[1, 1, half, 0.9], [1, 1, more, 0.8], [1, 2, more, 0.7]], tmp_path)
     assert found.ignored.tolist() == [False, True, False]
-    assert found.kept(0.8).tolist() == [True, False, False]
-    assert found.kept(0.95).tolist() == [False] * 3
+    assert found.select(0.8).tolist() == [True, False, False]
+    assert found.select(0.95).tolist() == [False] * 3
     assert found.at(0.55).ignored.tolist() == [False, False, False]
     own = made_up([[1, 1, crowd, 1], [1, 1, more, 0]], [[1, 1, more, 0.8]], tmp_path)
-    assert (own.ignored.tolist(), own.right.tolist(), own.used.tolist()) == ([False], [True], [False, True])
+    assert (own.ignored.tolist(), own.right.tolist(), own.hits.tolist()) == ([False], [True], [False, True])
     assert own.instances.tolist() == [1, 0]
 
 
@@ -583,22 +590,38 @@ def test_detections_are_judged_again_at_another_threshold(tmp_path: Path) -> Non
     assert found.at(0.9).partner.tolist() == [-1, 0, 1]
     assert found.at(0.95).partner.tolist() == [-1, -1, 1]
     quirk = replace(found, id_zero_quirk=True, truth=replace(found.truth, ids=found.truth.ids - 1))
-    assert (quirk.right.tolist(), quirk.used.tolist()) == ([False, False, True], [True, True])
+    assert (quirk.right.tolist(), quirk.hits.tolist()) == ([False, False, True], [True, True])
 
 
 def test_an_instance_is_taken_once() -> None:
     pairs = OverlappingPairs(np.array([0, 0, 1, 1, 3]), np.array([1, 0, 1, 2, 2]), np.ones(5))
-    assert partners(pairs, 5).tolist() == [1, 2, -1, -1, -1]
+    assert assign_partners(pairs, 5).tolist() == [1, 2, -1, -1, -1]
 
 
 def test_of_equals_confusion_takes_the_own_category(tmp_path: Path) -> None:
     both = [[1, 1, BOX, 0], [1, 2, BOX, 0]]
-    assert confusion(made_up(both, [[1, 2, BOX, 0.9]], tmp_path)).tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 0]]
+    assert count_confusions(made_up(both, [[1, 2, BOX, 0.9]], tmp_path)).tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 0]]
     closer = [[1, 1, MOST, 0], [1, 2, BOX, 0]]
-    assert confusion(made_up(closer, [[1, 2, MOST, 0.9]], tmp_path)).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
-    assert confusion(made_up(both[:1], [[1, 2, HALF, 0.9]], tmp_path)).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
-    assert confusion(made_up(both[:1], [[1, 2, THIRD, 0.9]], tmp_path)).tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
-    assert confusion(made_up(both[:1], [[1, 1, BOX, 0.5]], tmp_path), 0.5).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert count_confusions(made_up(closer, [[1, 2, MOST, 0.9]], tmp_path)).tolist() == [
+        [0, 1, 0],
+        [0, 0, 1],
+        [0, 0, 0],
+    ]
+    assert count_confusions(made_up(both[:1], [[1, 2, HALF, 0.9]], tmp_path)).tolist() == [
+        [0, 1, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    assert count_confusions(made_up(both[:1], [[1, 2, THIRD, 0.9]], tmp_path)).tolist() == [
+        [0, 0, 1],
+        [0, 0, 0],
+        [0, 1, 0],
+    ]
+    assert count_confusions(made_up(both[:1], [[1, 1, BOX, 0.5]], tmp_path), 0.5).tolist() == [
+        [1, 0, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
 
 
 # ── what scores are worth ───────────────────────────────────────────────────
@@ -608,26 +631,26 @@ def test_calibration_is_the_gap_between_score_and_what_is_right(tmp_path: Path) 
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [3, 2, [0, 0, 90, 90], 1]]
     detections = [[1, 1, BOX, 1.0], [1, 1, FAR, 0.92], [2, 1, MOST, 0.3], [3, 2, FAR, 0.31], [2, 2, FAR, 0.05]]
     found = made_up(instances, detections, tmp_path)
-    bins = calibration(found)
+    bins = measure_calibration(found)
     assert bins.counts.tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0, 2]
     assert bins.scores[[0, 3, 9]] == pytest.approx([0.05, 0.3, 0.96])
     assert bins.shares[[0, 3, 9]] == pytest.approx([0, 1, 0.5])
     assert bins.error == pytest.approx((0.05 + 0.7 + 2 * 0.46) / 4)
     assert bins.largest == pytest.approx(0.7)
-    assert calibration(found, 0.3).counts.sum() == 3
+    assert measure_calibration(found, 0.3).counts.sum() == 3
     # Dogs: 25 bins part 1 and .92 from .3, which lies at .9; cats: .05 for nothing.
-    assert located_error(found) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)
-    assert located_error(found, 0.2) == pytest.approx((2 * 0.46 + 0.6) / 3)
+    assert measure_localisation_error(found) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)
+    assert measure_localisation_error(found, 0.2) == pytest.approx((2 * 0.46 + 0.6) / 3)
 
 
 def test_bins_of_located_errors_are_a_twenty_fifth_wide(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
     together = made_up(instances, [[1, 1, BOX, 0.85], [2, 1, FAR, 0.87]], tmp_path)
-    assert located_error(together) == pytest.approx(abs(0.86 - 0.5))
+    assert measure_localisation_error(together) == pytest.approx(abs(0.86 - 0.5))
     apart = made_up(instances, [[1, 1, BOX, 0.87], [2, 1, FAR, 0.89]], tmp_path)  # .88 is the border
-    assert located_error(apart) == pytest.approx((0.13 + 0.89) / 2)
+    assert measure_localisation_error(apart) == pytest.approx((0.13 + 0.89) / 2)
     of_zero = replace(apart, id_zero_quirk=True, truth=replace(apart.truth, ids=apart.truth.ids - 1))
-    assert located_error(of_zero) == pytest.approx((0.87 + 0.89) / 2)
+    assert measure_localisation_error(of_zero) == pytest.approx((0.87 + 0.89) / 2)
 
 
 def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
@@ -635,11 +658,11 @@ def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
     detections = [[1, 1, BOX, 0.9], [1, 1, FAR, 0.5], [2, 1, FAR, 0.45], [2, 1, BOX, 0.4], [3, 1, FAR, 0.95]]
     found = made_up(instances, detections, tmp_path)
     for category in (None, 0):  # 2/4 from .9 on, 4/7 from .4 on
-        best = best_threshold(found, category)
+        best = find_best_threshold(found, category)
         assert best is not None
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.4, 4 / 7, 1 / 2, 2 / 3))
-    assert best_threshold(found, 1) is None
-    equal = best_threshold(made_up(instances[:2], [*detections[:3], [3, 1, FAR, 0.42], detections[3]], tmp_path))
+    assert find_best_threshold(found, 1) is None
+    equal = find_best_threshold(made_up(instances[:2], [*detections[:3], [3, 1, FAR, 0.42], detections[3]], tmp_path))
     assert equal is not None  # 2/3 from .9 on, 4/7 from .4 on
     assert (equal.score, equal.f1, equal.precision, equal.recall) == pytest.approx((0.9, 2 / 3, 1, 1 / 2))
 
@@ -651,7 +674,7 @@ def test_equal_scores_are_kept_together(right_first: bool, category: int | None,
     for one, other in ((1, 2), (2, 1), (1, 1)):
         equal = [[one, 1, BOX, 0.5], [other, 1, FAR, 0.5]]
         found = made_up(instances, equal if right_first else equal[::-1], tmp_path)
-        best = best_threshold(found, category)
+        best = find_best_threshold(found, category)
         assert best is not None  # 2/3 if the right one of both could be kept alone
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.5, 1 / 2, 1 / 2, 1 / 2))
 
@@ -661,7 +684,7 @@ def test_images_are_counted_by_their_mistakes(tmp_path: Path) -> None:
         [[1, 1, BOX, 0], [1, 1, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1]],
         [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, BOX, 0.6]], tmp_path,
     )  # fmt: skip
-    counts = by_image(found, 0.0)
+    counts = count_by_image(found, 0.0)
     assert [one.tolist() for one in (counts.right, counts.wrong, counts.missed)] == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
     assert counts.f1.tolist() == [2 / 4, 1, 0]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 0, "mixed": 1}
@@ -715,7 +738,7 @@ def test_a_category_without_anything_right_has_no_threshold(tmp_path: Path) -> N
     found = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), PROTOCOL)
     (cat,) = found.categories()
     assert (cat["threshold"], cat["F1"], cat["detections"]) == (None, 0, 0)
-    assert (found.least, found.kept.tolist()) == (-np.inf, [True])
+    assert (found.least, found.selection.tolist()) == (-np.inf, [True])
 
 
 def test_steps_are_precision_and_recall_after_each_detection(tmp_path: Path) -> None:
@@ -753,7 +776,7 @@ def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Pa
 def test_images_with_most_mistakes_are_first(tmp_path: Path) -> None:
     found = diagnosis(tmp_path)
     assert found.least == 0.5
-    assert found.missed.tolist() == [
+    assert found.misses.tolist() == [
         one == 1 for one in found.judged.instance_category - (found.judged.instance_image > 0)
     ]
     rows = [tuple(row[key] for key in ("right", "wrong", "missed")) for row in found.images()]
@@ -895,8 +918,8 @@ def test_kinds_of_units_need_their_counts_alone() -> None:
 def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_path: Path) -> None:
     detections = [[1, 1, BOX, 0.9], *([1, 1, FAR, 0.5 - k / 100] for k in range(3)), [2, 1, BOX, 0.4]]
     found = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
-    assert (found.least, found.missed.tolist()) == (0.9, [False, True])
-    assert found.kept.tolist() == [True, False, False, False, False]
+    assert (found.least, found.misses.tolist()) == (0.9, [False, True])
+    assert found.selection.tolist() == [True, False, False, False, False]
     assert [(row["image"], row["missed"]) for row in found.images()] == [("2", 1), ("1", 0), ("3", 0)]
     # A category that the truth lacks has no worst image, whatever is wrong in it.
     more = [[1, 1, BOX, 0.9], [1, 2, FAR, 0.95]]
@@ -916,7 +939,7 @@ def test_one_pixel_and_one_match_are_the_whole() -> None:
 def test_other_tracks_have_no_diagnosis_of_detections() -> None:
     job: Any = SimpleNamespace(scorers={"val": SimpleNamespace(truth=None)})
     with pytest.raises(UsageError, match="no kinds"):
-        diagnosed(job, ReportOfUnits(None, PROTOCOL))  # type: ignore[arg-type]
+        diagnose(job, ReportOfUnits(None, PROTOCOL))  # type: ignore[arg-type]
 
 
 def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -> None:

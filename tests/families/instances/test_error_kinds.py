@@ -17,9 +17,16 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
-from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
-from segjudge.families.instances.judged import JudgedDetections, confusion, judged
-from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error
+from segjudge.families.instances.diagnosis import KINDS, RIGHT, find_errors
+from segjudge.families.instances.judging import (
+    JudgedDetections,
+    count_by_image,
+    count_confusions,
+    find_best_threshold,
+    judge_detections,
+    measure_calibration,
+    measure_localisation_error,
+)
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from tests.shared import needs_shared
@@ -68,7 +75,7 @@ def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetection
     protocol = replace(protocol, cap=PER_IMAGE, detections=(run["cap"],))
     known = instance_truth.read_document(truth, key)
     records = read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS)
-    return judged(records, known, protocol, run["foreground"])
+    return judge_detections(records, known, protocol, run["foreground"])
 
 
 @needs_shared
@@ -76,7 +83,7 @@ def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetection
 def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
     run = RUNS[key]
     found = judged_as_in(run, key, tmp_path)
-    errors = errors_of(found, as_tide=True)
+    errors = find_errors(found, as_tide=True)
 
     names = [*KINDS]
     kinds = {
@@ -88,7 +95,7 @@ def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
     assert {**{name: list(kinds.values()).count(name) for name in names}, "Miss": int(errors.missed.sum())} == run[
         "count"
     ]
-    assert int((~found.used & ~found.crowd).sum()) == run["missed"]
+    assert int((~found.hits & ~found.crowd).sum()) == run["missed"]
     by_category = {
         str(category.id): value * 100
         for category, value in zip(found.truth.categories, errors.precision.tolist(), strict=True)
@@ -105,20 +112,20 @@ def coco(key: str) -> JudgedDetections:
     truth, results = FILES[key]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     known = instance_truth.read(str(truth))["val"]
-    return judged(read_records(str(results), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    return judge_detections(read_records(str(results), known.images, protocol, LOCAL_LIMITS), known, protocol)
 
 
 @needs_shared
 @pytest.mark.parametrize(("key", "run"), [("coco100-mask", "coco100-segm"), ("coco100-box", "coco100-bbox")])
 def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: str) -> None:
     theirs, found = read_json(HOTCOCO)["runs"][run], coco(key)
-    mine = calibration(found)
+    mine = measure_calibration(found)
     assert (mine.error, mine.largest) == pytest.approx((theirs["calibration"]["ece"], theirs["calibration"]["mce"]))
     bins = theirs["calibration"]["bins"]
     assert mine.counts.tolist() == [one["count"] for one in bins]
     assert mine.scores == pytest.approx([one["avg_confidence"] for one in bins], abs=EXACT)
     assert mine.shares == pytest.approx([one["avg_accuracy"] for one in bins], abs=EXACT)
-    table = confusion(found)
+    table = count_confusions(found)
     rows, columns = np.nonzero(table)
     cells = [list(cell) for cell in zip(rows.tolist(), columns.tolist(), table[rows, columns].tolist(), strict=True)]
     assert cells == theirs["confusion"]["matrix"]
@@ -131,8 +138,10 @@ def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> 
     truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
     known = instance_truth.read(str(truth))["val"]
     protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
-    errors = errors_of(
-        judged(read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    errors = find_errors(
+        judge_detections(
+            read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
+        )
     )
     score = score_instances(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
     assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
@@ -150,7 +159,7 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     detections = decode_counts(block).detections
     assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == found.right.sum()
     assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == found.ignored.sum()
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
 
 
@@ -177,7 +186,9 @@ def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: 
         instance_truth.read_document(json.dumps(document).encode(), "truth"),
         INSTANCE_PROTOCOLS["coco-box"],
     )
-    return judged(read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    return judge_detections(
+        read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
+    )
 
 
 LEFT, RIGHTMOST, SHIFTED = [0, 0, 20, 20], [70, 70, 20, 20], [8, 0, 20, 20]
@@ -189,12 +200,12 @@ def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
         [[1, 1, LEFT, 0.9], [1, 1, RIGHTMOST, 0.5], [2, 1, LEFT, 0.5], [3, 2, LEFT, 0.3], [3, 1, RIGHTMOST, 0.2]],
         tmp_path,
     )
-    dogs, everything = best_threshold(found, 0), best_threshold(found)
+    dogs, everything = find_best_threshold(found, 0), find_best_threshold(found)
     assert dogs is not None
     assert (dogs.score, dogs.f1, dogs.precision, dogs.recall) == pytest.approx((0.5, 4 / 5, 2 / 3, 1))
     assert everything is not None
     assert (everything.score, everything.f1) == pytest.approx((0.3, 6 / 7))
-    counts = by_image(found, 0.5)
+    counts = count_by_image(found, 0.5)
     assert [counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist()] == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 1, "mixed": 0}
     assert counts.f1 == pytest.approx([2 / 3, 1, 0])
@@ -202,38 +213,38 @@ def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
 
 def test_nothing_right_has_no_threshold(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
-    assert best_threshold(found) is None
-    assert located_error(found) == pytest.approx(0.5)
-    assert errors_of(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
+    assert find_best_threshold(found) is None
+    assert measure_localisation_error(found) == pytest.approx(0.5)
+    assert find_errors(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
 
 
 def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert errors.missed.tolist() == [True, False]
     assert errors.average(errors.precision) == 0
-    assert confusion(found).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert calibration(found).error == 0
-    assert located_error(found) is None
+    assert count_confusions(found).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert measure_calibration(found).error == 0
+    assert measure_localisation_error(found) is None
 
 
 def test_images_without_instances_hold_false_alarms_alone(tmp_path: Path) -> None:
     found = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert [*KINDS][errors.kind[0]] == "Bkg"
-    assert (errors.average(errors.precision), best_threshold(found)) == (0, None)
+    assert (errors.average(errors.precision), find_best_threshold(found)) == (0, None)
 
 
 def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
     found = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
     assert found.ignored.tolist() == [True, False]
-    assert confusion(found).sum() == 1
-    assert by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
+    assert count_confusions(found).sum() == 1
+    assert count_by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
 
 
 def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert found.ignored.tolist() == [True]
     assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
 
@@ -243,14 +254,14 @@ def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
         [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
     )
     names = [*KINDS]
-    assert [names[kind] if kind >= 0 else "right" for kind in errors_of(found).kind] == ["Cls", "right", "Bkg"]
-    assert confusion(found).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
-    assert confusion(found, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert [names[kind] if kind >= 0 else "right" for kind in find_errors(found).kind] == ["Cls", "right", "Bkg"]
+    assert count_confusions(found).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
+    assert count_confusions(found, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_only_the_best_of_several_is_repaired(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
-    errors = errors_of(found)
+    errors = find_errors(found)
     assert errors.target.tolist() == [0, 0, 0]
     assert errors.costs() == pytest.approx(
         {"Cls": 0, "Loc": 1, "Both": 0, "Dupe": 0, "Bkg": 0, "Miss": 0, "FalsePos": 0, "FalseNeg": 0}, abs=EXACT

@@ -92,12 +92,12 @@ def without_provenance(text: str) -> str:
 
 
 def test_the_page_is_that_of_what_the_phase_left(outcome: ScoredSubmission) -> None:
-    from segjudge.analysis.stored_report import stored_page
+    from segjudge.analysis.report import make_stored_report
 
     assert (outcome.status, outcome.stderr, outcome.log) == (FINISHED, "", "")
     assert outcome.output == ("detailed_results.html", "scores.json")
     left = left_by(detail="all", report=True)
-    assert without_provenance(outcome.page) == without_provenance(stored_page(left, ""))
+    assert without_provenance(outcome.page) == without_provenance(make_stored_report(left, ""))
     assert "Sequences, development" in re.findall("<title>(.*?)</title>", outcome.page)[0]
 
 

@@ -1,25 +1,68 @@
-"""Paired tests, their adjustment for how many there are, and the errors of ratios by the jackknife."""
+"""Ranks of values, paired tests and their adjustment for how many there are, and errors of ratios by the jackknife."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.masks.stack import Array
 
-from .ranks import Floats
+Floats = NDArray[np.float64]
+#: What equal values get: the smallest of their places, or the mean of their places.
+Ties = Literal["min", "average"]
+
+
+def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Floats:
+    """Return the ranks along the last axis, 1 for the best; what is missing (NaN) comes after the rest."""
+    missing = np.isnan(values)
+    keys = np.where(missing, np.inf, values if smaller else -values)
+    ranks = _smallest_places(keys)
+    if ties == "average":
+        ranks = (ranks + keys.shape[-1] + 1 - _smallest_places(-keys)) / 2
+    if missing.any():
+        largest = np.max(np.where(missing, 0, ranks), axis=-1, initial=0, keepdims=True)
+        after = largest + (1 if ties == "min" else (missing.sum(axis=-1, keepdims=True) + 1) / 2)
+        ranks = np.where(missing, after, ranks)
+    return ranks
+
+
+def _smallest_places(keys: Floats) -> Floats:
+    """Return the place of each key in rising order; equal ones have the smallest of theirs."""
+    order = np.argsort(keys, axis=-1, kind="stable")
+    ordered = np.take_along_axis(keys, order, axis=-1)
+    begins = np.ones(keys.shape, bool)
+    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    smallest = np.maximum.accumulate(np.where(begins, np.arange(1.0, keys.shape[-1] + 1), 0), axis=-1)
+    places = np.empty(keys.shape)
+    np.put_along_axis(places, order, smallest, axis=-1)
+    return places
+
+
+def kendall(before: Floats, after: Floats) -> Floats:
+    """Return Kendall's tau-b of two rankings along the last axis, NaN where all of a ranking are equal."""
+    signs = [np.sign(ranks[..., :, None] - ranks[..., None, :]) for ranks in (before, after)]
+    untied = [np.sum(sign != 0, axis=(-2, -1), dtype=np.float64) for sign in signs]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agreed: Floats = np.sum(signs[0] * signs[1], axis=(-2, -1)) / np.sqrt(untied[0] * untied[1])
+    return agreed
+
+
+# ── paired tests ────────────────────────────────────────────────────────────
+
 
 #: Sign flips are all tried up to so many cases, and so many are drawn beyond.
-EXACT_FLIPS, DRAWN_FLIPS = 16, 9_999
+_EXACT_FLIPS, _DRAWN_FLIPS = 16, 9_999
 #: So many weights are looked at together, which stay in the processor's cache.
-CELLS = 1 << 17
+_CELLS = 1 << 17
 #: Sums of flipped differences that differ by less are equal.
-SAME = 1e-12
+_SAME = 1e-12
 
 
-def signed_rank(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return p of Wilcoxon's signed-rank test: that differences are greater than 0, and that they are less.
 
     A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
@@ -30,7 +73,7 @@ def signed_rank(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
     used = used[np.argsort(np.abs(differences[used]), kind="stable")]
     _, group, alike = np.unique(np.abs(differences[used]), return_inverse=True, return_counts=True)
-    positive, rows = differences[used] > 0, max(1, CELLS // max(1, len(used)))
+    positive, rows = differences[used] > 0, max(1, _CELLS // max(1, len(used)))
     parts = [
         _center_and_variance(np.take(weights[start : start + rows], used, axis=1), positive, group, alike)
         for start in range(0, len(weights), rows)
@@ -56,23 +99,23 @@ def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: 
     return statistic - count * (count + 1) / 4, variance
 
 
-def sign_flips(differences: Floats) -> Floats:
+def flip_signs(differences: Floats) -> Floats:
     """Return the two-sided p of the sum of each row of paired differences under random signs.
 
     All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
     """
-    found = np.ones(len(differences))
+    p_values = np.ones(len(differences))
     cases = np.count_nonzero(differences, axis=1)
     for count in np.unique(cases[cases > 0]).tolist():
         rows = np.flatnonzero(cases == count)
         nonzero = differences[rows]
         nonzero = nonzero[nonzero != 0].reshape(len(rows), count)
-        observed = np.abs([math.fsum(row) for row in nonzero]) - SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
-        found[rows] = (_all_flips if count <= EXACT_FLIPS else _drawn_flips)(nonzero, observed)
-    return found
+        observed = np.abs([math.fsum(row) for row in nonzero]) - _SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
+        p_values[rows] = (_flip_all if count <= _EXACT_FLIPS else _flip_at_random)(nonzero, observed)
+    return p_values
 
 
-def _all_flips(differences: Floats, observed: Floats) -> Floats:
+def _flip_all(differences: Floats, observed: Floats) -> Floats:
     """Return the share of all patterns of signs in which the sum of a row is as large as was observed."""
     shares = []
     for row, least in zip(differences, observed, strict=True):
@@ -83,13 +126,13 @@ def _all_flips(differences: Floats, observed: Floats) -> Floats:
     return np.array(shares)
 
 
-def _drawn_flips(differences: Floats, observed: Floats) -> Floats:
+def _flip_at_random(differences: Floats, observed: Floats) -> Floats:
     generator, cases = np.random.Generator(np.random.PCG64(0)), differences.shape[1]
     reached = np.zeros(len(differences))
-    for drawn in np.array_split(np.arange(DRAWN_FLIPS), max(1, cases // 64)):
+    for drawn in np.array_split(np.arange(_DRAWN_FLIPS), max(1, cases // 64)):
         signs = generator.integers(0, 2, (len(drawn), cases)) * 2.0 - 1
         reached += np.count_nonzero(np.abs(signs @ differences.T) >= observed, axis=0)
-    share: Floats = (1 + reached) / (1 + DRAWN_FLIPS)
+    share: Floats = (1 + reached) / (1 + _DRAWN_FLIPS)
     return share
 
 

@@ -1,0 +1,59 @@
+"""What new challenges of every family are made of: words about a truth, and masks that are moved to the right."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.run_lengths import runs_of
+from segjudge.evaluation_script.masks.stack import Array
+
+#: The effort of compressing PNGs.
+QUICK = 3
+
+
+def move_image(labels: Array, share: float) -> Array:
+    """Move an image to the right; its first column fills the gap."""
+    width = labels.shape[1]
+    image: Array = labels[:, np.maximum(np.arange(width) - shift_of(width, share), 0)]
+    return image
+
+
+def move_labels(pixels: LabelMap, wanted: Array, share: float) -> Array:
+    """Move the labels of a map; those that are not wanted are 0."""
+    numbers = move_image(pixels.numbers, share)
+    labels = numbers if pixels.labels is None else pixels.labels
+    shown: Array = np.where(np.isin(labels, wanted), labels, 0)
+    return shown if pixels.labels is None else shown[numbers]
+
+
+def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> list[list[int]]:
+    """Move each of the masks of frames side by side and return their runs; runs go down the columns."""
+    height, width = size
+    pixels = height * width
+    ends = np.cumsum(runs_of(mask, pixels * frames))
+    runs = ends[: len(ends) // 2 * 2].reshape(-1, 2)
+    masks = []
+    for frame in range(frames):
+        inside: NDArray[np.int64] = np.clip(runs - frame * pixels, 0, pixels)
+        borders = inside[inside[:, 1] > inside[:, 0]].reshape(-1) + shift_of(width, share) * height
+        masks.append(np.diff(borders[borders < pixels], prepend=0, append=pixels).tolist())
+    return masks
+
+
+def shift_of(width: int, share: float) -> int:
+    """Return how many pixels a share of the width is: one at least."""
+    return min(width, max(1, round(width * share)))
+
+
+def encode_json(document: object) -> bytes:
+    """Return a document without blanks."""
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def count_categories(count: int) -> str:
+    """Return a number of categories in words."""
+    return f"{count:,} {'category' if count == 1 else 'categories'}"

@@ -1,0 +1,159 @@
+"""What a report shows of instance masks: where AP is lost, curves, thresholds, confusion, and the worst images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.families.base.tools import ScoringInputs
+from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
+from segjudge.families.instances.judging import count_confusions, measure_calibration, measure_localisation_error
+from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, take_rows
+
+from .pictures import make_mistake_pictures
+
+_PACKAGE = "segjudge.families.instances"
+#: So many images are drawn, and shown at once.
+_PICTURES, _OPEN = 24, 4
+#: So many categories have a curve of their own, and so many a place in the matrix of confusion.
+_OWN_CURVES, _IN_MATRIX = 12, 30
+#: Charts are so large, in the units of their drawing.
+_CHART = 100
+#: The curves that stand out, by IoU.
+_MARKED = (0.5, 0.75)
+
+
+def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+    """Return the sections of a split of instance masks."""
+    diagnosis = diagnose(inputs, report)
+    costly = costly_categories(diagnosis, report)
+    sections = [_make_errors(diagnosis)]
+    if not diagnosis.protocol.tubes:
+        about, pictures = _describe_cut(diagnosis), make_mistake_pictures(diagnosis, _PICTURES, options)
+        sections.append(
+            Section(
+                "worst_images", "Worst images", {"about": about, "pictures": pictures, "open": _OPEN}, package=_PACKAGE
+            )
+        )
+    sections += [
+        _make_categories(costly),
+        _make_curves(diagnosis, costly),
+        _make_scores(diagnosis),
+        _make_confusion(diagnosis),
+    ]
+    sections.append(
+        make_list("Images" if not diagnosis.protocol.tubes else "Videos", diagnosis.images(), _describe_cut(diagnosis))
+    )
+    suspects = diagnosis.suspects()
+    if suspects:
+        about = (
+            "Confident detections that the truth contradicts. Where the picture agrees with them, the truth is wrong."
+        )
+        sections.append(make_list("Truth to check", suspects, about))
+    return [*sections, make_tables(report)]
+
+
+def costly_categories(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
+    """Return a row for each category with instances, those that cost most first; what they cost sums to 1 - AP."""
+    precision = {row["name"]: row["AP"] for row in report.rows()["categories"]}
+    rows = diagnosis.categories()
+    for row in rows:
+        row["AP"] = precision[row["name"]]
+        row["costs"] = (1 - row["AP"]) / len(rows)
+    rows.sort(key=lambda row: -row["costs"])
+    names = ("name", "costs", "AP", "AP50", "instances", "detections")
+    return [{**{name: row[name] for name in names}, **row} for row in rows]
+
+
+def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
+    costs, before = diagnosis.errors.costs(), diagnosis.errors.average(diagnosis.errors.precision)
+    about = (
+        f"AP at an IoU of one half is {before:.3f}. By how much it would rise without the errors of each kind, as TIDE "
+        "tells them apart; kinds hide each other, so they do not sum to what is lost."
+    )
+    note = (
+        f"Without any false detection it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
+        f"{costs['FalseNeg']:.3f}."
+    )
+    return make_kinds("Where AP is lost", diagnosis.kinds(), about, note)
+
+
+def _make_categories(rows: list[Row]) -> Section:
+    about = (
+        "Those that cost most first: each costs (1 − AP) / number of categories, and all of them together 1 − AP. "
+        "A kind's column says by how much AP50 of the category would rise without these errors; threshold is the score "
+        "with its largest F1."
+    )
+    return make_list("Categories", rows, about)
+
+
+def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
+    overall = [
+        {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
+         "area": float(curve.mean())}
+        for iou, curve in diagnosis.curves().items()
+    ]  # fmt: skip
+    own = []
+    for row in costly[:_OWN_CURVES]:
+        recall, precision, score = diagnosis.steps(diagnosis.names.index(row["name"]))
+        marks = np.unique(np.searchsorted(recall, np.arange(1, 11) / 10))
+        own.append(
+            {
+                "name": row["name"],
+                "AP50": row["AP50"],
+                "points": _format_points(recall, precision),
+                "marks": [
+                    (_CHART * recall[mark], _CHART * (1 - precision[mark]), precision[mark], recall[mark], score[mark])
+                    for mark in marks.tolist()
+                    if mark < len(recall)
+                ],
+            }
+        )
+    return Section("curves", "Precision and recall", {"overall": overall, "own": own}, package=_PACKAGE)
+
+
+def _format_points(across: np.ndarray, up: np.ndarray) -> str:
+    """Return a line as SVG has it, of values from 0 to 1."""
+    return " ".join(f"{_CHART * x:.2f},{_CHART * (1 - y):.2f}" for x, y in zip(across, up, strict=True))
+
+
+def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
+    rows, bins = [], measure_calibration(diagnosis.judged)
+    for name, least in (("all", -np.inf), ("kept", diagnosis.least)):
+        own = measure_calibration(diagnosis.judged, least)
+        rows.append(
+            [name, int(own.counts.sum()), own.error, own.largest, measure_localisation_error(diagnosis.judged, least)]
+        )
+    return Section(
+        "scores",
+        "Scores and thresholds",
+        {
+            "best": diagnosis.best,
+            "profiles": diagnosis.counts.profiles(),
+            "kind": "video" if diagnosis.protocol.tubes else "image",
+            "bins": list(zip(bins.counts.tolist(), bins.scores.tolist(), bins.shares.tolist(), strict=True)),
+            "columns": ["detections", "count", "D-ECE", "largest gap", "LaECE"],
+            "rows": rows,
+        },
+        package=_PACKAGE,
+    )
+
+
+def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
+    """Return the categories that are confused most, as a matrix, and every pair."""
+    table = count_confusions(diagnosis.judged, diagnosis.least)
+    wrong = table.sum(0) + table.sum(1) - 2 * np.diagonal(table)
+    shown = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
+    places = [*np.sort(shown[wrong[shown] > 0]).tolist(), len(table) - 1]
+    names = [*diagnosis.names, "nothing"]
+    rows = [
+        (names[row], [(int(table[row, column]), table[row, column] / max(table[row].sum(), 1)) for column in places])
+        for row in places
+    ]
+    values = {"names": [names[column] for column in places], "rows": rows, "left_out": len(names) - len(places)}
+    return Section("confusion", "Confusion", {**values, "pairs": take_rows(diagnosis.confusions())}, package=_PACKAGE)
+
+
+def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
+    subject = f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best else "All detections"
+    return f"{subject}, matched at an IoU of one half; those with most mistakes first."

@@ -1,0 +1,433 @@
+"""What pages show of mask sequences: where the loss is, frames that one steps through, their pictures, and tables."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from markupsafe import Markup
+from PIL import Image
+
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families.sequences.losses import (
+    KINDS,
+    SCALE,
+    ObjectLosses,
+    SequenceLosses,
+    has_kinds,
+    mean_shares,
+)
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
+from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
+from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
+from segjudge.report.page import PageOptions, Section, templates
+from segjudge.report.painting import picture_kind
+from segjudge.report.tables import format_difference
+
+from .losses import MEANINGS, LossReader, MethodLosses, Moment, check_kinds, find_moments
+from .published import frame_images_of
+
+_PACKAGE = "segjudge.families.sequences"
+#: Bytes of a page without masks and pictures, about.
+_FIXED = 250_000
+#: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
+_SIDE, _QUALITY, _PICTURE_BYTES = 320, 45, 7000
+#: Frames beside the worst one of a moment that have their picture.
+_AROUND = 2
+#: Posters are so wide, and take this share of a page at most.
+_POSTER_SIDE, _POSTERS = 160, 0.05
+#: What is right and what each kind takes: name, share, style.
+_Bar = list[tuple[str, float, str]]
+
+
+def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+    """Return the sections of a split."""
+    if not isinstance(report, SequenceReport):
+        raise TypeError(f"{report.split} holds no mask sequences")
+    reader = LossReader(1, options)
+    method = reader.read(inputs, report, "")
+    worst = sorted(method.sequences, key=lambda sequence: (-sequence.loss, sequence.name))
+    posters = _make_posters(options.images, worst, options.budget) if options.images else {}
+    options = replace(options, budget=options.budget - sum(map(len, posters.values())))
+    frames = _make_frames(reader, [method], worst, options)
+    metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
+    losses = make_losses(method, worst, metric, exact=has_kinds(report.protocol))
+    return [losses, frames, make_tables(worst, report, posters)]
+
+
+def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
+    """Return the sections of the truth of a split alone."""
+    if not isinstance(truth, Split):
+        raise TypeError(f"{split} holds no mask sequences")
+    frames = sum(len(sequence.frames) for sequence in truth.sequences)
+    width = width_for(frames, 0, options.budget, pictures=bool(options.images))
+    streams, rows, sequences = {}, [], []
+    for sequence in truth.sequences:
+        labels = sorted((label for label in sequence.objects if label != VOID), key=label_order)
+        sizes = [block.size for block in sequence.blocks] or [(1, 1)]
+        masks, stream = MaskStream(labels, sizes[0], width), f"{split}/{sequence.name}"
+        for index, block in enumerate(sequence.blocks):
+            masks.add(sequence.read_block(index), block.stop - block.start, block.size)
+        streams[stream] = masks.pack({"frames": sequence.frames, "objects": labels})
+        widest = max(across for _, across in sizes)
+        sequences.append(SequenceLosses(sequence.name, sequence.frames, [], {}, widest, stream))
+        categories = sorted({facts.category for facts in sequence.objects.values() if facts.category})
+        size = f"{sizes[0][1]} × {sizes[0][0]}"
+        rows.append([_link(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)])
+    room = options.budget - in_page(streams.values())
+    pictures = _make_pictures(options.images, sequences, [], room) if options.images else {}
+    about = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
+    about["smaller"] = any(sequence.width > width for sequence in sequences)
+    columns = ["sequence", "objects", "frames", "size", "categories"]
+    return [
+        make_player([], sequences, about, streams | pictures),
+        Section("tables", "Tables", {"tables": {"sequences": (columns, rows)}}),
+    ]
+
+
+# ── several methods ─────────────────────────────────────────────────────────
+
+
+def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
+    """Return what kinds of failure cost methods; for a page also the sequences in which they differ, and frames."""
+    reader = LossReader(len(methods), options)
+    for method in methods:
+        if not isinstance(method.report, SequenceReport):
+            raise TypeError(f"{method.report.split} holds no mask sequences")
+        check_kinds(method.report.protocol)
+        reader.read(method.inputs, method.report, method.name)
+    shares = {method.name: method.shares for method in reader.methods}
+    costs = {name: dict(zip(KINDS, values, strict=True)) for name, values in shares.items()}
+    if options is None:
+        return MethodCosts(costs)
+    by_name = {method.name: {losses.name: losses for losses in method.sequences} for method in reader.methods}
+    base, second = list(by_name.values())[:2]
+    regressions = sorted(second.values(), key=lambda losses: (base[losses.name].loss - losses.loss, losses.name))
+    frames = _make_frames(reader, reader.methods, regressions, options)
+    return MethodCosts(
+        costs,
+        ["loss", "by kind", *KINDS],
+        {name: _loss_cells(values) for name, values in shares.items()},
+        {name: _make_bar(values) for name, values in shares.items()},
+        [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
+        [_list_differences(by_name, regressions), frames],
+    )
+
+
+def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list[SequenceLosses]) -> Section:
+    rows = []
+    for sequence in order:
+        losses = [method[sequence.name] for method in by_name.values()]
+        base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in losses[:2])
+        rows.append(
+            [
+                _link(sequence.name, sequence.stream), len(sequence.objects), *(1 - method.loss for method in losses),
+                *(losses[0].loss - method.loss for method in losses[1:]), format_difference(second, base),
+            ]
+        )  # fmt: skip
+    names = list(by_name)
+    changes = [*(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses"]
+    return Section("tables", "Sequences", {"tables": {"sequences": (["sequence", "objects", *names, *changes], rows)}})
+
+
+# ── where the loss is ───────────────────────────────────────────────────────
+
+
+def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:
+    """Return what each kind costs, in total, by sequence, and by what objects are like."""
+    aspects: dict[str, list[tuple[str, str, float]]] = {}
+    for kind, share in zip(KINDS, method.shares, strict=True):
+        aspects.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
+    values = {
+        "metric": metric,
+        "exact": exact,
+        "total": _make_bar(method.shares),
+        "lost": math.fsum(method.shares),
+        "families": aspects,
+        "sequences": [
+            (sequence.name, sequence.stream, _make_bar(sequence.shares), sequence.loss) for sequence in sequences
+        ],
+        "subsets": _list_subsets(sequences),
+    }
+    return Section("losses", "Where the loss is", values, package=_PACKAGE)
+
+
+def _make_bar(shares: list[float]) -> _Bar:
+    """Return what is right and what each kind takes, as a bar shows it."""
+    right = max(0.0, 1 - math.fsum(shares))
+    lost = [(kind, share, f"kind {MEANINGS[kind][0]} {kind}") for kind, share in zip(KINDS, shares, strict=True)]
+    return [("kept", right, "kept"), *lost]
+
+
+def _list_subsets(sequences: list[SequenceLosses]) -> list[tuple[str, str, int, _Bar, float]]:
+    """Return the mean loss of objects alike: what they are alike in, how many there are, and their bar."""
+    rows = []
+    for title, group_of in _GROUPINGS.items():
+        groups: dict[str, list[list[float]]] = {}
+        for sequence in sequences:
+            for losses in sequence.objects:
+                groups.setdefault(group_of(sequence, losses), []).append(losses.shares)
+        if len(groups) > 1:
+            for name in sorted(groups):
+                shares = mean_shares((row, 1.0) for row in groups[name])
+                rows.append((title, name.partition(" ")[2], len(groups[name]), _make_bar(shares), sum(shares)))
+    return rows
+
+
+def _class_of(value: float, bounds: Sequence[float], names: Sequence[str]) -> str:
+    index = sum(value >= bound for bound in bounds)
+    return f"{index} {names[index]}"
+
+
+#: Groups of objects; their names begin with what they are sorted by.
+_GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
+    "size": lambda _, losses: _class_of(
+        losses.area, (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")
+    ),
+    "frames": lambda _, losses: _class_of(len(losses.score.frames), (50, 100), ("below 50", "50 to 99", "from 100 on")),
+    "objects": lambda sequence, _: _class_of(
+        len(sequence.objects), (2, 4), ("alone", "2 or 3 in the sequence", "4 and more")
+    ),
+    "absence": lambda _, losses: "1 absent at times" if losses.absent else "0 always there",
+    "class": lambda _, losses: "1 unseen" if losses.score.unseen else "0 seen",
+}
+
+
+# ── frames ──────────────────────────────────────────────────────────────────
+
+
+def _make_frames(
+    reader: LossReader, methods: list[MethodLosses], order: list[SequenceLosses], options: PageOptions
+) -> Section:
+    """Return the player of one or several methods; the sequence that comes first is open.
+
+    Masks of the last ones are left out where there is no room, and pictures are added where there is some.
+    """
+    bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
+    if options.images:
+        room = options.budget - _FIXED - in_page(reader.streams.values())
+        reader.add_pictures(_make_pictures(options.images, order, _moments_of(methods), room))
+    about = {
+        "of": names[:2][-1],
+        "bare": bare,
+        "pictures": sum("#" in name for name in reader.streams),
+        "wanted": bool(options.images),
+        "smaller": any(sequence.width > reader.width for sequence in order),
+    }
+    return make_player(methods, order, about, reader.streams)
+
+
+def make_player(
+    methods: list[MethodLosses], order: list[SequenceLosses], about: Mapping[str, object], streams: Mapping[str, bytes]
+) -> Section:
+    """Return the player of sequences whose streams are in the page; `about` says what these leave out.
+
+    Without methods it shows the truth alone.
+    """
+    lost = [{sequence.name: sequence.loss for sequence in method.sequences} for method in methods]
+    sequences = [
+        {
+            "name": sequence.name,
+            "stream": sequence.stream,
+            "lost": [round(by_name[sequence.name], 6) for by_name in lost],
+        }
+        for sequence in order
+    ]
+    moments = [
+        {
+            "sequence": moment.sequence,
+            "label": moment.label,
+            "kind": moment.kind,
+            "cost": round(moment.cost, 4),
+            "first": moment.start,
+            "last": moment.end,
+            "worst": moment.worst,
+            "number": number,
+            "family": MEANINGS[moment.kind][0],
+            "about": MEANINGS[moment.kind][1],
+        }
+        for number, moment in enumerate(_moments_of(methods))
+    ]
+    values = {
+        **about,
+        "moments": moments,
+        "sequences": sequences,
+        "frames": sum(len(sequence.frames) for sequence in order),
+        "alone": not methods,
+    }
+    data = {
+        "methods": [method.name for method in methods],
+        "sequences": sequences,
+        "moments": moments,
+        "kinds": [(kind, *MEANINGS[kind]) for kind in KINDS],
+        "scale": SCALE,
+        "around": _AROUND,
+        "pictures": f"image/{picture_kind()}",
+    }
+    return Section("frames", "Frames", values, data, streams, _PACKAGE)
+
+
+def _moments_of(methods: list[MethodLosses]) -> list[Moment]:
+    """Return the worst moments of the second method, or of the only one."""
+    return [moment for method in methods[:2][-1:] for moment in find_moments(method.sequences)]
+
+
+# ── tables ──────────────────────────────────────────────────────────────────
+
+
+def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mapping[str, Markup]) -> Section:
+    """Return tables of sequences and of objects: their metrics, and what each kind costs; posters of sequences too."""
+    rows = report.rows()
+    metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
+    means = {row["sequence"]: row for row in rows["sequences"]}
+    values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
+    ends = [*metrics, "loss", "by kind", *KINDS]
+    sequence_rows = [
+        [
+            _link(sequence.name, sequence.stream),
+            *([posters.get(sequence.name, "")] if posters else []),
+            len(sequence.objects),
+            *(means[sequence.name][name] for name in metrics),
+            *_loss_cells(sequence.shares),
+        ]
+        for sequence in sequences
+    ]
+    object_rows = [
+        [
+            _link(sequence.name, sequence.stream), losses.score.name, _describe_object(sequence, losses),
+            len(losses.score.frames), losses.area, _draw_line(losses),
+            *(values[sequence.name, losses.score.name][name] for name in metrics), *_loss_cells(losses.shares),
+        ]
+        for sequence in sequences
+        for losses in sequence.objects
+    ]  # fmt: skip
+    columns = ["sequence", *(["worst frame"] if posters else []), "objects", *ends]
+    names = ["sequence", "object", "attributes", "frames", "area", "J&F over time", *ends]
+    tables = {"sequences": (columns, sequence_rows), "objects": (names, object_rows)}
+    return Section("tables", "Tables", {"tables": tables})
+
+
+def _link(name: str, stream: str) -> Markup:
+    """Return the name of a sequence, which opens it."""
+    return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
+
+
+def _loss_cells(shares: list[float]) -> list[object]:
+    """Return a loss, its kinds as a bar, and each kind."""
+    bar = templates().get_template("parts.html").module.bar  # type: ignore[attr-defined]
+    return [sum(shares), bar(_make_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
+
+
+def _describe_object(sequence: SequenceLosses, losses: ObjectLosses) -> str:
+    """Return in words what the dataset and its masks say of an object."""
+    words = [sequence.categories.get(losses.score.name, ""), "unseen" if losses.score.unseen else ""]
+    words.append("absent at times" if losses.absent else "")
+    return ", ".join(word for word in words if word)
+
+
+def _draw_line(losses: ObjectLosses) -> Markup:
+    """Return J&F over time as a small picture."""
+    values = (losses.score.j + losses.score.f) / 2
+    steps = values[:: max(1, len(values) // 60)]
+    points = " ".join(f"{x},{20 - 20 * y:.0f}" for x, y in enumerate(steps.tolist()))
+    return Markup(
+        '<svg class="line" viewBox="0 -1 {} 22" preserveAspectRatio="none" aria-hidden="true">'
+        '<polyline points="{}"/></svg>'
+    ).format(max(1, len(steps) - 1), points)
+
+
+# ── pictures ────────────────────────────────────────────────────────────────
+
+
+def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[Moment], room: int) -> dict[str, bytes]:
+    """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
+    by_name = {sequence.name: sequence for sequence in sequences}
+    paths = _find_pictures(folder, sequences)
+    pictures: dict[str, bytes] = {}
+    for name, frame in _order_of_need([sequence for sequence in sequences if paths[sequence.name]], moments):
+        if room < _PICTURE_BYTES * 4 / 3:
+            break
+        stream = f"{by_name[name].stream}#{frame}"
+        if stream not in pictures:
+            pictures[stream] = _shrink(paths[name][frame])
+            room -= in_page([pictures[stream]])
+    return pictures
+
+
+def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> dict[str, Markup]:
+    """Return a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
+    room, posters = budget * _POSTERS, dict[str, Markup]()
+    paths = _find_pictures(folder, sequences)
+    for sequence in sequences:
+        if not paths[sequence.name] or room < 0:
+            continue
+        frame = _sort_frames(sequence)[-1]
+        data = base64.b64encode(_shrink(paths[sequence.name][frame], _POSTER_SIDE)).decode("ascii")
+        room -= len(data)
+        posters[sequence.name] = Markup('<img class="poster" alt="frame {}" src="data:image/{};base64,{}">').format(
+            sequence.frames[frame], picture_kind(), data
+        )
+    return posters
+
+
+def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, list[str]]:
+    """Return the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
+    paths = {sequence.name: frame_images_of(folder, sequence.name, sequence.frames) for sequence in sequences}
+    if not any(paths.values()):
+        names = ", ".join(list(paths)[:3])
+        raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
+    return paths
+
+
+def _order_of_need(sequences: list[SequenceLosses], moments: list[Moment]) -> Iterator[tuple[str, int]]:
+    """Yield sequences and frames: the worst and the median of each, those around moments, then ever more of all."""
+    by_name = {sequence.name: sequence for sequence in sequences}
+    for share in (1.0, 0.5):
+        for sequence in sequences:
+            order = _sort_frames(sequence)
+            yield sequence.name, order[round(share * (len(order) - 1))]
+    for moment in moments:
+        if moment.sequence in by_name:
+            frames = by_name[moment.sequence].frames
+            worst = frames.index(moment.worst)
+            for frame in range(max(0, worst - _AROUND), min(len(frames), worst + _AROUND + 1)):
+                yield moment.sequence, frame
+    longest = max((len(sequence.frames) for sequence in sequences), default=0)
+    step = 1 << max(longest, 1).bit_length()
+    while step:
+        for sequence in sequences:
+            for frame in range(0, len(sequence.frames), step):
+                yield sequence.name, frame
+        step //= 2
+
+
+def _sort_frames(sequence: SequenceLosses) -> list[int]:
+    """Return the frames of a sequence, those that lost least first, as a page's script orders them."""
+    lost = np.full((len(sequence.objects), len(sequence.frames)), np.nan)
+    columns = {frame: column for column, frame in enumerate(sequence.frames)}
+    for row, losses in enumerate(sequence.objects):
+        lost[row, [columns[frame] for frame in losses.score.frames]] = losses.parts.sum(axis=1)
+    counted = np.flatnonzero(~np.isnan(lost).all(axis=0))
+    means = np.nanmean(lost[:, counted], axis=0)
+    return [int(frame) for frame in counted[np.lexsort((-counted, means))]] or [0]
+
+
+def _shrink(path: str, side: int = _SIDE) -> bytes:
+    """Return a picture made small."""
+    try:
+        with Image.open(path) as image:
+            image.draft("RGB", (side, side))
+            small = image.convert("RGB")
+            small.thumbnail((side, side))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise HostError(f"{path}: is not a picture ({error})") from None
+    data = io.BytesIO()
+    small.save(data, picture_kind(), quality=_QUALITY)
+    return data.getvalue()

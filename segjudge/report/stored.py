@@ -1,0 +1,190 @@
+"""What `evaluate()` or `score --json` stored of a submission, read and checked: anybody may have written it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import Values
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.files.limits import check_memory, size_text
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.system.errors import UsageError
+
+#: The file of a stored result has so many bytes at most, and takes so much memory.
+_MOST_BYTES, _MOST_MEMORY = 256 << 20, 1 << 31
+#: What a stored result holds beside its tables.
+_BESIDE_TABLES = frozenset({"result", "scored", "warnings", "errors", "intervals"})
+_Intervals = dict[str, tuple[float, float]]
+
+
+# ── the shapes of its parts ─────────────────────────────────────────────────
+
+
+def refuse(what: str) -> NoReturn:
+    """Raise UsageError for something else than a stored result."""
+    raise UsageError(f"this is no result that was stored: it {what}")
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return what has names."""
+    return value if isinstance(value, dict) else refuse("has a list or a value where names belong")
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list."""
+    return list(value) if isinstance(value, (list, tuple)) else refuse("has a value or names where a list belongs")
+
+
+def text_of(value: object) -> str:
+    """Return a text."""
+    return value if isinstance(value, str) else refuse("has something else where a text belongs")
+
+
+def number_of(value: object) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        refuse("has something else where a number belongs")
+    return float(value)
+
+
+def whole_numbers_of(value: object, lowest: int, highest: int) -> list[int]:
+    """Return a list of whole numbers within bounds."""
+    numbers = list_of(value)
+    if not all(type(number) is int and lowest <= number <= highest for number in numbers):
+        refuse(f"has something else where numbers from {lowest} to {highest} belong")
+    return numbers
+
+
+def _value_of(value: object) -> float | None:
+    """Return a finite number, or None where there is nothing to average."""
+    return None if value is None else number_of(value)
+
+
+def _interval_of(value: object) -> tuple[float, float]:
+    ends = [number_of(end) for end in list_of(value)]
+    return (ends[0], ends[1]) if len(ends) == 2 else refuse("has an interval without two ends")
+
+
+def _rows_of(name: str, value: list[object]) -> list[Row]:
+    """Return the rows of a table, all of the same columns; each names its split."""
+    rows = [mapping_of(row) for row in value]
+    for row in rows:
+        if not isinstance(row.get("split"), str) or row.keys() != rows[0].keys():
+            refuse(f"has rows of {name} without a split, or of different columns")
+        for cell in row.values():
+            if not isinstance(cell, str):
+                _value_of(cell)
+    return [dict(row) for row in rows]
+
+
+# ── its splits ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _StoredProtocol:
+    """What a stored result tells of a protocol; its metrics are those that were stored."""
+
+    track: ClassVar[str] = ""
+    name: str
+    about: str
+    metrics: tuple[str, ...]
+    revision: int = 0
+    form: str = ""
+
+
+class _StoredReport(Report):
+    """A split of a stored result; errors and intervals are those that were stored."""
+
+    def __init__(
+        self,
+        split: str,
+        protocol: _StoredProtocol,
+        values: Values,
+        rows: dict[str, list[Row]],
+        errors: Values,
+        intervals: _Intervals,
+    ) -> None:
+        super().__init__(split, protocol, values, rows, [])
+        self._errors, self._intervals = errors, intervals
+
+    def errors(self, metrics: object = ()) -> Values:
+        del metrics
+        return self._errors
+
+    def intervals(self, level: float = 0.95, metrics: object = ()) -> _Intervals:
+        del level, metrics
+        return self._intervals
+
+
+def read_result(path: str) -> Mapping[str, object]:
+    """Read the JSON of a stored result; raises UsageError where it is none."""
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            refuse(f"is larger than {size_text(_MOST_BYTES)}")
+        with open(path, "rb") as file:
+            data = file.read()
+        check_memory(data, _MOST_MEMORY, "")
+        return mapping_of(json.loads(data))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except (Flaw, ValueError, RecursionError):
+        raise UsageError(f"{path}: is not JSON that can be read; without --truth, name what a phase left") from None
+
+
+def read_reports(result: Mapping[str, object]) -> list[Report]:
+    """Read the splits of a stored result; raises UsageError where it is none."""
+    values, errors, intervals = (_by_split(result, key) for key in ("result", "errors", "intervals"))
+    if "result" not in result:
+        refuse("has no result")
+    tables = {
+        name: _rows_of(name, rows)
+        for name, rows in result.items()
+        if name not in _BESIDE_TABLES and isinstance(rows, list)
+    }
+    reports: list[Report] = []
+    for split, metrics in values.items():
+        scores = {metric: _value_of(value) for metric, value in metrics.items()}
+        if not scores:
+            refuse("has a split without metrics")
+        rows = {
+            name: [{key: cell for key, cell in row.items() if key != "split"} for row in table if row["split"] == split]
+            for name, table in tables.items()
+        }
+        reports.append(
+            _StoredReport(
+                split,
+                _protocol_of(result, split, scores),
+                scores,
+                {name: table for name, table in rows.items() if table},
+                {metric: _value_of(value) for metric, value in errors.get(split, {}).items()},
+                {metric: _interval_of(ends) for metric, ends in intervals.get(split, {}).items()},
+            )
+        )
+    return reports
+
+
+def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, Any]]:
+    """Return what `[{SPLIT: {NAME: …}}, …]` holds."""
+    return {
+        split: mapping_of(values)
+        for entry in list_of(result.get(key, []))
+        for split, values in mapping_of(entry).items()
+    }
+
+
+def _protocol_of(result: Mapping[str, object], split: str, values: Values) -> _StoredProtocol:
+    """Return what is known of a split's protocol; metrics in its order, if it is one of ours."""
+    provenance = mapping_of(result.get("provenance", {}))
+    stored = mapping_of(mapping_of(provenance.get("protocols", {})).get(split, {}))
+    name = str(stored.get("name", result.get("protocol", "")))
+    protocol = PROTOCOLS.get(name)
+    if protocol is None or stored.get("changed"):
+        return _StoredProtocol(name, "", tuple(values))
+    metrics = [metric for metric in protocol.metrics if metric in values]
+    return _StoredProtocol(name, protocol.about, tuple(metrics or values))
