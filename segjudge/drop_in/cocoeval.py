@@ -12,6 +12,7 @@ import numpy as np
 from pycocotools import cocoeval as incumbent
 
 from segjudge.evaluation_script.families.instances.matching import (
+    ImageBlock,
     InstanceCounts,
     cut_into_blocks,
     match_block,
@@ -124,7 +125,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         try:
             if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
                 raise UsageError("a subclass has rules of its own")
-            counts = self._match(_protocol(params))
+            blocks = self._open_blocks(_protocol(params))
         except (UsageError, SubmissionError, HostError, ArithmeticError, LookupError, TypeError, ValueError):
             # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
             if params.iouType == "boundary":
@@ -133,9 +134,10 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             return
         self.eval, self._paramsEval = {}, copy.deepcopy(params)
         self._images = self._overlaps = None
-        self._counts = counts
+        self._counts = merge_counts(list(map(match_block, blocks)))
 
-    def _match(self, protocol: InstanceProtocol) -> InstanceCounts:
+    def _open_blocks(self, protocol: InstanceProtocol) -> list[ImageBlock]:
+        """Return what is matched; raises whatever truth and detections that are not COCO's lead to."""
         params = self.params
         images, categories = set(params.imgIds), list(params.catIds)
         listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
@@ -147,10 +149,9 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
         truth, listed = truth_of(document, "cocoGt"), self._select(self.cocoDt)
-        records = check_records(listed, truth.images, protocol)
-        records.area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
-        blocks = cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
-        return merge_counts([match_block(block) for block in blocks])
+        area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
+        records = replace(check_records(listed, truth.images, protocol), area=area)
+        return cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
 
     def _select(self, coco: _Coco) -> list[dict[str, Any]]:
         """Return the annotations of the images and categories that are compared, in the order of the categories."""

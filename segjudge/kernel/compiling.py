@@ -53,7 +53,7 @@ class Library:
         """Return whether the library was compiled by this command from today's sources, and is unharmed."""
         try:
             words = self.checksum.read_text(encoding="ascii").split()
-            return words == [hashlib.sha256(self.path.read_bytes()).hexdigest(), sources_digest(command)]
+            return words == [hashlib.sha256(self.path.read_bytes()).hexdigest(), _sources_digest(command)]
         except (OSError, ValueError):
             return False
 
@@ -65,7 +65,7 @@ class Library:
             self.folder.mkdir(parents=True, exist_ok=True)
             run([*command, *FLAGS, *sources, "-o", str(partial)], **variables)
             digest = hashlib.sha256(partial.read_bytes()).hexdigest()
-            self.checksum.write_text(f"{digest}\n{sources_digest(command)}\n", encoding="ascii")
+            self.checksum.write_text(f"{digest}\n{_sources_digest(command)}\n", encoding="ascii")
             partial.replace(self.path)
         except OSError as error:
             raise CompileError(f"{self.folder}: {error.strerror}") from None
@@ -100,7 +100,7 @@ def fetch(folder: Path, words: list[str]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def sources_digest(command: list[str]) -> str:
+def _sources_digest(command: list[str]) -> str:
     """Return the checksum of the sources and of how they are compiled."""
     digest = hashlib.sha256(repr([command[1:], FLAGS, ZIG]).encode())
     for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
@@ -128,20 +128,20 @@ def compile_local(scorers: Path) -> bool:
     return True
 
 
-def worker_library() -> Library:
+def _worker_library() -> Library:
     """Return the kernel for EvalAI's worker, in the user's cache, compiled or not."""
-    return Library(cache_folder() / f"kernel-{sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
+    return Library(cache_folder() / f"kernel-{_sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
 
 
 def find_for_worker() -> Library | None:
     """Return the kernel for EvalAI's worker if it was compiled from today's sources; nothing is fetched."""
-    library = worker_library()
+    library = _worker_library()
     return library if library.is_current(_zig_command()) else None
 
 
 def compile_for_worker() -> Library:
     """Compile the kernel for EvalAI's worker; ziglang (100 MB) is fetched from the package index the first time."""
-    library = worker_library()
+    library = _worker_library()
     if library.is_current(_zig_command()):
         return library
     packages = cache_folder() / ZIG.replace("==", "-")

@@ -64,7 +64,7 @@ _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
-@dataclass
+@dataclass(frozen=True)
 class InstanceRecords:
     """The records of a submission, in the order of the file."""
 
