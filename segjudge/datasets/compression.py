@@ -18,9 +18,9 @@ import numpy as np
 from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences.engine import SequenceSubmission
 from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.families.sequences.submission import SequenceSubmission
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32

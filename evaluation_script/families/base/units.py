@@ -178,12 +178,12 @@ def read_units(path: str) -> Dict[str, UnitTruth]:
     try:
         family, entries = manifest["track"], manifest["splits"]
         every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
-        return {name: _split(archive, name, family, entry, every) for name, entry in entries.items()}
+        return {name: _open_split(archive, name, family, entry, every) for name, entry in entries.items()}
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise annotations_error(path, error) from None
 
 
-def _split(
+def _open_split(
     archive: zipfile.ZipFile, split: str, family: str, entry: Dict[str, Any], every: FrozenSet[str]
 ) -> UnitTruth:
     units = [

@@ -1,10 +1,14 @@
-"""Label maps of images or videos: IoU by class, and how steady labels are."""
+"""Label maps of images or videos: IoU by class, and how steady labels are.
+
+`protocols` has the rules of the benchmarks as rows, `engine` the rest; these modules are the contract, beside the row
+of the family: it is read at every start, and they are imported when they are used.
+"""
 
 from __future__ import annotations
 
 from ..base.family import Family
 from .protocols import SEMANTIC_PROTOCOLS
 
-__all__ = ["FAMILY"]
+__all__ = ["FAMILY", "engine", "protocols"]
 
 FAMILY = Family("semantic", SEMANTIC_PROTOCOLS, ("sequences",), ("vspw",))

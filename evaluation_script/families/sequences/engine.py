@@ -1,30 +1,223 @@
-"""A phase of mask sequences: pair truth with prediction, gather what is wrong, score.
+"""A submission of mask sequences: which of its files belong to which sequence, and what is wrong with them.
 
-Sequences are independent of each other and stream block by block, so peak
-memory is a few frames whatever their length.
+People send the sequences at the root, under one or two wrapping folders, or under `Annotations/480p`; what counts is
+that a folder is named as a sequence.  Sequences are independent of each other and stream block by block, so peak memory
+is a few frames whatever their length.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List
+from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
-from ...files.archive import UPLOAD
-from ...files.problems import Problem, SubmissionError, name_list, quantity, verb
-from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
+from ...files import (
+    LETTER,
+    ArchiveLimits,
+    Flaw,
+    Problem,
+    Problems,
+    SubmissionError,
+    name_list,
+    quantity,
+    read_json,
+    verb,
+)
+from ...files.archive import JSON_NAME, UPLOAD, open_files
+from ...masks.files import LabelImages, MaskFiles, ObjectFolders, ObjectMasks, RequiredFrames, RunLengths, SalientImages
 from ...runner.parallel import Part
 from ..base.engine import CountingJob, Engine, LossReader
 from ..base.family import Progress, ScoringRules
+from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
 from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_read
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
-from .submission import SequenceSubmission
 from .truth import Sequence, SequencePair, Split
+
+#: What label images hold where no object is; run lengths may have it too.
+_BACKGROUND = "0"
+_EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
+
+
+class SequenceSubmission:
+    """The sequences of a submission, by the names that the truth gives them."""
+
+    def __init__(
+        self,
+        path: str,
+        truth: List[Sequence],
+        protocol: SequenceProtocol,
+        limits: ArchiveLimits,
+        elsewhere: AbstractSet[str],
+    ) -> None:
+        self.problems = Problems()
+        self.warnings: List[str] = []
+        self._limits = limits
+        self._protocol, self._overlapping = protocol, protocol.overlapping or protocol.salient
+        #: Sequences of the phase's other splits: known, although they are not read here.
+        self._elsewhere = elsewhere
+        self._truth = {sequence.name: sequence for sequence in truth}
+        self._names = TruthNames(_names_in(truth, elsewhere))
+        if self._names.contain("\\"):
+            limits = replace(limits, backslash=LETTER)
+        self._files = open_files(path, limits)
+        pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
+        documents = [name for name in self._files.sizes if name.lower().endswith(".json")]
+        #: The run lengths of each sequence, where the submission is JSON.
+        self._run_lengths: Dict[str, object] = {}
+        #: Sequence → object ("" for label images) → frame → file.
+        self._folders: Dict[str, Dict[str, Dict[str, str]]] = {}
+        if documents and not pngs:
+            self._run_lengths = self._document(documents)
+            self._ignore(name for name in self._run_lengths if name not in self._truth and name not in elsewhere)
+        else:
+            self._sort(pngs)
+            self._ignore(name for name in self._files.sizes if not name.lower().endswith(".png"))
+        #: What a participant should know, and nobody is refused for.
+        self.notes = self._names.notes
+
+    def close(self) -> None:
+        """Close the file."""
+        self._files.close()
+
+    def names(self) -> Set[str]:
+        """Return the names of the sequences that were sent."""
+        return {*self._run_lengths, *self._folders}
+
+    def sequence(self, name: str) -> Optional[MaskFiles]:
+        """Return the masks of one sequence, or None when it was not sent."""
+        most_objects = self._limits.objects
+        if name in self._run_lengths:
+            frames, objects = self._truth[name].frames, self._run_lengths[name]
+            if isinstance(objects, dict):
+                objects = {self._names.respell(label): masks for label, masks in objects.items()}
+            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, limit=most_objects)
+            masks.leave_out({_BACKGROUND} - self._truth[name].objects.keys())
+            return masks
+        if name not in self._folders:
+            return None
+        members = self._folders[name]
+        if "" not in members:
+            shared, many = "" if self._overlapping else name, self._protocol.many_values
+            return ObjectFolders(self._files, members, self.problems, most_objects, shared, many_values=many)
+        kind = SalientImages if self._protocol.salient else LabelImages
+        return kind(self._files, members[""], most_objects)
+
+    def _sort(self, pngs: List[str]) -> None:
+        """Sort PNGs by sequence, object and frame."""
+        #: Sequence → the folders that are named as it.
+        homes: Dict[str, Dict[str, None]] = {}
+        unknown: List[str] = []
+        for name in pngs:
+            parts = self._parts(name)
+            at = self._sequence_in(parts)
+            if at is not None:
+                label, folder = parts[at + 1 : -1], name.rpartition("/")[0]
+                homes.setdefault(parts[at], {})[folder.rpartition("/")[0] if label else folder] = None
+                self._add(name, parts[at], "".join(label), _stem(parts[-1]))
+            elif not self._elsewhere & set(parts[:-1]):
+                unknown.append(name)
+        if homes:
+            self._check_homes(homes)
+            self._ignore(sorted({name.rpartition("/")[0] or name for name in unknown}))
+        elif unknown or not pngs:  # otherwise masks of other splits alone: what is missing is reported later
+            self._sort_unnamed(unknown)
+
+    def _parts(self, name: str) -> List[str]:
+        """Return the parts of a path; a round's folder is put before the sequence, as in the sequence's name."""
+        parts = name.split("/")
+        if not name.isascii():
+            parts = [*map(self._names.respell, parts[:-1]), self._names.respell(_stem(name)) + name[-len(".png") :]]
+        for index, folder in enumerate(parts[:-2]):
+            if folder in self._protocol.rounds:
+                return [*parts[:index], *parts[index + 1 : -2], self._names.respell(f"{folder}/{parts[-2]}"), parts[-1]]
+        return parts
+
+    def _sequence_in(self, parts: List[str]) -> Optional[int]:
+        """Return the part of a path that names the sequence: the parent folder, or the one above an object's folder."""
+        places = (len(parts) - back for back in (2, 3))
+        return next((at for at in places if at >= 0 and parts[at] in self._truth), None)
+
+    def _add(self, name: str, sequence: str, label: str, frame: str) -> None:
+        frames = self._folders.setdefault(sequence, {}).setdefault(label, {})
+        earlier = frames.setdefault(frame, name)
+        if earlier != name and earlier.rpartition("/")[0] == name.rpartition("/")[0]:
+            self.problems.add(Problem(name, f"is the same frame as {earlier}", "Send each frame once"))
+
+    def _check_homes(self, homes: Dict[str, Dict[str, None]]) -> None:
+        for sequence, folders in homes.items():
+            if len(folders) > 1:
+                fault = f"is there more than once: {name_list(list(folders))}"
+                self.problems.add(Problem(sequence, fault, "Send one folder for each sequence"))
+            elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
+                fault = "holds both masks and folders of masks"
+                self.problems.add(Problem(next(iter(folders)), fault, "Send one PNG a frame, or one folder an object"))
+        self.problems.raise_if_any()
+
+    def _sort_unnamed(self, pngs: List[str]) -> None:
+        """Take PNGs without a sequence's name, which is fine when there is one sequence and one folder."""
+        folders = sorted({name.rpartition("/")[0] for name in pngs})
+        if len(self._truth) == 1 and len(folders) == 1:
+            (sequence,) = self._truth
+            self._folders[sequence] = {"": {self._names.respell(_stem(name)): name for name in pngs}}
+            return
+        names = name_list(list(self._truth))
+        if folders == [""]:
+            fault = f"has its masks at the top, outside of any folder; the sequences are {names}"
+        elif pngs:
+            fault = f"no folder is named as a sequence of this phase ({names}); found {name_list(folders)}"
+        elif self._files.sizes:
+            fault = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
+        else:
+            fault = "holds no files"
+        raise SubmissionError.of(Problem(UPLOAD, fault, "Send one folder of PNG masks for each sequence"))
+
+    def _ignore(self, names: Iterable[str]) -> None:
+        ignored = list(names)
+        if ignored:
+            self.warnings.append(f"not part of any sequence of this phase, so not scored: {name_list(ignored, 5)}")
+
+    def _document(self, names: List[str]) -> Dict[str, object]:
+        subject = UPLOAD if names[0] == JSON_NAME else names[0]
+        try:
+            if len(names) > 1:
+                raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
+            document = read_json(self._files.read(names[0]), self._limits, _EXAMPLE)
+            if not isinstance(document, dict):
+                raise Flaw("is JSON, but not an object of sequences", f"Write {_EXAMPLE}")
+            if self._protocol.rounds:
+                document = {
+                    self._names.respell(f"{folder}/{name}"): objects
+                    for folder in self._protocol.rounds
+                    if isinstance(document.get(folder), dict)
+                    for name, objects in document[folder].items()
+                }
+            else:
+                document = {self._names.respell(name): objects for name, objects in document.items()}
+            if document and not document.keys() & (self._truth.keys() | self._elsewhere):
+                expected, names_sent = name_list(list(self._truth)), name_list(list(document))
+                raise Flaw(f"names no sequence of this phase ({expected}); found {names_sent}", f"Write {_EXAMPLE}")
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(subject)) from None
+        return document
+
+
+def _names_in(truth: List[Sequence], elsewhere: AbstractSet[str]) -> Iterable[str]:
+    """Yield the names of a truth's sequences, and those of objects and frames that are not plain numbers."""
+    yield from (sequence.name for sequence in truth)
+    yield from sorted(elsewhere)
+    for sequence in truth:
+        yield from (name for name in (*sequence.objects, *sequence.frames) if not name.isascii() or "\\" in name)
+
+
+def _stem(path: str) -> str:
+    """Return the name of a file without its folder and ending."""
+    return path.rpartition("/")[2].rpartition(".")[0]
+
 
 #: Whose size MeViS's script takes for that of all frames.
 _FIRST_FRAME = "00000"

@@ -239,12 +239,14 @@ def read(source: Source) -> AnnotationFile[Split]:
     archive, manifest = open_packed(source, TRACK)
     try:
         names = frozenset(sequence["name"] for entry in manifest["splits"].values() for sequence in entry["sequences"])
-        return AnnotationFile({name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()})
+        return AnnotationFile(
+            {name: _open_split(archive, name, entry, names) for name, entry in manifest["splits"].items()}
+        )
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise annotations_error(source, error) from None
 
 
-def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
+def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
     return Split(
         [_sequence(archive, name, sequence) for sequence in entry["sequences"]],
         entry["layout"],

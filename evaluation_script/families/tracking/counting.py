@@ -76,7 +76,7 @@ class ComparedSequence:
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
         similarities = box_overlaps(pairs, _boxes(masks), _boxes(truth_masks), nobody) if protocol.boxes else shares
-        parts = zip(_split(similarities, pairs.bounds), self._predictions, self._objects)
+        parts = zip(_cut(similarities, pairs.bounds), self._predictions, self._objects)
         self._similarities = [
             table.reshape(len(predicted_rows), len(truth_rows)) for table, predicted_rows, truth_rows in parts
         ]
@@ -145,7 +145,7 @@ class ComparedSequence:
         of_masks = np.argsort(tracks, kind="stable")[np.count_nonzero(tracks < 0) :]
         of_each = np.array([row[SCORE] for rows in self._predictions for row in rows])[of_masks]
         bounds = np.searchsorted(tracks[of_masks], np.arange(number + 1))
-        scores = np.array([mask_scores.mean() for mask_scores in _split(of_each, bounds)])
+        scores = np.array([mask_scores.mean() for mask_scores in _cut(of_each, bounds)])
         order = np.argsort(-scores, kind="stable")
         ious = self._overlap_tubes((objects, count), (tracks, number))[order]
         rows = np.zeros((number, 4))
@@ -185,7 +185,7 @@ def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[_ComparedFr
     for side in (0, 1):
         numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
         _, indices = np.unique(np.concatenate(numbers), return_inverse=True)
-        sides.append(_split(indices, np.cumsum(list(map(len, numbers)))))
+        sides.append(_cut(indices, np.cumsum(list(map(len, numbers)))))
     return [_ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
 
 
@@ -210,10 +210,10 @@ def _pairs(left_rows: List[Rows], right_rows: List[Rows]) -> Pairs:
 
 
 def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
-    return _split(values, np.cumsum([0, *map(len, rows)]))
+    return _cut(values, np.cumsum([0, *map(len, rows)]))
 
 
-def _split(values: Array, bounds: Array) -> List[Array]:
+def _cut(values: Array, bounds: Array) -> List[Array]:
     ends = bounds.tolist()
     return [values[start:end] for start, end in zip(ends, ends[1:])]
 
