@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,9 +60,15 @@ def layer_of(module: str) -> str:
     return max((layer for layer in LAYERS if f"{module}.".startswith(f"{layer}.")), key=len)
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax of a file, which several tests read."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def statements(path: Path, *, late: bool = True) -> Iterator[ast.AST]:
     """The imports of a file, with or without those that wait inside functions or are for types alone."""
-    pending = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    pending = list(tree_of(path).body)
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -70,6 +77,7 @@ def statements(path: Path, *, late: bool = True) -> Iterator[ast.AST]:
             pending += list(ast.iter_child_nodes(node))
 
 
+@functools.cache
 def imports(name: str, *, late: bool = True) -> set[str]:
     """What a file imports of anybody's, as absolute module names."""
     path = FILES[name]
@@ -160,7 +168,7 @@ def test_every_room_says_what_it_is_for() -> None:
     for path in sorted(
         {*SCRIPT.rglob("__init__.py"), *TOOLKIT.glob("*/__init__.py"), *TOOLKIT.glob("*/*/__init__.py")}
     ):
-        assert len(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") > 30, path
+        assert len(ast.get_docstring(tree_of(path)) or "") > 30, path
 
 
 def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
@@ -171,7 +179,7 @@ def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
 def test_only_the_command_line_and_progress_print() -> None:
     for path in FILES.values():
         name = path.relative_to(ROOT).as_posix()
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
         printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("print", "exit")]
         assert not printing or name in PRINTING, name
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .test_architecture import FILES, ROOT, room_of, statements
+from .test_architecture import FILES, ROOT, room_of, statements, tree_of
 
 #: Rooms whose contract is not drawn yet: a room leaves this list and does not come back.
 WITHOUT_CONTRACT: frozenset[str] = frozenset({})
@@ -83,7 +83,7 @@ ROOMS = sorted(room for room in {room_of(module) for module in FILES} if _is_pac
 
 
 def contract(room: str) -> list[str] | None:
-    for node in ast.parse(FILES[room].read_text(encoding="utf-8")).body:
+    for node in tree_of(FILES[room]).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
             names: list[str] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
 
 def _faults(module: str) -> list[str]:
     path = FILES[module]
-    names = _names(ast.parse(path.read_text(encoding="utf-8")))
+    names = _names(tree_of(path))
     return [f"{path.relative_to(ROOT)}:{line}: {name}: {fault}" for name, line, fault in names if name not in ALLOWED]
 
 
@@ -159,7 +159,7 @@ def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
 def test_a_room_leaves_the_lists_when_it_is_done() -> None:
     rooms = {room_of(module) for module in FILES}
     assert rooms >= WITHOUT_CONTRACT | WITH_VAGUE_NAMES
-    names = {name for module in FILES for name, _, _ in _names(ast.parse(FILES[module].read_text(encoding="utf-8")))}
+    names = {name for module in FILES for name, _, _ in _names(tree_of(FILES[module]))}
     assert names >= set(ALLOWED)
 
 
