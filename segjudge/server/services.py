@@ -153,8 +153,10 @@ class UserRequest(Request):
             elif kind == "application/json":
                 self.fields = parse_json(await self.body())
         except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
-            words = f"Multipart form parse error - {getattr(error, 'detail', error)}"
-            raise Refusal(getattr(error, "status_code", 400), {"detail": words}) from None
+            words = getattr(error, "detail", error)
+            is_api = self.url.path.startswith("/api/")
+            text = f"Multipart form parse error - {words}" if is_api else f"The form could not be read ({words})."
+            raise Refusal(getattr(error, "status_code", 400), {"detail": text}) from None
         except ClientDisconnect:
             raise Refusal(400, {"detail": "The upload broke off."}) from None
         check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
