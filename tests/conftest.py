@@ -48,8 +48,42 @@ def pytest_unconfigure() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+#: Tests whose cases take seconds each and walk one path: so many of each are quick.
+QUICK_CASES = {
+    "test_a_challenge_passes_the_step_that_it_names_next": 2,
+    "test_a_phase_scores_an_upload_of_the_published_form": 6,
+    "test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on": 4,
+    "test_an_agent_cannot_exhaust_the_machine": 6,
+    "test_an_evaluate_that_never_answers_is_ended": 2,
+    "test_an_interpreter_that_does_not_run_is_said": 3,
+    "test_any_executor_gives_the_bits_of_one_process": 3,
+    "test_check_names_what_is_not_pinned_or_not_there": 6,
+    "test_interactive_answers": 1,
+    "test_it_opens_under_its_policy": 1,
+    "test_merged_parts_print_what_one_run_prints": 2,
+    "test_modules_beside_and_in_the_repository_are_found": 1,
+    "test_nothing_of_an_agent_outlives_its_evaluation": 2,
+    "test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view": 1,
+    "test_processes_blocks_and_parts_give_the_same_bits": 3,
+    "test_real_masks_score_as_the_official_evaluator_says": 4,
+    "test_refusals_are_explained": 4,
+    "test_samples_score_in_the_extracted_bundle_as_here": 1,
+    "test_scores_are_evalais_to_the_last_digit_that_codabench_keeps": 1,
+    "test_sequences_are_chosen_by_the_names_of_the_tables": 2,
+    "test_stopped_while_it_writes_it_leaves_the_file_of_before": 1,
+    "test_texts_stand_out_from_their_ground": 1,
+    "test_the_sweep_leaves_other_statuses_alone": 1,
+    "test_two_commands_lead_from_published_data_to_a_leaderboard": 3,
+    "test_two_truths_give_the_same_bytes_where_the_split_is_hidden": 2,
+    "test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform": 5,
+    "test_where_no_page_can_be_made_there_is_a_plain_one": 1,
+    "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 2,
+    "test_without_its_folders_and_its_word_a_family_is_gone_and_the_rest_scores": 1,
+}
+
+
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count as long what runs quickly on one of the two interpreters, and takes long on the other.
+    """Count as long what repeats a path, and what runs quickly on one of the two interpreters and long on the other.
 
     Hostile uploads and the guard are for the worker's; where that runs, real masks are for the kernel.
     """
@@ -58,8 +92,11 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         both = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
     else:
         both = [HERE / "families" / "sequences" / "test_golden_real_masks.py"] if sys.version_info < (3, 11) else []
+    cases: dict[Any, int] = {}
     for item in items:
-        if item.path in both:
+        name = getattr(item, "originalname", item.name)
+        cases[item.path, name] = number = cases.get((item.path, name), 0) + 1
+        if item.path in both or number > QUICK_CASES.get(name, number):
             item.add_marker(pytest.mark.long)
 
 

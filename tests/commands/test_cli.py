@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge.cli import COMMANDS, main
+from segjudge.cli import COMMANDS, PLATFORMS, main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
@@ -278,21 +278,32 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
         assert done.returncode
 
 
+#: What none of these needs, and takes long to load.
+_SLOW = {"PIL.Image", "asyncio", "concurrent.futures", "logging", "numpy.ma", "pandas", "yaml"}
+
+
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "ours", "others", "slow"),
     [
-        "import segjudge",
-        "import segjudge.cli; segjudge.cli.main(['score', '--help'])",
-        "import segjudge.commands.score",
+        ("import segjudge", 1, 10, _SLOW | {"numpy", "argparse"}),
+        ("main(['--help'])", 7, 40, _SLOW | {"numpy", "dataclasses", "json", "zipfile"}),
+        ("main(['score', '--help'])", 38, 80, _SLOW | {"numpy"}),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 85, 210, _SLOW),
     ],
+    ids=["import", "help", "score --help", "score"],
 )
-def test_nothing_large_is_loaded_before_something_is_scored(statement: str) -> None:
+def test_nothing_is_loaded_that_is_not_needed(statement: str, ours: int, others: int, slow: set[str]) -> None:
     program = f"""
 import atexit, sys
-atexit.register(lambda: print(sorted({{'numpy', 'pandas', 'PIL'}} & set(sys.modules))))
+before = set(sys.modules)
+atexit.register(lambda: print(*sorted(set(sys.modules) - before)))
+main = lambda words: __import__("segjudge.cli").cli.main(words)
 {statement}"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    done = subprocess.run([sys.executable, "-I", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert modules & slow == set()
+    assert len({name for name in modules if name.startswith("segjudge")}) <= ours, modules
+    assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
 
 
 def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,17 +323,18 @@ def test_help_needs_nothing_but_the_standard_library() -> None:
 import sys
 sys.path.append(sys.argv[1])
 from segjudge.cli import main
-for name in sys.argv[2:]:
+for words in sys.argv[2:]:
     try:
-        main([name, "--help"])
+        main([*words.split(), "--help"])
     except SystemExit:
         continue
-    print(name, "has no help without packages", file=sys.stderr)
+    print(words, "has no help without packages", file=sys.stderr)
 """
-    arguments = [sys.executable, "-I", "-S", "-B", "-c", code, str(ROOT), *COMMANDS]
+    commands = [*COMMANDS, *(f"{name} --platform {key}" for key, table in PLATFORMS.items() for name in table)]
+    arguments = [sys.executable, "-I", "-S", "-B", "-c", code, str(ROOT), *commands]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
-    assert done.stdout.count("usage: ") == len(COMMANDS)
+    assert done.stdout.count("usage: ") == len(commands)
 
 
 def test_usage_is_two() -> None:

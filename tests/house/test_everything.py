@@ -12,6 +12,7 @@ import pytest
 
 from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
+from tests.conftest import QUICK_CASES
 from tests.everything import Part, environments_for, missing_path, report
 from tests.rehearsals import waited
 
@@ -150,3 +151,8 @@ def test_only_the_environments_that_a_file_needs_are_made(
     assert environments_for(arguments) == names.split()
     monkeypatch.setenv("CI", "true")
     assert environments_for(arguments) == names.replace("try:", "").split()
+
+
+def test_the_tests_of_whose_cases_few_are_quick_are_there() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name in QUICK_CASES if f"def {name}(" not in texts] == []

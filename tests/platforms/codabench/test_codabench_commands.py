@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -30,13 +28,6 @@ def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
     assert "sequences-dev, sequences-test, instances-dev: max_submissions_per_month is left out" in said.err
     assert "(" in said.out
     assert "kB): sequences-dev" in said.out
-
-
-@pytest.mark.parametrize("command", ["run", "build", "check", "push"])
-def test_help_needs_no_optional_package(command: str) -> None:
-    code = "import sys; sys.modules['yaml'] = None; from segjudge.cli import main; main(sys.argv[1:])"
-    words = [sys.executable, "-c", code, command, *PLATFORM, "--help"]
-    assert "--platform {evalai,codabench" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
