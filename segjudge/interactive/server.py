@@ -122,18 +122,17 @@ class _Handlers:
         self._uploads[key] += 1
         try:
             with tempfile.SpooledTemporaryFile(_SMALL_BODY, dir=str(self._host.folder)) as body:
-                in_time = await self._measure(request, body)
+                in_time = await self._measure(request, body, user, key)
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {_UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
             self._uploads -= Counter([key])  # drops those that are 0
         return Response(status_code=204, headers=None if in_time else {wire_format.LATE: "1"})
 
-    async def _measure(self, request: Request, body: Body) -> bool:
+    async def _measure(self, request: Request, body: Body, user: str, key: str) -> bool:
         async with asyncio.timeout(_UPLOAD_SECONDS):
             size = await self._receive(request, body)
         arrived = self._host.clock()
-        user, key = self._keys(request)
 
         def submit() -> bool:
             body.seek(0)

@@ -21,7 +21,7 @@ from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
 from segjudge.interactive.session_host import SessionLimits
 from segjudge.system.files import hold_folder
-from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
+from tests.interactive.test_interactive_session import Clock
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
 SMALL_BODY = http_server._SMALL_BODY
@@ -44,7 +44,7 @@ def ended(wired: Wire, interactions: int = 2) -> Wire:
     return wired
 
 
-def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:  # noqa: F811
+def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:
     with served(hosting(root, limits=NEW)) as address:
         for _ in range(2):
             ended(Wire(address).begun())
@@ -57,7 +57,7 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:  # 
         Wire(address, BOB).begun()
 
 
-def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:  # noqa: F811
+def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:
     limits = SessionLimits(sessions=2, sessions_per_sequence=99)
     with served(hosting(root, limits=limits)) as address:
         first = Wire(address).begun()
@@ -75,7 +75,7 @@ def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:  # 
         assert Wire(address).post(wire_format.SESSION).status_code == 429
 
 
-def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -> None:  # noqa: F811
+def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -> None:
     clock, limits = Clock(), SessionLimits(sessions=1, sessions_per_sequence=99, idle=60)
     with served(hosting(root, clock, limits)) as address:
         first = Wire(address).begun()
@@ -92,7 +92,7 @@ def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -
         assert "This session was closed" in answer_of_first.json()["message"]
 
 
-def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path) -> None:  # noqa: F811
+def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path) -> None:
     clock = Clock()
     with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
         wired = Wire(address).begun()
@@ -110,7 +110,7 @@ def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path
         assert wired.post(wire_format.NEXT).json() == {"finished": True}
 
 
-def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:  # noqa: F811
+def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:
     """Else many would be opened at once, and each used."""
     clock = Clock()
     with served(hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=2, idle=60))) as address:
@@ -123,7 +123,7 @@ def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None: 
         assert Wire(address).post(wire_format.SESSION).status_code == 429, "one has measured, and one may"
 
 
-def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) -> None:  # noqa: F811
+def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) -> None:
     with served(hosting(root, limits=NEW)) as address:
         codes: list[int] = []
 
@@ -138,7 +138,7 @@ def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) ->
     assert sorted(codes) == [200] * 2 + [429] * 10
 
 
-def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:  # noqa: F811
+def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:
     clock = Clock()
     host = hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=1), max_time=10)
     with served(host) as address:
@@ -151,7 +151,7 @@ def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:  #
     assert not list((root.parent / "kept/ledger").iterdir())
 
 
-def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:  # noqa: F811
+def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
     """A server that is killed in the middle of a submission has counted it."""
     server = Served(root, "--sessions-per-sequence", "1")
     try:
@@ -170,7 +170,7 @@ def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
         server.kill()
 
 
-def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) -> None:  # noqa: F811
+def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) -> None:
     with served(hosting(root, limits=NEW)) as address:
         ended(Wire(address).begun())
     (path,) = (root.parent / "kept/ledger").iterdir()
@@ -180,7 +180,7 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) 
             hosting(root)
 
 
-def test_two_servers_cannot_share_a_folder(root: Path) -> None:  # noqa: F811
+def test_two_servers_cannot_share_a_folder(root: Path) -> None:
     server = Served(root)
     try:
         command = [sys.executable, "-m", "segjudge", "interactive", "serve", "--root", str(root), "--users",
@@ -201,7 +201,7 @@ def decimals(output: Any) -> int:
     return max((len(repr(one).partition(".")[2]) for one in output), default=0)
 
 
-def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> None:  # noqa: F811
+def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> None:
     host = hosting(root)
     rng = np.random.default_rng(1)
     with served(host) as address:
@@ -233,7 +233,7 @@ def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
 
 
 @pytest.mark.parametrize("most", [None, 0])
-def test_a_server_without_a_limit_of_interactions_has_one(root: Path, most: int | None) -> None:  # noqa: F811
+def test_a_server_without_a_limit_of_interactions_has_one(root: Path, most: int | None) -> None:
     with served(hosting(root, max_nb_interactions=most, max_time=100)) as address:
         wired = Wire(address)
         assert wired.post(wire_format.SESSION).json()["max_nb_interactions"] == 16
@@ -247,7 +247,7 @@ def modes(folder: Path) -> dict[str, str]:
     return {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in found if not path.is_symlink()}
 
 
-def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:  # noqa: F811
+def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:
     before = os.umask(0)
     try:
         server = Served(root)
@@ -271,7 +271,7 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:  #
         server.kill()
 
 
-def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> None:  # noqa: F811
+def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> None:
     host = hosting(root)
     key, session = host.begin("ann", "asked")
     session.answer_next()
@@ -293,7 +293,7 @@ def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> Non
 
 
 @pytest.mark.long
-def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa: F811
+def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:
     host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=3))
     with served(host) as address:
         all_of_them = [Wire(address).begun() for _ in range(8)]
@@ -307,7 +307,7 @@ def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa:
             assert wired.post(wire_format.NEXT).json() == {"finished": True}
 
 
-def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:  # noqa: F811
+def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:
     host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=1))
     key, _ = host.begin("ann", "")
     with host.use("ann", key) as first:
@@ -327,7 +327,7 @@ def high_water(process: int) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
 @pytest.mark.long
-def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:  # noqa: F811
+def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:
     """Four at once of 40 MB each took 800 MB; one at a time takes its bytes, its text and its strings."""
     megabytes = 40
     server = Served(root)
@@ -359,7 +359,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
         server.kill()
 
 
-def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:  # noqa: F811
+def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:
     """An error holds the frames it went through, and these held the submission."""
     import gc
 
@@ -388,7 +388,7 @@ def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:  # noqa:
 
 
 @pytest.mark.parametrize("length", ["1" * 30, "1" * 5000, "-1", "²", "1e3", "٣"])
-def test_a_length_that_cannot_be_is_refused(root: Path, length: str) -> None:  # noqa: F811
+def test_a_length_that_cannot_be_is_refused(root: Path, length: str) -> None:
     import socket
 
     with served(hosting(root)) as address:
@@ -403,7 +403,7 @@ def test_a_length_that_cannot_be_is_refused(root: Path, length: str) -> None:  #
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
 
-def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:  # noqa: F811
+def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun()
         mine = wired.headers[wire_format.SESSION_KEY]

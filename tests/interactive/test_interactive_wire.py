@@ -31,7 +31,7 @@ from segjudge.interactive.remote_session import RemoteConnector
 from segjudge.interactive.server import build_app
 from segjudge.interactive.session import SessionTerms
 from segjudge.interactive.session_host import HostedSession, SessionHost, SessionLimits, Uptime, read_users
-from tests.interactive.test_interactive_session import Clock, root  # noqa: F401 - a fixture
+from tests.interactive.test_interactive_session import Clock
 from tests.rehearsals import steady_port
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
@@ -54,12 +54,12 @@ def served(host: SessionHost) -> Iterator[str]:
         port.close()
 
 
-def hosting(root: Path, clock: Any = None, limits: SessionLimits | None = None, **terms: Any) -> SessionHost:  # noqa: F811
+def hosting(root: Path, clock: Any = None, limits: SessionLimits | None = None, **terms: Any) -> SessionHost:
     made = SessionTerms(**{"max_nb_interactions": 2, **terms})
     return SessionHost(root.parent / "kept", Davis(str(root)), made, USERS, limits or SessionLimits(), clock or Clock())
 
 
-def client(address: str, root: Path, key: str = ANN, **more: Any) -> DavisInteractiveSession:  # noqa: F811
+def client(address: str, root: Path, key: str = ANN, **more: Any) -> DavisInteractiveSession:
     return DavisInteractiveSession(address, key, report_save_dir=root.parent / "mine", **more)
 
 
@@ -105,7 +105,7 @@ class Wire:
         return {"sequence": "box", "scribble_idx": 1, "interaction": 1, "pred_masks": found, **more}
 
 
-def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noqa: F811
+def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:
     def run(session: DavisInteractiveSession) -> tuple[pd.DataFrame, dict[str, Any], list[Any]]:
         seen = []
         with session:
@@ -131,7 +131,7 @@ def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noq
     pd.testing.assert_frame_equal(pd.read_csv(kept, index_col=0), report)
 
 
-def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None:  # noqa: F811
+def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None:
     clock = Clock()
     with served(hosting(root, clock)) as address:
         wired = Wire(address).begun()
@@ -158,7 +158,7 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
     assert report["timing"] == [43.0]
 
 
-def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> None:  # noqa: F811
+def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         assert [wired.post(wire_format.INTERACTION, wired.masks()).status_code for _ in range(3)] == [204] * 3
@@ -169,7 +169,7 @@ def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> Non
         assert len(wired.get(wire_format.REPORT).json()["interaction"]) == 1
 
 
-def test_nobody_sees_anothers_session(root: Path) -> None:  # noqa: F811
+def test_nobody_sees_anothers_session(root: Path) -> None:
     with served(hosting(root)) as address:
         ann, bob = Wire(address).begun().handed(), Wire(address, BOB).begun()
         ann.post(wire_format.INTERACTION, ann.masks())
@@ -255,7 +255,7 @@ def deep_size() -> bytes:
         pytest.param('{"sequence": "box"}'.encode("utf-16"), "not JSON in UTF-8", id="utf-16"),
     ],
 )  # fmt: skip
-def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words: str) -> None:  # noqa: F811
+def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words: str) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         output = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
@@ -267,7 +267,7 @@ def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
 
-def test_limits(root: Path) -> None:  # noqa: F811
+def test_limits(root: Path) -> None:
     clock = Clock()
     host = hosting(root, clock, SessionLimits(body=20_000, runs=100, sessions=2, idle=60))
     with served(host) as address:
@@ -289,7 +289,7 @@ def test_limits(root: Path) -> None:  # noqa: F811
         hosting(root, limits=SessionLimits(pixels=100))
 
 
-def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  # noqa: F811
+def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         output = wired.post(wire_format.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
@@ -303,7 +303,7 @@ def submitted(session: HostedSession, sequence: str, interaction: int, checksum:
     )
 
 
-def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa: F811
+def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:
     host = hosting(root)
     _, session = host.begin("ann", "")
     session.answer_next()
@@ -314,7 +314,7 @@ def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa
     assert json.dumps(again) == before
 
 
-def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Path) -> None:  # noqa: F811
+def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Path) -> None:
     for kind in ("Annotations/480p", "Scribbles"):
         (root / kind / "box").rename(root / kind / "001")
     (root / "ImageSets/2017/val.txt").write_text("001\n")
@@ -352,13 +352,13 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
     ],
     ids=["no scribbles", "broken", "short", "empty list", "twice", "sizes", "colour", "no image", "no object"],
 )  # fmt: skip
-def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: Any, words: str) -> None:  # noqa: F811
+def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: Any, words: str) -> None:
     spoil(root)
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         hosting(root)
 
 
-def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F811
+def test_a_lost_answer_opens_no_second_session(root: Path) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address)
         wired.headers[wire_format.REQUEST_KEY] = "the same"
@@ -366,7 +366,7 @@ def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F81
 
 
 @pytest.mark.parametrize("path", [wire_format.FINISH, wire_format.SCRIBBLES, wire_format.INTERACTION], ids=str)
-def test_out_of_order(root: Path, path: str) -> None:  # noqa: F811
+def test_out_of_order(root: Path, path: str) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun()
         output = wired.get(path) if path == wire_format.SCRIBBLES else wired.post(path, wired.masks())
@@ -375,7 +375,7 @@ def test_out_of_order(root: Path, path: str) -> None:  # noqa: F811
         assert (missing.status_code, missing.json()["error"]) == (404, "LookupError")
 
 
-def test_masks_after_the_time_do_not_count(root: Path) -> None:  # noqa: F811
+def test_masks_after_the_time_do_not_count(root: Path) -> None:
     clock = Clock()
     with served(hosting(root, clock, max_time=10)) as address, client(address, root) as session:
         session.next()
@@ -397,7 +397,7 @@ def test_masks_after_the_time_do_not_count(root: Path) -> None:  # noqa: F811
     ],
     ids=["frames", "2-d", "none", "nan"],
 )
-def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: Any, words: str) -> None:  # noqa: F811
+def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: Any, words: str) -> None:
     with served(hosting(root)) as address, client(address, root) as session:
         with pytest.raises(RuntimeError, match="call next"):
             session.get_scribbles()
@@ -420,7 +420,7 @@ def test_no_name_that_a_server_sends_becomes_code() -> None:
     assert type(wire_format.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
 
 
-def test_a_client_needs_a_key_and_a_server(root: Path) -> None:  # noqa: F811
+def test_a_client_needs_a_key_and_a_server(root: Path) -> None:
     with pytest.raises(ValueError, match="user_key and session_key must be specified"):
         DavisInteractiveSession("http://127.0.0.1:9", report_save_dir=root)
     with pytest.raises(ValueError, match="neither 'localhost' nor an address"):
@@ -452,7 +452,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     assert not thread.is_alive()
 
 
-def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: F811
+def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:
     host = hosting(root, max_nb_interactions=3)
     with served(host) as address:
         with client(address, root) as first:
@@ -502,7 +502,7 @@ def test_time_while_the_server_is_down_counts_for_nobody(tmp_path: Path) -> None
 class Served:
     """The command, in a process of its own."""
 
-    def __init__(self, root: Path, *more: str) -> None:  # noqa: F811
+    def __init__(self, root: Path, *more: str) -> None:
         (root.parent / "users").write_text(f"ann {ANN}  # the first\nbob {BOB}\n")
 
         self._root, self._more, self.port = root, more, steady_port()
@@ -526,7 +526,7 @@ class Served:
 
 
 @pytest.mark.long
-def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:  # noqa: F811
+def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:
     second = json.loads((root / "Scribbles/box/001.json").read_text())
     (root / "Scribbles/box/002.json").write_text(json.dumps(second))
     server = Served(root)
