@@ -6,6 +6,7 @@ The last follows from the sums that `evaluate()` leaves in the hosts' files. Par
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -188,7 +189,7 @@ class Comparisons:
 
     def __init__(self, store: Store, files: FileStore) -> None:
         self._store, self._files = store, files
-        self._standings: dict[object, _Standings | None] = {}
+        self._compare_once = lru_cache(maxsize=_KEPT)(self._compare_files)
 
     def compare(self, board: RankedBoard, split: str) -> _Standings | None:
         """Return how the first rows compare by what orders the board; None where their files do not say."""
@@ -198,34 +199,38 @@ class Comparisons:
         submissions = self._store.find(Submission, Submission.id.in_(rows))
         values = {number: str(row.result.get(board.order)) for number, row in rows.items()}
         files = tuple(sorted((row.id, row.metadata_file or "", values[row.id]) for row in submissions))
-        key = (split, board.order, board.descending, files)
-        if key not in self._standings:
-            while len(self._standings) >= _KEPT:
-                self._standings.pop(next(iter(self._standings)), None)
-            try:
-                read = {number: self._read(file, split, board.order, float(value)) for number, file, value in files}
-                self._standings[key] = _compare_all(read, smaller=not board.descending)
-            except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
-                self._standings[key] = None  # not a file of ours, or one without sums
-        return self._standings[key]
+        return self._compare_once(split, board.order, files, smaller=not board.descending)
+
+    def _compare_files(
+        self, split: str, metric: str, files: tuple[tuple[int, str, str], ...], *, smaller: bool
+    ) -> _Standings | None:
+        try:
+            evaluations = {number: self._read(file, split, metric, float(value)) for number, file, value in files}
+            return _compare_all(evaluations, smaller=smaller)
+        except ValueError:
+            return None
 
     def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
-        """Return what a file says of a metric; raises ValueError where it cannot have that value."""
+        """Return what a file says of a metric; raises ValueError where it is not ours, or cannot have that value."""
         row = self._files.row(file)
         if row is None or row.size > _BYTES:
-            raise LookupError(file)
-        with open(self._files.path(file), "rb") as source:
-            document = json.load(source)
-        document = document.get("submission_metadata", document)  # a remote worker sends it beside the result
-        sums, counts = (np.array(numbers, np.float64) for numbers in document["sums"][split][metric])
+            raise ValueError(file)
+        try:
+            with open(self._files.path(file), "rb") as source:
+                document = json.load(source)
+            document = document.get("submission_metadata", document)  # a remote worker sends it beside the result
+            sums, counts = (np.array(numbers, np.float64) for numbers in document["sums"][split][metric])
+            origin = document["provenance"]
+            origin = (origin["protocols"][split], origin["truth"])
+        except (FileNotFoundError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError(file) from error
         if sums.ndim != 1 or sums.shape != counts.shape or not 1 < len(sums) <= _CASES:
             raise ValueError(file)
         mean = float(sums.sum() / max(counts.sum(), 1))
         shares = [value, value / 100]  # where the phase shows percent
         if counts.min() < 0 or not any(math.isclose(mean, share, rel_tol=_SAME, abs_tol=_SAME) for share in shares):
             raise ValueError(file)
-        origin = document["provenance"]
-        return _Evaluation((origin["protocols"][split], origin["truth"]), sums, counts)
+        return _Evaluation(origin, sums, counts)
 
 
 def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> _Standings:
