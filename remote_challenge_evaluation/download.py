@@ -84,7 +84,7 @@ def download(
             return
 
 
-def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
+def fetch_head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
     """Return the first bytes of a file; raise WireError if it cannot be fetched."""
 
     def work(session: requests.Session) -> bytes:

@@ -27,7 +27,7 @@ from segjudge.platforms.evalai.rows import (
     check_accuracies,
 )
 
-from .download import GoneError, TooLargeError, download, head
+from .download import GoneError, TooLargeError, download, fetch_head
 from .evaluation import ScoringOutcome, ScoringRequest, run_scorer
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
 from .services import JobBlockedError, WorkerServices, keep_report
@@ -309,7 +309,7 @@ class _SubmissionFiles:
         if row.get("submission_input_file"):
             return False
         try:
-            return head(self._address_of(row), len(PLACEHOLDER) + 1, self._services.stop.check) == PLACEHOLDER
+            return fetch_head(self._address_of(row), len(PLACEHOLDER) + 1, self._services.stop.check) == PLACEHOLDER
         except WireError:
             return True  # not known: it is asked again at the next sweep
 

@@ -112,10 +112,10 @@ class _MessageReader:
             self._line = [f"… what is printed beyond {_LOG_CHARACTERS:,} characters is left out …"]
         if kind == _LINE_END or self._room < 0:
             line, self._line = "".join(self._line), []
-            self._say(plain(line.replace("\r\n", "\n").replace("\r", "\n")))
+            self._say(_replace_controls(line.replace("\r\n", "\n").replace("\r", "\n")))
 
 
-def plain(text: str) -> str:
+def _replace_controls(text: str) -> str:
     """Return a text without what could move a terminal's cursor or not be encoded."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -263,7 +263,7 @@ def _answer(job: Job, sender: _MessageSender) -> bytes:
 def _log(line: str) -> None:
     """Write a line to the worker's own log: what a library warns of is not for the participant."""
     with suppress(OSError):
-        os.write(2, f"{plain(line)}\n".encode("utf-8", "replace") if line else b"")
+        os.write(2, f"{_replace_controls(line)}\n".encode("utf-8", "replace") if line else b"")
 
 
 def _ending(job: Job, say: Say) -> Tuple[str, object]:
@@ -350,11 +350,11 @@ def _result_of(answer: bytes, memory: int) -> Any:
     if kind == "done":
         return value
     if kind == "refused":
-        raise SubmissionError(plain(str(value)))
+        raise SubmissionError(_replace_controls(str(value)))
     if kind == "memory":
         raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
     if kind == "exit":
-        raise SubmissionError(_sentence(f"the scoring process ended itself with {plain(str(value))}"))
+        raise SubmissionError(_sentence(f"the scoring process ended itself with {_replace_controls(str(value))}"))
     raise CrashError(str(value))
 
 

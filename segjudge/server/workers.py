@@ -22,7 +22,7 @@ from segjudge.platforms.evalai.hosted_worker.process import (
     WorkerProcess,
     WorkerTerms,
 )
-from segjudge.platforms.evalai.hosted_worker.requirements import with_requirements
+from segjudge.platforms.evalai.hosted_worker.requirements import install_requirements
 from segjudge.platforms.evalai.hosted_worker.worker import SECONDS
 from segjudge.platforms.evalai.rows import FAILED
 from segjudge.system.bounds import ResourceGroup
@@ -242,7 +242,7 @@ class _Worker:
             if phase.annotation:
                 path = compute.annotation_path(challenge.id, phase.id, files.ending(phase.annotation))
                 self._annotations[phase.id] = shutil.copyfile(files.path(phase.annotation), path)
-        python = with_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
+        python = install_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
         # Neither the database, nor other submissions, nor what another worker has.
         hidden = (self._services.store.folder,)
         terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._group)

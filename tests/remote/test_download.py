@@ -20,7 +20,7 @@ import pytest
 
 from segjudge.platforms.evalai.client import StoppedError, exchange
 from segjudge.remote_challenge_evaluation import download as downloads
-from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
+from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, fetch_head
 from tests.builders import ROOT
 
 DATA = bytes(range(256)) * 4096
@@ -166,7 +166,7 @@ def test_a_file_that_is_too_large_is_not_taken(line: Line, tmp_path: Path) -> No
 
 
 def test_the_beginning_alone(line: Line) -> None:
-    assert head(line.url, 13) == DATA[:13]
+    assert fetch_head(line.url, 13) == DATA[:13]
 
 
 # ── a line that lies ────────────────────────────────────────────────────────

@@ -268,7 +268,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
         )
         python = open_interpreter(sys.executable)
         child = process.WorkerProcess(
-            python, compute, 1, process.WorkerTerms(sandbox_program=process.sandbox_for(python))
+            python, compute, 1, process.WorkerTerms(sandbox_program=process.find_sandbox_for(python))
         )
         child.ask({"ready": True}, 60)
         path = compute.add_submission(1, __file__, ".txt")
@@ -309,7 +309,7 @@ def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
         lines = textwrap.indent(f"{code}\ntime.sleep(60)", "    ")
         (place / "__init__.py").write_text(f"import mmap, os, time\ndef evaluate(*a, **k):\n{lines}\n")
         python = open_interpreter(sys.executable)
-        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.sandbox_for(python))
+        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.find_sandbox_for(python))
         child = process.WorkerProcess(python, compute, 1, terms)
         path = compute.add_submission(1, __file__, ".txt")
         try:

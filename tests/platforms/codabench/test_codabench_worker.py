@@ -85,7 +85,7 @@ def test_there_is_no_network_in_the_sandbox(worker: ComputeWorker, tmp_path: Pat
 
 
 def test_without_a_sandbox_the_folders_are_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute_worker, "sandbox_for", lambda *_, **__: None)
+    monkeypatch.setattr(compute_worker, "find_sandbox_for", lambda *_, **__: None)
     worker = ComputeWorker(PYTHON)
     assert not worker.is_boxed
     found = score(worker, tmp_path, writing('{"a": 1}'))

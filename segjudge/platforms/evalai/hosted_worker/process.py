@@ -323,7 +323,7 @@ def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms:
     return terms.group.enter(words) if terms.group else words
 
 
-def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
+def find_sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
     """Return the sandbox's program if this interpreter runs in it; raise HostError if it does not and is required."""
     box = sandbox.find_sandbox(required=required)
     if box is None:

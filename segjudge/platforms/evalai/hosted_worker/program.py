@@ -212,7 +212,7 @@ def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
         reason = str(returned.get("stderr") or returned.get("error") or "").strip()
         return {"refused": reason} if reason else {"incident": "evaluate() returned no result"}
     try:
-        extras = {name: _plain(returned[name]) for name in _EXTRAS if returned.get(name) is not None}
+        extras = {name: _to_plain(returned[name]) for name in _EXTRAS if returned.get(name) is not None}
         return {"accuracies": _accuracies_of(returned["result"], request.get("hidden", [])), "metadata": extras}
     except (ValueError, AttributeError) as error:
         return {"incident": str(error)}
@@ -243,20 +243,20 @@ def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         raise ValueError(f"evaluate() returned a result that is {_kind(result)}, not a list of splits")
     if all("accuracies" in entry for entry in result):
-        return [_plain({"show_to_participant": True, **entry}) for entry in result]
+        return [_to_plain({"show_to_participant": True, **entry}) for entry in result]
     return [
-        {"split": split, "show_to_participant": split not in hidden, "accuracies": _plain(values)}
+        {"split": split, "show_to_participant": split not in hidden, "accuracies": _to_plain(values)}
         for entry in result
         for split, values in entry.items()
     ]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value with numbers of numpy and the like as plain ones."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     return value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
 
 

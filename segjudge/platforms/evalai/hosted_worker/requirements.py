@@ -80,7 +80,7 @@ class _ScriptNeeds:
         return bool(self.requirements.strip() or self.packages or self.installs)
 
 
-def with_requirements(
+def install_requirements(
     python: Interpreter, folder: WorkerFolder, challenge: int, box: str | None, say: Callable[[str], object] = print
 ) -> Interpreter:
     """Return an interpreter with what the challenge's script needs; raise `UnloadableError` where it cannot be had."""

@@ -17,8 +17,8 @@ from segjudge.evaluation_script.files.problems import HostError
 
 from .folder import WorkerFolder
 from .interpreter import Interpreter, open_interpreter
-from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, sandbox_for
-from .requirements import with_requirements
+from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, find_sandbox_for
+from .requirements import install_requirements
 
 CHALLENGE_PK = 1
 #: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
@@ -119,9 +119,9 @@ def open_hosted_worker(
     with ExitStack() as ends:
         ends.callback(folder.remove)
         config = _extract(bundle, folder)
-        box = sandbox_for(python)
+        box = find_sandbox_for(python)
         try:
-            python = with_requirements(python, folder, CHALLENGE_PK, box, notice)
+            python = install_requirements(python, folder, CHALLENGE_PK, box, notice)
         except UnloadableError as error:
             raise HostError(str(error)) from None
         process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=box))
