@@ -280,7 +280,7 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
             say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")
         return DONE if same else OURS
     try:
-        competition = push.outcome(name, earlier or push.upload(name, path))
+        competition = push.wait_for_outcome(name, earlier or push.upload(name, path))
     except NotUnpackedError as error:
         say(f"{name}: was refused. Codabench: {str(error).strip()}")
         return OURS

@@ -311,7 +311,7 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     except HostError as error:
         return None, [f"what an update may not change ({error})"]
     try:
-        return ChallengePush(read_settings(), name).state(last_push), []
+        return ChallengePush(read_settings(), name).fetch_state(last_push), []
     except HostError as error:
         unknown = [f"what the server holds ({error})"]
     if last_push is not None:
@@ -439,8 +439,8 @@ def _push(args: argparse.Namespace) -> int:
     process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
-        existing = process.existing()
-        state = process.state(load_state(root, account.host, name), existing) if existing else None
+        existing = process.fetch_challenge()
+        state = process.fetch_state(load_state(root, account.host, name), existing) if existing else None
         if not passes(check(bundle, state)):
             return OURS
         if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):

@@ -36,7 +36,7 @@ OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
-#: Tracks that are scored with pycocotools.
+#: Families that are scored with pycocotools.
 _WITH_PACKAGES = frozenset({"instances", "tracks"})
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
@@ -205,8 +205,8 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
 
 def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
     """Return whether a phase is scored with pycocotools."""
-    tracks = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
-    return not tracks.isdisjoint(_WITH_PACKAGES)
+    families = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
+    return not families.isdisjoint(_WITH_PACKAGES)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:

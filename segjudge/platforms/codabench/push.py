@@ -132,7 +132,7 @@ class CompetitionPush:
         self._remember(name, pushed)
         return pushed
 
-    def outcome(self, name: str, pushed: PushedCompetition, patience: float = PATIENCE) -> PushedCompetition:
+    def wait_for_outcome(self, name: str, pushed: PushedCompetition, patience: float = PATIENCE) -> PushedCompetition:
         """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:

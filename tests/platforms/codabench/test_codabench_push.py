@@ -41,7 +41,7 @@ def uploader(server: CodabenchServer, root: Path) -> CompetitionPush:
 def test_a_bundle_is_uploaded_and_its_outcome_waited_for(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
     server.looks = 3
     uploads = uploader(server, tmp_path)
-    done = uploads.outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
+    done = uploads.wait_for_outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
     assert done.number == 101
     (data_set,) = server.data_sets.values()
     assert data_set["type"] == "competition_bundle"
@@ -59,7 +59,7 @@ def test_what_was_pushed_is_remembered_until_it_is_deleted_there(
     server: CodabenchServer, bundle: Path, tmp_path: Path
 ) -> None:
     uploads = uploader(server, tmp_path)
-    done = uploads.outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
+    done = uploads.wait_for_outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
     assert uploader(server, tmp_path).recall("dev.zip") == done
     server.competitions.clear()
     assert uploader(server, tmp_path).recall("dev.zip") is None
@@ -76,7 +76,7 @@ def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bun
     uploads = uploader(server, tmp_path)
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(HostError, match="still unpacks upload 1"):
-        uploads.outcome("dev.zip", pushed, patience=0.1)
+        uploads.wait_for_outcome("dev.zip", pushed, patience=0.1)
     assert uploader(server, tmp_path).recall("dev.zip") == pushed
 
 
@@ -87,7 +87,7 @@ def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
     uploads = uploader(server, tmp_path)
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(NotUnpackedError, match="Unable to find image"):
-        uploads.outcome("dev.zip", pushed)
+        uploads.wait_for_outcome("dev.zip", pushed)
     assert uploads.recall("dev.zip") is None
 
 

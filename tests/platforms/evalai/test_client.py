@@ -174,10 +174,10 @@ def test_a_refusal_always_has_a_sentence(odd: Odd, tmp_path: Path, body: Any) ->
 @pytest.mark.parametrize("row", [{}, {"id": None}, {"id": "x"}, {"id": [1]}], ids=str)
 def test_a_challenge_without_a_number_is_none(odd: Odd, row: Any) -> None:
     odd.says({"results": [{"github_repository": "me/x", **row}]})
-    assert ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").existing() is None
+    assert ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").fetch_challenge() is None
 
 
 def test_a_server_in_trouble_is_not_called_a_stranger(odd: Odd) -> None:
     odd.says(b"<html>", 502, "text/html")
     with pytest.raises(HostError, match="answers 502: the server is in trouble"):
-        ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").existing()
+        ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").fetch_challenge()

@@ -106,16 +106,16 @@ class ChallengePush:
         self._settings, self._repository = settings, repository
         self._client = Client(settings.host, settings.token)
 
-    def existing(self) -> dict[str, Any] | None:
+    def fetch_challenge(self) -> dict[str, Any] | None:
         """Return the challenge that this repository has on the server; None before its first push."""
         with self._explaining():
             challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
         return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
 
-    def state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
+    def fetch_state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
         """Return what the server holds; what its API does not return is taken from the last push."""
-        challenge = challenge or self.existing()
+        challenge = challenge or self.fetch_challenge()
         if challenge is None:
             return None
         number = int(challenge["id"])
@@ -180,7 +180,7 @@ class ChallengePush:
     def create_or_update(self, bundle: str) -> PushedChallenge:
         """Create or update the challenge, and look up the numbers that the server's answer lacks."""
         message = self._upload(routes.CREATE_OR_UPDATE, bundle)
-        challenge = self.existing()
+        challenge = self.fetch_challenge()
         if challenge is None:
             fault = f"no challenge of host team {self._settings.team} names {self._repository}"
             raise HostError(f"{message}\nBut {fault}.")

@@ -350,7 +350,7 @@ def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
     )  # fmt: skip
 
 
-def _field_needed(key: str, quote: str, rule: int) -> RuleRow:
+def _presence(key: str, quote: str, rule: int) -> RuleRow:
     """Return the rule that a key is there which only the serializer demands."""
     return RuleRow(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
 
@@ -705,7 +705,7 @@ _PHASE_RULES = all_of(
     ),
     first_of(
         RuleRow(45, "id", _is_absent, "is missing", "Number it", CRASH),
-        all_of(_field_needed("name", _PHASE_ERRORS, 44), _check_phase_fields),
+        all_of(_presence("name", _PHASE_ERRORS, 44), _check_phase_fields),
     ),
 )  # fmt: skip
 _PHASE_AND_CODENAME = all_of(
@@ -738,8 +738,8 @@ _SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\
 _SPLIT_RULES = first_of(
     RuleRow(52, "id", _is_absent, "is missing", "Number it", CRASH),
     all_of(
-        _field_needed("name", _SPLIT_ERRORS, 51),
-        _field_needed("codename", _SPLIT_ERRORS, 51),
+        _presence("name", _SPLIT_ERRORS, 51),
+        _presence("codename", _SPLIT_ERRORS, 51),
         lambda entry: _check_fields(entry, SPLIT, _SPLIT_ERRORS, 51),
     ),
 )  # fmt: skip
@@ -974,7 +974,7 @@ _LOOKED_UP = (
 )
 
 
-def _refuse_saving(subject: str, fault: str, remedy: str) -> BundleProblem:
+def _refusal_to_save(subject: str, fault: str, remedy: str) -> BundleProblem:
     return BundleProblem(subject, fault, remedy, _NO_REASON, CREATION)
 
 
@@ -1002,7 +1002,7 @@ def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
         if key in entry.item and field.kind not in FILES:
             at = entry.below(key)
             for kind in dict.fromkeys(_find_characters(at.value)):
-                yield _refuse_saving(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
+                yield _refusal_to_save(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
 
 
 def _find_characters(value: object) -> Iterator[str]:
@@ -1022,7 +1022,7 @@ def _find_characters(value: object) -> Iterator[str]:
 def _check_saved_tags(entry: Entry) -> BundleProblems:
     tags = entry.item.get("tags", [])
     if isinstance(tags, (list, tuple)) and any(isinstance(tag, (list, dict, set)) for tag in tags):
-        yield _refuse_saving("tags", "holds a list or a mapping", "Write each tag as a text")
+        yield _refusal_to_save("tags", "holds a list or a mapping", "Write each tag as a text")
     elif isinstance(tags, (list, tuple, set, dict, str)):
         yield from _check_characters(replace(entry, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
 
@@ -1033,12 +1033,12 @@ def _check_sponsors(entry: Entry) -> BundleProblems:
         return
     if not _is_list_of_mappings(sponsors):
         remedy = "Write each as - name: …, with website: https://…; or remove the line"
-        yield _refuse_saving("sponsors", "is not a list of mappings", remedy)
+        yield _refusal_to_save("sponsors", "is not a list of mappings", remedy)
         return
     names = []
     for at in entries(entry.bundle, "sponsors"):
         if "name" not in at.item:
-            yield _refuse_saving(f"{at.path}.name", "is missing", "Add it")
+            yield _refusal_to_save(f"{at.path}.name", "is missing", "Add it")
         elif at.item["name"] in names:
             continue  # the server saves the first one of this name again
         elif "website" not in at.item:
@@ -1054,14 +1054,14 @@ def _check_sponsor(entry: Entry) -> BundleProblems:
         error = validate(key, entry.item[key], field)
         if error:
             # The server keeps its serializer's message to itself here.
-            yield _refuse_saving(f"{entry.path}.{key}", f"is {entry.item[key]!r:.60}", error.message.rstrip("."))
+            yield _refusal_to_save(f"{entry.path}.{key}", f"is {entry.item[key]!r:.60}", error.message.rstrip("."))
         else:
             yield from _check_characters(entry, {key: field})
 
 
 def _check_saved_prize(entry: Entry) -> BundleProblems:
     if "description" not in entry.item and {"rank", "amount"} <= {*entry.item}:
-        yield _refuse_saving(f"{entry.path}.description", "is missing", "Add it: creation fails without")
+        yield _refusal_to_save(f"{entry.path}.description", "is missing", "Add it: creation fails without")
     if not any(validate(key, entry.item.get(key), field) for key, field in PRIZE.items()):
         yield from _check_characters(entry, PRIZE)  # the server drops the others before it saves
 
@@ -1105,7 +1105,7 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
                 yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
             continue
         if not isinstance(codename, str):
-            yield _refuse_saving(at.path, f"is {codename!r}, not a text", "Put it in quotes")
+            yield _refusal_to_save(at.path, f"is {codename!r}, not a text", "Put it in quotes")
             continue
         quote = _UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
         if not title_is_valid:
