@@ -65,7 +65,7 @@ footer {{ color: #777; font-size: 13px }}
 """
 
 
-class _TaskError(Exception):
+class TaskError(Exception):
     """Raised for a bundle that says not what is scored; the text is for the participant and the organiser."""
 
 
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """Return what the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
+    """Return what the host's bundle says of the phase; raises `TaskError`, whose text both sides can use."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)
@@ -116,7 +116,7 @@ def _task(path: str) -> Dict[str, Any]:
         reason = "is not in its reference data"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"in its reference data cannot be read ({type(error).__name__}: {error})"
-    raise _TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
+    raise TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
 
 
 def _keep_log_from_participant() -> int:

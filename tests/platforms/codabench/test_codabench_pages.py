@@ -164,7 +164,7 @@ def test_a_split_whose_columns_are_hidden_or_left_out_is_not_left_for_participan
 def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
     left = left_by(detail="sequences", report=True)
     task = {"page": "means", "columns": [{"split": "dev", "hidden": False}]}
-    shown = scoring_program._shown(task, {"submission_result": left})
+    shown = scoring_program._select_public(task, {"submission_result": left})
     assert "sequences" in left
     assert set(left) - set(shown) == {"losses", "sequences"}
     # What all shows, less its tables.
