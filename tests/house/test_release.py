@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from segjudge.cli import VERSION
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.system.errors import install_line
 from tests.builders import ROOT
 
