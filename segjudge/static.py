@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from segjudge.masks.run_lengths import encode_labels
 
 #: The folder that the platform watches, the files that it takes, and the file that it writes then.
-FOLDER, DEFAULT_FOLDER = "SUBMISSION_PATH", "/submission"
-NAMES = ("submission.csv", "submission.json")
-TAKEN = "completed.txt"
+FOLDER_VARIABLE, _DEFAULT_FOLDER = "SUBMISSION_PATH", "/submission"
+SUBMISSION_NAMES = ("submission.csv", "submission.json")
+TAKEN_FILE = "completed.txt"
 #: The folder of the frames: mounted by the platform; in an arena the variable names it.
-DATASET, DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
+DATASET_VARIABLE, _DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
 #: The platform looks every 300 seconds and may be late; then it ends the pod anyhow.
 PATIENCE = 660.0
 
@@ -40,7 +40,7 @@ SequenceRuns = dict[str, list[_ObjectMask | None]]
 
 def dataset() -> str:
     """Return the folder of the data."""
-    return os.environ.get(DATASET) or DEFAULT_DATASET
+    return os.environ.get(DATASET_VARIABLE) or _DEFAULT_DATASET
 
 
 def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
@@ -58,8 +58,8 @@ def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
 
 def write_submission(document: Mapping[str, object] | list[object], patience: float = PATIENCE) -> bool:
     """Write `submission.json`, wait for the platform, and return whether it took the file."""
-    folder = os.environ.get(FOLDER) or DEFAULT_FOLDER
-    whole = os.path.join(folder, NAMES[1])
+    folder = os.environ.get(FOLDER_VARIABLE) or _DEFAULT_FOLDER
+    whole = os.path.join(folder, SUBMISSION_NAMES[1])
     partial = f"{whole}.partial"
     with open(partial, "w", encoding="utf-8") as file:
         json.dump(document, file, separators=(",", ":"))
@@ -68,7 +68,7 @@ def write_submission(document: Mapping[str, object] | list[object], patience: fl
     os.replace(partial, whole)
     until = time.monotonic() + patience
     while time.monotonic() < until:
-        if os.path.exists(os.path.join(folder, TAKEN)):
+        if os.path.exists(os.path.join(folder, TAKEN_FILE)):
             return True
         time.sleep(min(1.0, patience / 100))
     return False

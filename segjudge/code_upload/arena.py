@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
+from segjudge.static import DATASET_VARIABLE, FOLDER_VARIABLE, SUBMISSION_NAMES, TAKEN_FILE
 from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.files import temporary_folder
@@ -146,7 +146,12 @@ def run_static(
     with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
-        variables = {**_plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
+        variables = {
+            **_plain_environment(),
+            **agent.variables,
+            FOLDER_VARIABLE: shared,
+            DATASET_VARIABLE: os.path.abspath(data),
+        }
         mounts = [(shared, True), (os.path.abspath(data), False)]
         words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
         bounds = replace(_agent_bounds(limits, box), folders=[shared], disk=2 * _FILE_BYTES)
@@ -157,7 +162,7 @@ def run_static(
         while name is None and time.monotonic() < until:
             over = player.poll() is not None
             if time.monotonic() >= look_at or over:
-                name = next((name for name in NAMES if os.path.lexists(os.path.join(shared, name))), None)
+                name = next((name for name in SUBMISSION_NAMES if os.path.lexists(os.path.join(shared, name))), None)
                 look_at = time.monotonic() + look_every
             if over:
                 break
@@ -168,7 +173,9 @@ def run_static(
             _copy(os.path.join(shared, name), copy)
             take(copy)
             with contextlib.suppress(OSError):  # whatever an agent has put there
-                os.close(os.open(os.path.join(shared, TAKEN), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW))
+                os.close(
+                    os.open(os.path.join(shared, TAKEN_FILE), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW)
+                )
             player.wait(_FAREWELL)
         code = player.poll() or 0
         player.end()
