@@ -56,7 +56,7 @@ class LabelImages(MaskFiles):
     def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         names = [self.members[frame] for frame in frames]
         stacks, faults = backend().read_objects(self._files, names, size, self._limit)
-        problems.extend(faults, len(faults))
+        _report(faults, problems)
         return None if faults else stacks
 
 
@@ -130,8 +130,13 @@ class ObjectFolders(ObjectMasks):
     def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         names = [self.members[label].get(frame) for frame in frames]
         stack, faults = backend().read_object(self._files, names, size, self._rule)
-        problems.extend(faults, len(faults))
+        _report(faults, problems)
         return None if faults else stack
+
+
+def _report(faults: List[Problem], problems: Problems) -> None:
+    for fault in faults:
+        problems.add(fault)
 
 
 def _is_one_object(values: Collection[int]) -> bool:
@@ -177,7 +182,7 @@ class SalientImages(LabelImages):
     def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         names: List[Optional[str]] = [self.members[frame] for frame in frames]
         stack, faults = backend().read_object(self._files, names, size, _SALIENT)
-        problems.extend(faults, len(faults))
+        _report(faults, problems)
         return None if faults else {self.NAME: stack}
 
 
