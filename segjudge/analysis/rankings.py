@@ -21,7 +21,7 @@ from segjudge.system.files import file_name, make_folder
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Adjustment = Literal["none", "holm"]
+_Adjustment = Literal["none", "holm"]
 #: A p that is at most this decides.
 ALPHA = 0.05
 #: Rows of weights that are looked at together, which bounds the memory.
@@ -70,12 +70,12 @@ class Rule:
     #: A missing value's case is left out for its algorithm, which may gain by it; otherwise it ranks last in the case.
     remove: bool = False
     #: Of test-then-rank alone.
-    adjustment: Adjustment = "none"
+    adjustment: _Adjustment = "none"
     alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
-class Ranking:
+class _Ranking:
     """What the algorithms reached, and their ranks: a row for each redrawing."""
 
     values: Floats
@@ -90,7 +90,7 @@ def fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
     return task if rule.remove or rule.method.startswith("rank-") else task.fill_with_worst()
 
 
-def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ranking:
+def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
     """Return the ranking of a task for each row of weights: how often each case counts, by default once.
 
     A case that counts twice is two cases.
@@ -108,7 +108,7 @@ def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ra
         values, smaller = _averages(within, weights, rule.method), True
     else:
         values = _averages(task.values, weights, rule.method)
-    return Ranking(values, ranks_of(values, smaller=smaller, ties=rule.ties))
+    return _Ranking(values, ranks_of(values, smaller=smaller, ties=rule.ties))
 
 
 def _averages(values: Floats, weights: Floats, method: Method) -> Floats:
@@ -144,7 +144,7 @@ def _medians(values: Floats, weights: Floats) -> Floats:
     return medians
 
 
-def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: Adjustment = "none") -> Floats:
+def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adjustment = "none") -> Floats:
     """Return p of the one-sided signed-rank test that the row's algorithm is better than the column's.
 
     The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; p may be adjusted for
@@ -187,7 +187,7 @@ def count_ranks(task: TaskScores) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True)
-class Stability:
+class _Stability:
     """How rankings of redrawn cases spread around the ranking of all cases."""
 
     #: The share of the redrawings in which each algorithm (row) took each rank (column).
@@ -206,14 +206,14 @@ def redraw_cases(cases: int, draws: int) -> Floats:
     return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
 
 
-def measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> Stability:
+def measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> _Stability:
     """Return how the rankings of redrawn cases spread."""
     whole, drawn = rank_task(task, rule).ranks, rank_task(task, rule, weights).ranks
     places = np.arange(1, len(task.algorithms) + 1)
     tau = np.concatenate([kendall(rows, np.broadcast_to(whole, rows.shape)) for rows in _blocks(drawn)])
     low, median, high = np.quantile(drawn, [0.025, 0.5, 0.975], axis=0)
     frequency = np.stack([np.mean(drawn == rank, axis=0) for rank in places], axis=1)
-    return Stability(frequency, median, low, high, tau[~np.isnan(tau)])
+    return _Stability(frequency, median, low, high, tau[~np.isnan(tau)])
 
 
 def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:

@@ -19,7 +19,7 @@ from segjudge.system.errors import UsageError, install_line
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
+_PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 #: The sequences of DAVIS, and the sets that they are in.
 _SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
@@ -33,7 +33,7 @@ _UNKNOWN = (math.nan, math.nan)
 _SHOWN_FROM = 0.0005
 
 
-class PublishedNumbers(TypedDict):
+class _PublishedNumbers(TypedDict):
     """What a method reached, as its authors published it."""
 
     protocol: str
@@ -72,10 +72,10 @@ def format_report(report: Report, *, compare: bool) -> str:
         rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:_MOST_ROWS]
     body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
     head = format_table([report.split, *metrics], body)
-    return f"{head}\n{note}\n{format_means(report, compare=compare)}"
+    return f"{head}\n{note}\n{_format_means(report, compare=compare)}"
 
 
-def format_means(report: Report, *, compare: bool) -> str:
+def _format_means(report: Report, *, compare: bool) -> str:
     """Format the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(format_number(report.values[name]) for name in names)]]
@@ -95,15 +95,15 @@ def format_means(report: Report, *, compare: bool) -> str:
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
-def find_published_numbers(report: Report) -> list[PublishedNumbers]:
+def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
     """Find the field's numbers for a protocol, where the scored sequences are those of the published set.
 
     So they stand beside sets whose sequences are known here: those of DAVIS.
     """
     names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
     datasets = [dataset for dataset, members in _members().items() if members == names]
-    with open(PUBLISHED, encoding="utf-8") as file:
-        everything: list[PublishedNumbers] = json.load(file)
+    with open(_PUBLISHED, encoding="utf-8") as file:
+        everything: list[_PublishedNumbers] = json.load(file)
     return [entry for entry in everything if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
 
 
@@ -121,7 +121,7 @@ def _members() -> dict[str, set[str]]:
     }
 
 
-def format_citations(entries: Sequence[PublishedNumbers]) -> str:
+def format_citations(entries: Sequence[_PublishedNumbers]) -> str:
     """Format where published numbers stand, once for each place: mostly files of GitHub repositories at a commit."""
     methods: dict[str, list[str]] = {}
     for entry in entries:

@@ -18,11 +18,11 @@ from scipy.special import stdtrit
 import segjudge
 from segjudge.analysis import METHODS, rankings, score_tables, statistics
 from segjudge.analysis.rankings import (
-    Adjustment,
     Difference,
     Rule,
     Sums,
     TaskScores,
+    _Adjustment,
     average_ranks,
     compare_pairs,
     count_ranks,
@@ -324,7 +324,7 @@ def test_redrawn_cases_rank_as_a_table_in_which_they_stand_repeated(
     values = np.random.Generator(np.random.PCG64(7)).integers(0, 6, (4, 9)) / 5
     values[0, 2] = values[3, 5] = values[3, 6] = NONE
     weights = redraw_cases(9, 7)
-    for adjustment, remove in itertools.product(get_args(Adjustment), (False, True)):
+    for adjustment, remove in itertools.product(get_args(_Adjustment), (False, True)):
         rule = Rule(method, ties, remove, adjustment, alpha=0.3)
         found = rank_task(task_of(values), rule, weights)
         assert found.ranks.shape == (7, 4)

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.platforms.codabench.build import _WITH_PACKAGES
 from segjudge.report.page import make_summary
-from segjudge.report.tables import PUBLISHED, format_means
+from segjudge.report.tables import _PUBLISHED, _format_means
 from segjudge.scoring.arrays import score_arrays
 from tests.builders import ROOT, png
 
@@ -91,14 +91,14 @@ def test_published_numbers_on_pages_are_those_that_are_shown() -> None:
         (entry["protocol"], entry["dataset"], entry["method"]): {
             name: f"{value:.3f}" for name, value in entry["values"].items()
         }
-        for entry in json.loads(Path(PUBLISHED).read_text(encoding="utf-8"))
+        for entry in json.loads(Path(_PUBLISHED).read_text(encoding="utf-8"))
     }
     named = {protocol for protocol, _, _ in pages}
     assert pages == {key: values for key, values in shown.items() if key[0] in named}
 
 
 def test_published_numbers_are_of_metrics_that_their_protocol_has() -> None:
-    for entry in json.loads(Path(PUBLISHED).read_text(encoding="utf-8")):
+    for entry in json.loads(Path(_PUBLISHED).read_text(encoding="utf-8")):
         assert set(entry["values"]) <= set(PROTOCOLS[entry["protocol"]].metrics), entry
         assert entry["source"]
 
@@ -115,7 +115,7 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
     for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
         arrays = dict.fromkeys(chosen, mask)
         (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = format_means(report, compare=True)
+        text = _format_means(report, compare=True)
         assert (f"XMem, {dataset}" in text) == is_shown
         assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
         assert (dataset in str(make_summary(report).values)) == is_shown

@@ -17,7 +17,7 @@ from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
 from segjudge.families.instances.pictures import make_mistake_pictures
-from segjudge.families.instances.report import costly_categories
+from segjudge.families.instances.report import _list_costly
 from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
@@ -52,7 +52,7 @@ def diagnosis() -> tuple[InstanceDiagnosis, Report]:
 
 def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, report = diagnosis
-    rows = costly_categories(found, report)
+    rows = _list_costly(found, report)
     average = report.values["AP"]
     assert average is not None
     assert sum(row["costs"] for row in rows) == pytest.approx(1 - average)

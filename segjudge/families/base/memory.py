@@ -64,7 +64,7 @@ class MemoryDoor(abc.ABC):
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return what is counted by itself, by name."""
-        return name_items(
+        return _name_items(
             masks.items() if isinstance(masks, Mapping) else number_frames(masks, "the masks"), "the masks"
         )
 
@@ -138,7 +138,7 @@ def text_name(name: object) -> str:
     return compose(str(name))
 
 
-def name_items(items: Iterable[tuple[object, Item]], location: str) -> dict[str, Item]:
+def _name_items(items: Iterable[tuple[object, Item]], location: str) -> dict[str, Item]:
     """Index items by their names as text; raises SubmissionError where two have the same."""
     by_name: dict[str, Item] = {}
     for name, item in items:
@@ -199,7 +199,7 @@ class FrameReader:
         Raises SubmissionError where these are no masks.
         """
         if isinstance(masks, Mapping):
-            objects = name_items(masks.items(), location).items()
+            objects = _name_items(masks.items(), location).items()
             stacks = {label: self._object(mask, f"{location}, object {printable(label)}") for label, mask in objects}
             return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
         return backend().pack_labels(read_labels(masks, location))

@@ -44,7 +44,7 @@ _TOTALS = ("FalsePos", "FalseNeg")
 
 
 @dataclass(frozen=True)
-class DetectionErrors:
+class _DetectionErrors:
     """What is wrong with each detection, and what it costs."""
 
     #: An index in KINDS, or RIGHT.
@@ -72,7 +72,7 @@ class DetectionErrors:
         return {name: gain if name in _TOTALS else max(0.0, gain) for name, gain in gains.items()}
 
 
-def find_errors(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionErrors:
+def find_errors(judged: JudgedDetections, *, as_tide: bool = False) -> _DetectionErrors:
     """Return the kind of every error, and what repairing each kind would gain."""
     kind, target = _kinds(judged)
     free = ~judged.hits & ~judged.crowd
@@ -94,7 +94,7 @@ def find_errors(judged: JudgedDetections, *, as_tide: bool = False) -> Detection
     repaired["Miss"] = points.without(judged.instance_category[missed]).precision()
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()
     repaired["FalseNeg"] = points.without(judged.instance_category[free]).precision()
-    return DetectionErrors(kind, target, missed, (judged.instances > 0) | as_tide, before, repaired)
+    return _DetectionErrors(kind, target, missed, (judged.instances > 0) | as_tide, before, repaired)
 
 
 def _kinds(judged: JudgedDetections) -> tuple[Array, Array]:
@@ -149,7 +149,7 @@ class InstanceDiagnosis:
     protocol: InstanceProtocol
 
     @cached_property
-    def errors(self) -> DetectionErrors:
+    def errors(self) -> _DetectionErrors:
         """What is wrong with each detection, and what it costs."""
         return find_errors(self.judged)
 

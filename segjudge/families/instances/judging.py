@@ -75,7 +75,7 @@ class JudgedDetections:
         """Return the same detections judged at another threshold."""
         own = self.category[self.pairs.prediction] == self.instance_category[self.pairs.truth]
         crowd, iou = self.crowd[self.pairs.truth], self.pairs.iou
-        partner = assign_partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
+        partner = _assign_partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
         ignored = self.excused.copy()
         ignored[self.pairs.prediction[own & crowd & (iou > foreground)]] = True
         return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
@@ -117,7 +117,7 @@ def _join_pairs(blocks: list[ClosePairs]) -> ClosePairs:
     return ClosePairs(records, annotations, pairs, excused)
 
 
-def assign_partners(candidates: OverlappingPairs, count: int) -> Array:
+def _assign_partners(candidates: OverlappingPairs, count: int) -> Array:
     """Return the instance that each detection takes: the first of its candidates that is free."""
     partner = [-1] * count
     assigned: set[int] = set()
@@ -140,7 +140,7 @@ def count_confusions(judged: JudgedDetections, least: float = -np.inf) -> Array:
     pairs = pairs.of((pairs.iou >= judged.foreground) & chosen[pairs.prediction] & ~judged.crowd[pairs.truth])
     foreign = judged.category[pairs.prediction] != judged.instance_category[pairs.truth]
     pairs = pairs.of(np.lexsort((foreign, -pairs.iou, pairs.prediction)))
-    partner = assign_partners(pairs, len(chosen))
+    partner = _assign_partners(pairs, len(chosen))
     table = np.zeros((nothing + 1, nothing + 1), np.int64)
     shown, free = partner >= 0, np.ones(len(judged.annotation), bool)
     free[partner[shown]] = False
@@ -159,7 +159,7 @@ TIDE_RECALLS = np.arange(101) / 100
 
 
 @dataclass(frozen=True)
-class CurvePoints:
+class _CurvePoints:
     """What curves are made of: detections, of equal scores in this order, and how many instances categories have."""
 
     category: Array
@@ -168,12 +168,12 @@ class CurvePoints:
     instances: Array
     recalls: Array
 
-    def of(self, chosen: Array) -> CurvePoints:
+    def of(self, chosen: Array) -> _CurvePoints:
         """Return some of the detections."""
         category, score, right = (column[chosen] for column in (self.category, self.score, self.right))
         return replace(self, category=category, score=score, right=right)
 
-    def without(self, categories: Array) -> CurvePoints:
+    def without(self, categories: Array) -> _CurvePoints:
         """Return the same where an instance of each of these categories does not exist."""
         return replace(self, instances=self.instances - np.bincount(categories, minlength=len(self.instances)))
 
@@ -199,9 +199,9 @@ class CurvePoints:
         return means
 
 
-def curve_points(judged: JudgedDetections) -> CurvePoints:
+def curve_points(judged: JudgedDetections) -> _CurvePoints:
     """Return all detections, those that are ignored too, as points; of equal scores the first image's is first."""
-    return CurvePoints(judged.category, judged.score, judged.right, judged.instances, RECALLS)
+    return _CurvePoints(judged.category, judged.score, judged.right, judged.instances, RECALLS)
 
 
 # ── what scores are worth ───────────────────────────────────────────────────
@@ -213,7 +213,7 @@ _LOCATED_BINS = 25
 
 
 @dataclass(frozen=True)
-class Calibration:
+class _Calibration:
     """Detections in bins by score: how many, their mean score, and the share that is right."""
 
     counts: Array
@@ -232,7 +232,7 @@ class Calibration:
         return float(np.abs(self.scores - self.shares).max(initial=0.0))
 
 
-def measure_calibration(judged: JudgedDetections, least: float = -np.inf) -> Calibration:
+def measure_calibration(judged: JudgedDetections, least: float = -np.inf) -> _Calibration:
     """Return the calibration of the detections from a score on; those that are ignored do not count."""
     chosen = judged.select(least)
     return _bin_scores(judged.score[chosen], judged.right[chosen].astype(float), _BINS)
@@ -253,11 +253,11 @@ def measure_localisation_error(judged: JudgedDetections, least: float = -np.inf)
     return float(np.mean(errors)) if errors else None
 
 
-def _bin_scores(score: Array, value: Array, bins: int) -> Calibration:
+def _bin_scores(score: Array, value: Array, bins: int) -> _Calibration:
     """Return scores and values by bin; scores beyond 0 and 1 are in the outermost."""
     bin_of = np.clip((score * bins).astype(int), 0, bins - 1)
     counts, weights = np.bincount(bin_of, minlength=bins), np.maximum(np.bincount(bin_of, minlength=bins), 1)
-    return Calibration(counts, np.bincount(bin_of, score, bins) / weights, np.bincount(bin_of, value, bins) / weights)
+    return _Calibration(counts, np.bincount(bin_of, score, bins) / weights, np.bincount(bin_of, value, bins) / weights)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ _MARKED = (0.5, 0.75)
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
     """Return the sections of a split of instance masks."""
     diagnosis = diagnose(inputs, report)
-    costly = costly_categories(diagnosis, report)
+    costly = _list_costly(diagnosis, report)
     sections = [_make_errors(diagnosis)]
     if not diagnosis.protocol.tubes:
         about, pictures = _describe_cut(diagnosis), make_mistake_pictures(diagnosis, _PICTURES, options)
@@ -53,7 +53,7 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     return [*sections, make_tables(report)]
 
 
-def costly_categories(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
+def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
     """Return a row for each category with instances, those that cost most first; what they cost sums to 1 - AP."""
     precision = {row["name"]: row["AP"] for row in report.rows()["categories"]}
     rows = diagnosis.categories()

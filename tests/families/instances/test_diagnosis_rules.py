@@ -48,12 +48,12 @@ from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.families import tools_of
 from segjudge.families.base.units import UnitLosses
-from segjudge.families.instances.diagnosis import KINDS, DetectionErrors, InstanceDiagnosis, diagnose, find_errors
+from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis, _DetectionErrors, diagnose, find_errors
 from segjudge.families.instances.judging import (
     TIDE_RECALLS,
-    CurvePoints,
     ImageCounts,
-    assign_partners,
+    _assign_partners,
+    _CurvePoints,
     count_by_image,
     count_confusions,
     find_best_threshold,
@@ -546,15 +546,15 @@ def test_tide_counts_categories_that_the_truth_lacks(tmp_path: Path) -> None:
 
 def test_a_cost_below_zero_is_none_but_for_the_totals() -> None:
     one, nothing = np.ones(1), np.zeros(1)
-    errors = DetectionErrors(nothing, nothing, nothing, one > 0, one, {"Miss": one / 2, "FalseNeg": one / 2})
+    errors = _DetectionErrors(nothing, nothing, nothing, one > 0, one, {"Miss": one / 2, "FalseNeg": one / 2})
     assert errors.costs() == {"Miss": 0, "FalseNeg": -0.5}
-    assert DetectionErrors(nothing, nothing, nothing, one < 0, one, {}).average(one) == 0
+    assert _DetectionErrors(nothing, nothing, nothing, one < 0, one, {}).average(one) == 0
 
 
 def test_precision_is_the_best_from_a_recall_on() -> None:
     category, score = np.array([1, 0, 0, 0, 0, 1]), np.array([0.5, 0.9, 0.2, 0.8, 0.7, 0.6])
     right = np.array([True, True, True, False, True, False])
-    points = CurvePoints(category, score, right, np.array([4, 1, 0, 1, 0]), np.array([0.25, 0.3, 0.5, 0.75, 1.0]))
+    points = _CurvePoints(category, score, right, np.array([4, 1, 0, 1, 0]), np.array([0.25, 0.3, 0.5, 0.75, 1.0]))
     points = replace(points, category=np.append(category, 4), score=np.append(score, 1), right=np.append(right, False))
     found = points.curves()
     assert found[0] == pytest.approx([1, 3 / 4, 3 / 4, 3 / 4, 0])
@@ -595,7 +595,7 @@ def test_detections_are_judged_again_at_another_threshold(tmp_path: Path) -> Non
 
 def test_an_instance_is_taken_once() -> None:
     pairs = OverlappingPairs(np.array([0, 0, 1, 1, 3]), np.array([1, 0, 1, 2, 2]), np.ones(5))
-    assert assign_partners(pairs, 5).tolist() == [1, 2, -1, -1, -1]
+    assert _assign_partners(pairs, 5).tolist() == [1, 2, -1, -1, -1]
 
 
 def test_of_equals_confusion_takes_the_own_category(tmp_path: Path) -> None:

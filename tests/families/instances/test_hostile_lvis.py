@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from tests.builders import score_instances, zipped
-from tests.families.instances.test_track_lvis import HEIGHT, WIDTH, mask, truth
+from tests.families.instances.test_lvis import HEIGHT, WIDTH, mask, truth
 from tests.hostile_units import sentence_of
 
 LONG = 2_000_000

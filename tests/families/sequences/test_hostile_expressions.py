@@ -14,7 +14,7 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import chunk, png, raw_png, zipped
-from tests.families.sequences.test_track_referring import DOCUMENT, LEFT, RIGHT, SIZE, runs, scored, small_truth, upload
+from tests.families.sequences.test_referring import DOCUMENT, LEFT, RIGHT, SIZE, runs, scored, small_truth, upload
 from tests.hostile_units import sentence_of
 
 

@@ -14,45 +14,23 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking import files as tracks_files
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
-from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.overlaps import best_assignment
-from tests.builders import count_results, zipped
+from tests.builders import zipped
 from tests.data import TRACKS_DATA
+from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
 
 MOTS, BURST = TRACKS_DATA / "mots", TRACKS_DATA / "burst"
-CLOSE = {"abs": 1e-9, "rel": 0}
 #: Names in MOTS's papers, and in TrackEval.
 NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
-
-
-def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
-    return counts
-
-
-def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return tracks.values(counted(path, truth, protocol))
-
-
-def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    write_units(str(folder / "truth.zip"), {"val": truth})
-    return read_units(str(folder / "truth.zip"))["val"]
-
-
-def golden(folder: Path) -> Any:
-    path = folder / "golden.json"
-    return json.loads(path.read_text()) if path.exists() else {"sequences": {}}
 
 
 def test_ties_of_assignments_fall_as_in_scipy() -> None:
@@ -74,13 +52,13 @@ def test_lines_may_end_as_on_any_system() -> None:
 
 
 @needs_shared
-@pytest.mark.parametrize("name", golden(MOTS)["sequences"])
+@pytest.mark.parametrize("name", read_golden(MOTS)["sequences"])
 def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
-    expected = golden(MOTS)["sequences"][name]
+    expected = read_golden(MOTS)["sequences"][name]
     published = tracks_files.read_truth(str(MOTS / "gt"), "")
     chosen = [unit for unit in published.units if name in ("COMBINED_SEQ", unit.name)]
-    for truth in (replace(published, units=chosen), packed(replace(published, units=chosen), tmp_path)):
-        accumulator = counted(MOTS / "trackers" / "ours" / "data", truth, "mots")
+    for truth in (replace(published, units=chosen), pack_units(replace(published, units=chosen), tmp_path)):
+        accumulator = count_units(MOTS / "trackers" / "ours" / "data", truth, "mots")
         found = tracks.values(accumulator)
         assert list(found) == list(TRACKS_PROTOCOLS["mots"].metrics)
         for metric, value in expected["HOTA_mean_over_alphas"].items():
@@ -96,7 +74,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
 
 @needs_shared
 def test_alphas_are_trackevals_to_the_last_bit() -> None:
-    assert golden(MOTS)["alphas"] == ALPHAS.tolist()
+    assert read_golden(MOTS)["alphas"] == ALPHAS.tolist()
 
 
 @needs_shared
@@ -105,10 +83,10 @@ def test_alphas_are_trackevals_to_the_last_bit() -> None:
     [("class-guided", "burst-official"), ("exemplar-guided", "burst-exemplar-guided-official")],
 )
 def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path) -> None:
-    expected = golden(BURST)[task]
+    expected = read_golden(BURST)[task]
     published = tracks_files.read_truth(str(BURST / "truth.json"), "")
-    for truth in (published, packed(published, tmp_path)):
-        accumulator = counted(BURST / f"{task}.json", truth, protocol)
+    for truth in (published, pack_units(published, tmp_path)):
+        accumulator = count_units(BURST / f"{task}.json", truth, protocol)
         found = tracks.values(accumulator)
         assert list(found) == list(TRACKS_PROTOCOLS[protocol].metrics)
         for group, suffix in (("all", ""), ("common", "-common"), ("uncommon", "-uncommon")):
@@ -127,29 +105,10 @@ def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path
 )
 def test_by_default_burst_compares_masks_which_scores_otherwise(task: str, protocol: str) -> None:
     truth = tracks_files.read_truth(str(BURST / "truth.json"), "")
-    found = values(BURST / f"{task}.json", truth, protocol)
-    boxes = values(BURST / f"{task}.json", truth, f"{protocol}-official")
+    found = score_units(BURST / f"{task}.json", truth, protocol)
+    boxes = score_units(BURST / f"{task}.json", truth, f"{protocol}-official")
     assert found["AP"] == boxes["AP"]
     assert found["HOTA"] != boxes["HOTA"]
-
-
-@needs_shared
-@pytest.mark.parametrize(
-    ("truth", "submission", "protocol"),
-    [("mots/gt", "mots/trackers/ours/data", "mots"), ("burst/truth.json", "burst/class-guided.json", "burst-official")],
-)
-def test_merging_gives_the_same_bits_in_any_split_and_order(truth: str, submission: str, protocol: str) -> None:
-    opened = tracks_files.read_truth(str(TRACKS_DATA / truth), "")
-    whole = counted(TRACKS_DATA / submission, opened, protocol)
-    state, rng = whole.state_dict(), np.random.default_rng(3)
-    for _ in range(10):
-        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 6))):
-            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-            part.load_state_dict({name: state[name] for name in names.tolist()})
-            total.merge(part)
-        assert tracks.values(total) == tracks.values(whole)
-    assert tracks.values(counted(TRACKS_DATA / submission, opened, protocol, jobs=3)) == tracks.values(whole)
 
 
 SIZE = (20, 30)
@@ -184,11 +143,11 @@ def test_two_tracks_that_change_their_numbers_can_be_scored_by_hand(tmp_path: Pa
     (tmp_path / "one").write_bytes(texts(PERFECT))
     (tmp_path / "two").write_bytes(texts(swapped))
     truth = mots_truth(tmp_path)
-    best = values(tmp_path / "one", truth, "mots")
+    best = score_units(tmp_path / "one", truth, "mots")
     assert [best[name] for name in ("HOTA", "DetA", "AssA", "sMOTSA", "MOTSA", "IDF1", "IDSW")] == [
         pytest.approx(1)
     ] * 6 + [0]
-    found = values(tmp_path / "two", truth, "mots")
+    found = score_units(tmp_path / "two", truth, "mots")
     assert found["DetA"] == 1
     assert found["IDSW"] == 2
     assert found["MOTSA"] == pytest.approx((6 - 2) / 6)
@@ -199,7 +158,7 @@ def test_two_tracks_that_change_their_numbers_can_be_scored_by_hand(tmp_path: Pa
 def test_what_lies_in_ignored_regions_is_left_out_unless_it_matches(tmp_path: Path) -> None:
     truth = mots_truth(tmp_path, PERFECT + line(1, 10000, 10, mask(20, 6)))
     (tmp_path / "upload").write_bytes(texts(PERFECT + line(1, 7, 2, mask(22, 7)) + line(2, 7, 2, mask(22, 7))))
-    found = values(tmp_path / "upload", truth, "mots")
+    found = score_units(tmp_path / "upload", truth, "mots")
     assert found["DetPr"] == pytest.approx(6 / 7)
 
 
@@ -207,7 +166,7 @@ def test_a_sequence_without_any_object_of_the_protocol_counts_nothing(tmp_path: 
     cars = line(1, 1001, 1, mask(0))
     truth = mots_truth(tmp_path, cars)
     (tmp_path / "cars.zip").write_bytes(texts(cars))
-    found = values(tmp_path / "cars.zip", truth, "mots")
+    found = score_units(tmp_path / "cars.zip", truth, "mots")
     assert (found["HOTA"], found["IDSW"]) == (0, 0)
 
 
@@ -220,7 +179,7 @@ def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(
         zipped({"0002.txt": "".join(part for part in cars.splitlines(keepends=True) if " 1 1 " in part)})
     )
-    found = values(tmp_path / "upload", truth, "kitti-mots")
+    found = score_units(tmp_path / "upload", truth, "kitti-mots")
     assert [unit.name for unit in truth.units] == ["0002"]
     assert (found["HOTA-car"], found["HOTA-pedestrian"], found["HOTA"]) == (pytest.approx(1), 0, pytest.approx(1 / 2))
 
@@ -304,7 +263,7 @@ def test_mugs_are_cups_on_either_side_as_in_tao(tmp_path: Path) -> None:
         document_of = {"categories": [], "sequences": [{**SEQUENCE, "track_category_ids": tracks_of[0]}]}
         (tmp_path / "t.json").write_text(json.dumps(document_of))
         (tmp_path / "s.json").write_bytes(document(track_category_ids=tracks_of[1]))
-        accumulator = counted(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
+        accumulator = count_units(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
         assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
         assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [13, cup]
 
@@ -315,7 +274,7 @@ def with_distractor(folder: Path, category: int, protocol: str, **sent: Any) -> 
     truth = {**SEQUENCE, "track_category_ids": tracks_of, "segmentations": frames, "neg_category_ids": [5]}
     (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [truth]}))
     (folder / "s.json").write_bytes(document(track_category_ids=tracks_of, **sent))
-    return counted(folder / "s.json", tracks_files.read_truth(str(folder / "t.json"), ""), protocol)
+    return count_units(folder / "s.json", tracks_files.read_truth(str(folder / "t.json"), ""), protocol)
 
 
 @pytest.mark.parametrize("category", sorted(DISTRACTORS))
@@ -399,22 +358,22 @@ HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(protocol: str, name: str, tmp_path: Path) -> None:
     make, sentence = (HOSTILE_TEXTS if protocol == "mots" else HOSTILE_JSON)[name]
     truth = mots_truth(tmp_path) if protocol == "mots" else burst_truth(tmp_path)
-    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, protocol))
+    assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, protocol))
 
 
 def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(document())
-    found = values(tmp_path / "upload", burst_truth(tmp_path), "burst")
+    found = score_units(tmp_path / "upload", burst_truth(tmp_path), "burst")
     assert [found[name] for name in ("HOTA", "DetA", "AssA", "AP", "HOTA-common")] == [pytest.approx(1)] * 5
 
 
 def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(document())
     with pytest.raises(HostError, match="which the protocol mots does not score"):
-        values(tmp_path / "upload", burst_truth(tmp_path), "mots")
+        score_units(tmp_path / "upload", burst_truth(tmp_path), "mots")
     (tmp_path / "none").mkdir()
     with pytest.raises(HostError, match="holds neither gt/SEQUENCE"):
         tracks_files.read_truth(str(tmp_path / "none"), "")
     with pytest.raises(SubmissionError, match="Send only what is scored"):
         (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
-        counted(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)
+        count_units(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)

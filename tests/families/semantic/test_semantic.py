@@ -14,34 +14,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
+from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
-from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from tests.builders import chunk, count_results, png, raw_png, tarred, zipped
+from tests.builders import chunk, png, raw_png, tarred, zipped
 from tests.data import TRACKS_DATA
+from tests.families.unit_counts import CLOSE, count_units, pack_units, score_units
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
 
 VSPW = TRACKS_DATA / "vspw"
-CLOSE = {"abs": 1e-9, "rel": 0}
-
-
-def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    rules = ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
-    return counts
-
-
-def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return semantic.values(counted(path, truth, protocol))
-
-
-def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    write_units(str(folder / "truth.zip"), {"val": truth})
-    return read_units(str(folder / "truth.zip"))["val"]
 
 
 @needs_shared
@@ -49,8 +32,8 @@ def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
 def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
     golden = json.loads((VSPW / "golden.json").read_text())
     published = semantic.read_truth(str(VSPW / "truth"), "")
-    for truth in (published, packed(published, tmp_path)):
-        accumulator = counted(VSPW / "submission", truth, protocol)
+    for truth in (published, pack_units(published, tmp_path)):
+        accumulator = count_units(VSPW / "submission", truth, protocol)
         found = semantic.values(accumulator)
         assert list(found) == list(SEMANTIC_PROTOCOLS[protocol].metrics)
         for metric in ("mIoU", "Acc", "Acc_class", "fwIoU"):
@@ -69,25 +52,10 @@ def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
 @needs_shared
 def test_by_default_the_last_window_counts_too() -> None:
     truth = semantic.read_truth(str(VSPW / "truth"), "")
-    counts = {one.name: one for one in counted(VSPW / "submission", truth, "vspw").complete_counts()}
+    counts = {one.name: one for one in count_units(VSPW / "submission", truth, "vspw").complete_counts()}
     assert {name: len(one.tables["VC8"]) for name, one in counts.items()} == {
         "walk": 13, "exactly-8": 1, "exactly-16": 9, "one": 0, "nine": 2, "never-common": 11,
     }  # fmt: skip
-
-
-@needs_shared
-def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
-    truth = semantic.read_truth(str(VSPW / "truth"), "")
-    whole = counted(VSPW / "submission", truth, "vspw")
-    state, rng = whole.state_dict(), np.random.default_rng(2)
-    for _ in range(10):
-        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 7))):
-            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-            part.load_state_dict({name: state[name] for name in names.tolist()})
-            total.merge(part)
-        assert semantic.values(total) == semantic.values(whole)
-    assert semantic.values(counted(VSPW / "submission", truth, "vspw", jobs=3)) == semantic.values(whole)
 
 
 def painted(folder: Path, frames: dict[str, Any]) -> Path:
@@ -101,7 +69,7 @@ def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
     real = {f"t/a/{frame}.png": [[1, 2, 2, 2]] for frame in range(8)}
     sent = {f"s/a/{frame}.png": [[1, 1, 2, frame % 2]] for frame in range(8)}
     painted(tmp_path, {**real, **sent})
-    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "semantic")
+    found = score_units(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "semantic")
     assert found["VC8"] == 3 / 4
     assert found["VC16"] is None
     assert found["mIoU"] == ((8 / (8 + 8 + 4)) + 8 / 24) / 2
@@ -109,7 +77,7 @@ def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
 
 def test_void_is_not_looked_at_and_classes_that_are_only_predicted_count_as_misses_alone(tmp_path: Path) -> None:
     painted(tmp_path, {"t/a/0.png": [[5, 5, 255, 255]], "s/a/0.png": [[5, 9, 200, 255]]})
-    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "vspw")
+    found = score_units(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "vspw")
     assert found["mIoU"] == found["Acc"] == 1 / 2
 
 
@@ -207,15 +175,15 @@ def small_truth(folder: Path) -> UnitTruth:
 def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
     make, sentence = HOSTILE[name]
     truth = small_truth(tmp_path)
-    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, "vspw"))
+    assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "vspw"))
 
 
 def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
     truth = small_truth(tmp_path)
     (tmp_path / "good").write_bytes(GOOD)
-    assert values(tmp_path / "good", truth, "vspw")["mIoU"] == 1
+    assert score_units(tmp_path / "good", truth, "vspw")["mIoU"] == 1
     shutil.rmtree(tmp_path / "t" / "b")
     fewer = semantic.read_truth(str(tmp_path / "t"), "")
-    assert counted(tmp_path / "good", fewer, "vspw").notes == ["1 video is not in the truth and was ignored: b"]
+    assert count_units(tmp_path / "good", fewer, "vspw").notes == ["1 video is not in the truth and was ignored: b"]
     with pytest.raises(SubmissionError, match="Send only what is scored"):
-        counted(tmp_path / "good", fewer, "vspw", strict=True)
+        count_units(tmp_path / "good", fewer, "vspw", strict=True)

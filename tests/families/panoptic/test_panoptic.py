@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import (
-    UnitAccumulator,
     UnitCounts,
     UnitTruth,
     decode_unit,
@@ -28,40 +26,19 @@ from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.counting import _BOUNDARY_RATIO
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
-from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
-from tests.builders import count_results, png, zipped
+from tests.builders import png, zipped
 from tests.data import TRACKS_DATA
+from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
 
 IMAGES, VIDEOS = TRACKS_DATA / "panoptic", TRACKS_DATA / "vps"
 GROUPS = {"All": "", "Things": "-Things", "Stuff": "-Stuff"}
-CLOSE = {"abs": 1e-9, "rel": 0}
 
 
-def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
-    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
-    return counts
-
-
-def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return panoptic.values(counted(path, truth, protocol))
-
-
-def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
-    write_units(str(folder / "truth.zip"), {"val": truth})
-    return read_units(str(folder / "truth.zip"))["val"]
-
-
-def golden(folder: Path) -> Any:
-    path = folder / "golden.json"
-    return json.loads(path.read_text()) if path.exists() else {"cases": {}, "vpq": {}}
-
-
-CASES = golden(IMAGES)["cases"]
+CASES = read_golden(IMAGES)["cases"]
 KINDS = {"pq": "coco-panoptic", "boundary": "coco-panoptic-boundary"}
 
 
@@ -82,8 +59,8 @@ def test_images_score_as_the_official_evaluators_say(name: str, kind: str, tmp_p
         panoptic_files.read_truth(str(published), ""),
         panoptic_files.read_truth(f"{published}/truth.json", ""),
     ):
-        for form in (truth, packed(truth, tmp_path)):
-            accumulator = counted(submission, form, KINDS[kind])
+        for form in (truth, pack_units(truth, tmp_path)):
+            accumulator = count_units(submission, form, KINDS[kind])
             found = panoptic.values(accumulator)
             assert list(found) == list(PANOPTIC_PROTOCOLS[KINDS[kind]].metrics)
             for group, suffix in GROUPS.items():
@@ -110,11 +87,11 @@ def test_what_ends_the_official_run_is_an_error_that_says_where(name: str, sente
     assert "official_error" in CASES[name]["pq"]
     truth, submission = laid_out(CASES[name], tmp_path)
     with pytest.raises(SubmissionError) as caught:
-        values(submission, panoptic_files.read_truth(str(truth), ""), "coco-panoptic")
+        score_units(submission, panoptic_files.read_truth(str(truth), ""), "coco-panoptic")
     assert sentence in str(caught.value)
 
 
-VPQ = golden(VIDEOS)["vpq"]
+VPQ = read_golden(VIDEOS)["vpq"]
 
 
 def videos(subset: str = "all") -> UnitTruth:
@@ -127,8 +104,8 @@ def videos(subset: str = "all") -> UnitTruth:
 @pytest.mark.parametrize("subset", VPQ)
 def test_videos_score_as_the_official_evaluators_say(subset: str, tmp_path: Path) -> None:
     expected = VPQ[subset]
-    for truth in (videos(subset), packed(videos(subset), tmp_path)):
-        found = values(VIDEOS / "submission", truth, "vipseg-official")
+    for truth in (videos(subset), pack_units(videos(subset), tmp_path)):
+        found = score_units(VIDEOS / "submission", truth, "vipseg-official")
         assert list(found) == list(PANOPTIC_PROTOCOLS["vipseg-official"].metrics)
         for group, suffix in GROUPS.items():
             percent = expected["VPQ"].get(group)
@@ -137,48 +114,32 @@ def test_videos_score_as_the_official_evaluators_say(subset: str, tmp_path: Path
             quality = expected[str(window)]["All"].get("pq")  # none: the official run divides by zero
             assert found[f"VPQ{window}"] == (None if quality is None else pytest.approx(quality, **CLOSE))
         for metric in ("STQ", "AQ", "IoU"):
-            if subset in golden(VIDEOS)["stq"]:
-                assert found[metric] == pytest.approx(golden(VIDEOS)["stq"][subset][metric], **CLOSE)
+            if subset in read_golden(VIDEOS)["stq"]:
+                assert found[metric] == pytest.approx(read_golden(VIDEOS)["stq"][subset][metric], **CLOSE)
 
 
 @needs_shared
 def test_categories_of_videos_have_the_official_counts() -> None:
     expected = VPQ["all"]["1"]["per_class"]
-    for row in panoptic.tables(counted(VIDEOS / "submission", videos(), "vipseg"))["categories"]:
+    for row in panoptic.tables(count_units(VIDEOS / "submission", videos(), "vipseg"))["categories"]:
         counts = expected[str(row["id"])]
         assert (row["matched"], row["surplus"], row["missed"]) == (counts["tp"], counts["fp"], counts["fn"])
 
 
 @needs_shared
 def test_by_default_no_instance_is_left_out_of_stq() -> None:
-    found = values(VIDEOS / "submission", videos(), "vipseg")
-    expected = golden(VIDEOS)["stq_if_instances_started_at_1"]
+    found = score_units(VIDEOS / "submission", videos(), "vipseg")
+    expected = read_golden(VIDEOS)["stq_if_instances_started_at_1"]
     assert [found[key] for key in ("STQ", "AQ", "IoU")] == [
         pytest.approx(expected[key], **CLOSE) for key in ("STQ", "AQ", "IoU")
     ]
 
 
 @needs_shared
-def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
-    whole = counted(VIDEOS / "submission", videos(), "vipseg")
-    state, rng = whole.state_dict(), np.random.default_rng(1)
-    for _ in range(20):
-        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 6))):
-            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-            part.load_state_dict({name: state[name] for name in names.tolist()})
-            total.merge(part)
-            total.merge(part)
-        assert total.state_dict() == state
-        assert panoptic.values(total) == panoptic.values(whole)
-    assert panoptic.values(counted(VIDEOS / "submission", videos(), "vipseg", jobs=3)) == panoptic.values(whole)
-
-
-@needs_shared
 def test_what_does_not_belong_together_is_not_merged() -> None:
     whole, other = (
-        counted(VIDEOS / "submission", videos(), "vipseg"),
-        counted(VIDEOS / "submission", videos(), "vipseg-official"),
+        count_units(VIDEOS / "submission", videos(), "vipseg"),
+        count_units(VIDEOS / "submission", videos(), "vipseg-official"),
     )
     with pytest.raises(ValueError, match="different splits, protocols"):
         whole.merge(other)
@@ -196,7 +157,7 @@ def test_what_does_not_belong_together_is_not_merged() -> None:
 def test_a_truth_of_images_is_not_scored_as_videos(tmp_path: Path) -> None:
     truth, submission = laid_out(CASES["ordinary"], tmp_path)
     with pytest.raises(HostError, match="which the protocol vipseg does not score"):
-        values(submission, panoptic_files.read_truth(str(truth), ""), "vipseg")
+        score_units(submission, panoptic_files.read_truth(str(truth), ""), "vipseg")
 
 
 @pytest.mark.parametrize(
@@ -324,18 +285,18 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
     make, sentence = HOSTILE[name]
     truth = truth_of(tmp_path)
-    assert sentence in sentence_of(make(), tmp_path, lambda path: values(path, truth, "coco-panoptic"))
+    assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "coco-panoptic"))
 
 
 def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
     truth, path = truth_of(tmp_path), tmp_path / "upload"
     path.write_bytes(GOOD)
-    assert set(values(path, truth, "coco-panoptic").values()) == {1.0}
+    assert set(score_units(path, truth, "coco-panoptic").values()) == {1.0}
     surplus = [LISTED, {**copy.deepcopy(LISTED), "image_id": "other"}]
     path.write_bytes(upload(surplus))
-    assert counted(path, truth, "coco-panoptic").notes == ["1 image is not in the truth and was ignored: other"]
+    assert count_units(path, truth, "coco-panoptic").notes == ["1 image is not in the truth and was ignored: other"]
     with pytest.raises(SubmissionError, match="Send only what is scored"):
-        counted(path, truth, "coco-panoptic", strict=True)
+        count_units(path, truth, "coco-panoptic", strict=True)
 
 
 def test_a_packed_truth_has_equal_bytes_each_time(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from tests.backends import use_numpy
 from tests.builders import score_instances, zipped
 from tests.data import TRACKS_DATA
-from tests.families.instances.test_track_lvis import agree, scored
+from tests.families.instances.test_lvis import agree, scored
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
 

@@ -1,4 +1,4 @@
-"""The tracks that count by unit through every door: Python, commands, a phase of a challenge."""
+"""The families that count by unit through every door: Python, commands, a phase of a challenge."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import segjudge
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from tests.data import TRACKS_DATA
+from tests.families.unit_counts import count_units
 from tests.shared import needs_shared
 
 pytestmark = needs_shared
 
 #: Layout → published truth, submission, protocol, its first metric's table.
-TRACKS = {
+SETS = {
     "vipseg": ("vps/truth.json", "vps/submission", "vipseg-official", "VPQ"),
     "vspw": ("vspw/truth", "vspw/submission", "vspw-official", "mIoU"),
     "mots": ("mots/gt", "mots/trackers/ours/data", "mots", "HOTA"),
@@ -30,11 +33,30 @@ TRACKS = {
 
 
 def paths(layout: str) -> tuple[str, str, str, str]:
-    truth, submission, protocol, metric = TRACKS[layout]
+    truth, submission, protocol, metric = SETS[layout]
     return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission), protocol, metric
 
 
-@pytest.mark.parametrize("layout", TRACKS)
+@pytest.mark.parametrize("layout", SETS)
+def test_merging_gives_the_same_bits_in_any_split_and_order(layout: str) -> None:
+    published, submission, protocol, _ = paths(layout)
+    (truth,) = engine_of(PROTOCOLS[protocol].track).read_published(published, "", "").splits.values()
+    whole = count_units(Path(submission), truth, protocol)
+    state, rng = whole.state_dict(), np.random.default_rng(1)
+    for _ in range(10):
+        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 7))):
+            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
+            part.load_state_dict({name: state[name] for name in names.tolist()})
+            total.merge(part)
+            total.merge(part)
+        assert total.state_dict() == state
+        assert report_of("val", total).values == report_of("val", whole).values
+    shared = count_units(Path(submission), truth, protocol, jobs=3)
+    assert report_of("val", shared).values == report_of("val", whole).values
+
+
+@pytest.mark.parametrize("layout", SETS)
 def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
     layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,7 +78,7 @@ def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
     assert (tmp_path / "per-category_results-val.csv").read_text().startswith("Category,Id,")
 
 
-@pytest.mark.parametrize("layout", TRACKS)
+@pytest.mark.parametrize("layout", SETS)
 def test_a_phase_of_a_challenge_scores_them_guarded(
     layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +120,7 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.
     assert "--cap has no meaning for tracks" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("layout", TRACKS)
+@pytest.mark.parametrize("layout", SETS)
 def test_parts_merge_into_the_scores_of_one_run(
     layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,38 @@
+"""Families that count by unit: counting a submission against a truth, packing it, and the numbers of the official tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from segjudge.evaluation_script.families import PROTOCOLS, report_of
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from tests.builders import count_results
+
+#: How near a number is to the official one.
+CLOSE = {"abs": 1e-9, "rel": 0}
+
+
+def count_units(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
+    rules = ScoringRules(PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    counts: UnitAccumulator[Any] = count_results(str(path), truth, rules)
+    return counts
+
+
+def score_units(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
+    return dict(report_of("val", count_units(path, truth, protocol)).values)
+
+
+def pack_units(truth: UnitTruth, folder: Path) -> UnitTruth:
+    """Return a truth as it is read from the annotation file that holds it."""
+    write_units(str(folder / "truth.zip"), {"val": truth})
+    return read_units(str(folder / "truth.zip"))["val"]
+
+
+def read_golden(folder: Path) -> Any:
+    """Return the official tool's numbers; without the shared data there are no cases of any kind."""
+    path = folder / "golden.json"
+    return json.loads(path.read_text()) if path.exists() else {"cases": {}, "vpq": {}, "sequences": {}}
