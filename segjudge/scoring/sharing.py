@@ -95,7 +95,7 @@ def _counter(run: str, request: ScoreRequest) -> PartCounter:
     return _HELD.counter
 
 
-def part_of(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
+def count_part(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
     """Return part `number` of a scoring as bytes, or what is wrong as JSON; this runs on a worker.
 
     `attempt` tells Dask that a repeated call is another one.
@@ -128,7 +128,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
     run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
-        return pool.submit(part_of, VERSION, run, request, number, count, attempt)
+        return pool.submit(count_part, VERSION, run, request, number, count, attempt)
 
     progress("", 0, count)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:

@@ -986,7 +986,7 @@ def test_rounds_of_a_video_are_one_case() -> None:
     table = _ScoreTable(scores, SEQUENCE_PROTOCOLS["ref-davis17"])
     assert table.cases("J-Mean") == 2
     assert table.means_without_each()["J-Mean"].tolist() == [1, 0.25]
-    rows = sequence_metrics.by_sequence([*scores, scored("anno_0/b", False, J_Mean=0.5)], ["J-Mean"])
+    rows = sequence_metrics._by_sequence([*scores, scored("anno_0/b", False, J_Mean=0.5)], ["J-Mean"])
     assert list(rows) == ["anno_0/a", "anno_1/a", "anno_2/a", "anno_0/b"]
     assert rows["anno_0/b"] == {"J-Mean": 0.75}
 

@@ -117,7 +117,7 @@ def test_a_part_that_failed_is_done_again_twice(given: tuple[str, str]) -> None:
 
 
 def test_a_broken_pool_is_reported_in_a_sentence(given: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "part_of", _dies)
+    monkeypatch.setattr(sharing, "count_part", _dies)
     with ProcessPoolExecutor(1) as executor, pytest.raises(HostError, match="workers were lost .*make a new executor"):
         score(*given, executor=executor)
     executor.shutdown()

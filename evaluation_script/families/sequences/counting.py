@@ -32,7 +32,7 @@ from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_ord
 #: The fields of `similarity.Counts`.
 FIELDS = 7
 #: The longest header: names of frames, objects and problems.
-MOST_HEADER = 64 << 20
+_MOST_HEADER = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class SequenceCounts(NamedCounts):
 
 def decode_counts(data: bytes) -> SequenceCounts:
     """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
-    return decode_with(_from_header, data, MOST_HEADER)
+    return decode_with(_from_header, data, _MOST_HEADER)
 
 
 def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:

@@ -32,7 +32,7 @@ SHARED = KINDS[-4:]
 #: What frames without any loss of a kind of their own are.
 RIGHT, TRACKED = "right", "tracked"
 #: Below this J an object is lost.
-LOST = 0.1
+_LOST = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _states_of(name: str, block: _ComparedBlock) -> List[str]:
             overlap = count_shared(stack, prediction)
             swapped |= (2 * overlap >= predicted) & (overlap / np.maximum(stack.area + predicted - overlap, 1) > j)
     empty = predicted == 0
-    conditions = [(in_truth == 0) & empty, in_truth == 0, empty, swapped, j < LOST]
+    conditions = [(in_truth == 0) & empty, in_truth == 0, empty, swapped, j < _LOST]
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
 
 

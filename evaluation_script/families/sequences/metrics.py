@@ -325,7 +325,7 @@ def _average_of_each(*parts: Array) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
+def _by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
     """Return the values of each sequence, the means over its objects."""
     sequences: Dict[str, List[ObjectScore]] = {}
     for score in scores:
@@ -376,7 +376,7 @@ class SequenceReport(Report):
         return self._table.cases(metric)
 
     def rows(self) -> Dict[str, List[Row]]:
-        means = by_sequence(self.scores, self.metrics)
+        means = _by_sequence(self.scores, self.metrics)
         return {
             "sequences": [{"split": self.split, "sequence": name, **values} for name, values in means.items()],
             "objects": [

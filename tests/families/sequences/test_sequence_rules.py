@@ -456,7 +456,7 @@ def test_means_are_over_objects_not_sequences() -> None:
     assert (values["J-Mean"], values["F-Mean"]) == (pytest.approx(0.5), pytest.approx(0.6))
     assert values["J&F-Mean"] == pytest.approx(0.55)
     assert values["J-Volume"] is None
-    rows = sequence_metrics.by_sequence(scores, ["J-Mean", "F-Mean"])
+    rows = sequence_metrics._by_sequence(scores, ["J-Mean", "F-Mean"])
     assert rows == {"a": {"J-Mean": 0.75, "F-Mean": 0.5}, "b": {"J-Mean": 0.0, "F-Mean": 0.8}}
 
 
