@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import requests
 
 from segjudge.platforms.evalai import routes
 from segjudge.server import middleware
@@ -219,7 +218,14 @@ def test_no_odd_address_is_a_defect(closed: Rehearsal, target: str) -> None:
 @pytest.mark.parametrize("header", ["Authorization", "Cookie", "Origin", "Referer", "Content-Type", "Content-Length"])
 @pytest.mark.parametrize(
     "value",
-    ["\xff\xfe", "Bearer \xed\xa0\x80", "segjudge_session=\xff", "multipart/form-data; boundary=\xff", "a" * 5000],
+    [
+        "\xff\xfe",
+        "Bearer \xed\xa0\x80",
+        "segjudge_session=\xff",
+        "multipart/form-data; boundary=\xff",
+        "a" * 5000,
+        "charset=x\x00",
+    ],
 )
 def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
@@ -236,18 +242,13 @@ def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -
         assert re.match(rb"HTTP/1.1 [1234]\d\d", answer), answer
 
 
-@pytest.mark.parametrize(
-    "charset", ["utf-16", "utf-7", "unicode_escape", "raw_unicode_escape", "punycode", "hex", "x\x00"]
-)
+@pytest.mark.parametrize("charset", ["utf-16", "utf-7", "unicode_escape", "raw_unicode_escape", "punycode", "hex"])
 def test_a_forms_odd_charset_is_no_defect(closed: Rehearsal, charset: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="team_name"\r\n\r\n\\ud800+2AA-\xd8\x00\r\n--b--\r\n'
     kind = f"multipart/form-data; boundary=b; charset={charset}"
     for path, who in ((routes.PARTICIPANT_TEAMS, "aurora"), ("/login", "")):
         headers = {"Content-Type": kind, "Origin": closed.address}
-        try:
-            answer = closed.call("POST", path, who, data=body, headers=headers)
-        except requests.exceptions.InvalidHeader:
-            return
+        answer = closed.call("POST", path, who, data=body, headers=headers)
         assert answer.status_code < 500, answer.text
 
 
