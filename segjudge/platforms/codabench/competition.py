@@ -39,7 +39,7 @@ _LOST_OF_PHASE = {
     "is_restricted_to_select_one_submission": "the leaderboard shows each participant's best",
 }
 #: The shortest pause between two phases.
-GAP = datetime.timedelta(seconds=1)
+_GAP = datetime.timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def chain_phases(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
                 continue
             if phase.start == last.end:
                 note(notes, phase.codename, "starts a second later, since phases may not touch on Codabench")
-                phase = replace(phase, start=phase.start + GAP)  # noqa: PLW2901
+                phase = replace(phase, start=phase.start + _GAP)  # noqa: PLW2901
             chain.append(phase)
             break
         else:

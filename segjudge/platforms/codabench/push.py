@@ -42,7 +42,7 @@ _UPLOAD, PAUSE, PATIENCE = 3600.0, 2.0, 1800.0
 _NAME = 64
 
 
-class CodabenchClient(Client):
+class _CodabenchClient(Client):
     """Calls of one user of Codabench."""
 
     SERVER, SCHEME = "a Codabench server", "Token"
@@ -83,7 +83,7 @@ def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) 
     if not token and values.get(USER) and values.get(PASSWORD):
         try:
             login = {"username": values[USER], "password": values[PASSWORD]}
-            answer = CodabenchClient(host, "").call("POST", LOGIN, json=login)
+            answer = _CodabenchClient(host, "").call("POST", LOGIN, json=login)
         except ApiError as error:
             message = error.message.replace(values[PASSWORD], "…")
             remedy = "Try again later" if error.transient else f"Correct {USER} and {PASSWORD}"
@@ -99,7 +99,7 @@ class CompetitionPush:
 
     def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
-        self._client = CodabenchClient(account.host, account.token)
+        self._client = _CodabenchClient(account.host, account.token)
 
     def recall(self, name: str) -> PushedCompetition | None:
         """Return the outcome of the last upload of a competition; None where the site no longer has it."""

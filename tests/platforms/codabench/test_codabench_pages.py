@@ -189,6 +189,7 @@ def test_the_files_beside_the_program_are_all_that_it_needs(tmp_path: Path) -> N
     assert b'class="player"' in made.stdout
 
 
+@pytest.mark.long
 def test_without_the_wheels_the_phases_with_a_plain_page_are_named(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +202,7 @@ def test_without_the_wheels_the_phases_with_a_plain_page_are_named(
     assert PLAIN in scored(built, 0, "lagging.zip").page
 
 
+@pytest.mark.long
 def test_run_keeps_the_pages(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for sample in bundle.glob("examples/*/*"):
         if sample.name != "lagging.zip":

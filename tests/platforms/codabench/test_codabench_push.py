@@ -170,6 +170,7 @@ def test_a_second_push_makes_no_second_competition(
     assert [row["number"] for row in state[server.address].values()] == [101, 102, 103]
 
 
+@pytest.mark.long
 def test_a_changed_bundle_is_not_uploaded_again_unasked(
     server: CodabenchServer, challenge: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_bad_submission_fails_in_its_sight(aurora: Client, tmp_path: Path) -> 
     waited(lambda: "failed" in aurora("submission", number).lower(), 60)
 
 
+@pytest.mark.long
 def test_refusals_reach_the_person(server: Rehearsal, aurora: Client, tmp_path: Path) -> None:
     assert "Error: Challenge phase 99 does not exist for challenge 1" in aurora("challenge", "1", "phase", "99")
     assert "404 Client Error" in aurora("challenge", "99")

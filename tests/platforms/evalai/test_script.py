@@ -10,7 +10,7 @@ import pytest
 from segjudge.platforms.evalai.bundle import trial
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.platforms.evalai.bundle.script_rules import read_pins
+from segjudge.platforms.evalai.bundle.script_rules import _read_pins
 from tests.builders import ROOT
 
 
@@ -89,8 +89,8 @@ def test_files_that_the_yaml_names_and_nobody_has_are_told_all_at_once(fork: Pat
 
 
 def test_pins_are_those_of_the_worker() -> None:
-    assert read_pins()["numpy"] == "1.26.4"
-    assert read_pins()["pyyaml"] == "5.4.1"
+    assert _read_pins()["numpy"] == "1.26.4"
+    assert _read_pins()["pyyaml"] == "5.4.1"
 
 
 def test_samples_score(fork: Path) -> None:

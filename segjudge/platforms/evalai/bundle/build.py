@@ -76,8 +76,8 @@ def build(
         changed, changes = with_variant(text.decode("utf-8"), variant, image)
         text = changed.encode("utf-8")
         config = _parse(text)
-        check_variant(config, variant)
-    names = {os.path.normpath(name): name for name in (*list_named_files(config), *_own_script(source, config))}
+        _check_variant(config, variant)
+    names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
         named = f"and {source.config_name} names it"
@@ -122,7 +122,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     return config
 
 
-def list_named_files(config: dict[str, Any]) -> Iterator[str]:
+def _list_named_files(config: dict[str, Any]) -> Iterator[str]:
     """Yield the paths of the files that the YAML names, except the evaluation script, which is built."""
     phases = mappings_in(config, "challenge_phases")
     for item, keys in [(config, _CHALLENGE_FILES), *((phase, _PHASE_FILES) for phase in phases)]:
@@ -249,7 +249,7 @@ def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[Li
     return "".join(editor.lines), sorted(editor.changes, key=lambda change: change.line)
 
 
-def check_variant(config: dict[str, Any], variant: str) -> None:
+def _check_variant(config: dict[str, Any], variant: str) -> None:
     """Raise `HostError` where the changed YAML, once parsed, is not the variant: a host may write YAML in many ways."""
     for key, expected in zip(FLAGS, VARIANTS[variant], strict=True):
         value = config.get(key, False)
@@ -373,7 +373,7 @@ def build_starter_zip(root: str, out: str) -> str:
 def find_unwanted_files(bundle: str) -> BundleProblems:
     """Yield the files of a bundle that should not be uploaded: annotations, journals and secrets."""
     with Bundle(bundle) as opened:
-        named = {os.path.normpath(name) for name in list_named_files(opened.config)} | {CONFIG}
+        named = {os.path.normpath(name) for name in _list_named_files(opened.config)} | {CONFIG}
         for name in sorted(opened.names):
             if name == f"{SCRIPT_FOLDER}.zip" or name.endswith("/"):
                 continue

@@ -39,7 +39,7 @@ _WORKER = {
 }
 
 
-def read_pins() -> dict[str, str]:
+def _read_pins() -> dict[str, str]:
     """Return the pinned version of each package."""
     text = Path(PINS).read_text(encoding="utf-8")
     lines = [line.split("==") for line in text.splitlines() if "==" in line]
@@ -116,7 +116,7 @@ def _find_missing(imported: _ImportedName, importer: str, texts: dict[str, bytes
 
 
 def _check_requirements(subject: str, text: bytes) -> BundleProblems:
-    pinned = read_pins()
+    pinned = _read_pins()
     joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
     for number, line in enumerate(joined.split("\n"), 1):
         at, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
