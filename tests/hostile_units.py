@@ -1,4 +1,4 @@
-"""What a hostile submission may cost in the tracks that count by unit."""
+"""What a hostile submission may cost in families that count by unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of the newer tracks, against short formulas of their own and values worked out by hand."""
+"""Rules of the newer families, against short formulas of their own and values worked out by hand."""
 
 from __future__ import annotations
 

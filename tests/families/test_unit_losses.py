@@ -1,4 +1,4 @@
-"""What units and categories cost: sums that are the loss, and sections of the report of every track."""
+"""What units and categories cost: sums that are the loss, and sections of the report of every family."""
 
 from __future__ import annotations
 

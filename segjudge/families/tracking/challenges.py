@@ -12,14 +12,14 @@ from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.run_lengths import encode_labels
 
-#: The categories of _BURST that they are taken for: one of them is not common.
+#: The categories of BURST that they are taken for: one of them is not common.
 _BURST = {1: 4, 2: 5, 3: 13}
 #: A track is so many times its class.
 _IDS = 1000
 
 
 def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float) -> Members:
-    """Yield a text for each sequence, or one JSON of _BURST's."""
+    """Yield a text for each sequence, or one JSON of BURST's."""
     units = [(unit.name, unit.load()) for truth in truths for unit in truth.units]
     if protocol.burst:
         yield "results.json", encode_json({"sequences": [_burst_entry(name, frames, share) for name, frames in units]})
