@@ -57,7 +57,7 @@ class _Options:
     agents: str | None
     hosts: list[str]
     require_sandbox: bool
-    now: str | None
+    date: str | None
     reset: bool
     python: str | None
     seconds: float
@@ -90,7 +90,7 @@ def _rehearse(options: _Options) -> None:
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
 
-    faults, clock = _faults(options.faults), _clock(options.now)
+    faults, clock = _faults(options.faults), _clock(options.date)
     source = choose_bundle(options.bundle, options.path)
     root = source.root
     scorer = _start_scorer(options, root)
@@ -292,7 +292,12 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
     without = "refuse to start where scoring scripts and agents have no sandbox"
     add("--require-sandbox", action="store_true", help=without)
-    add("--now", metavar="DATE", help="open and close challenges and phases as if it were this date, in UTC")
+    add(
+        "--now",
+        dest="date",
+        metavar="DATE",
+        help="open and close challenges and phases as if it were this date, in UTC",
+    )
     add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and begin anew")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

@@ -101,14 +101,14 @@ def _write_document(files: Files, documents: list[str], out: str) -> str:
 
 
 def _write_gzipped(data: bytes, out: str) -> None:
-    packed = deflate_bytes(data, GZIP)
+    packed = _deflate(data, GZIP)
     if zlib.decompress(packed, GZIP) != data:
         raise AssertionError("what was gzipped is not what is read")
     with open(out, "wb") as file:
         file.write(packed)
 
 
-def deflate_bytes(data: bytes, form: int, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
+def _deflate(data: bytes, form: int, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return bytes in one of zlib's forms, by default as small as can be."""
     if LIBDEFLATE:
         import deflate
@@ -269,7 +269,7 @@ def _png(
     """Return a PNG of a (height, width), a (depth, colour type) and rows of bytes."""
     raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
     header = struct.pack(">IIBBBBB", size[1], size[0], *kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), *palette, (b"IDAT", deflate_bytes(raw, ZLIB, effort)), (b"IEND", b""))
+    chunks = ((b"IHDR", header), *palette, (b"IDAT", _deflate(raw, ZLIB, effort)), (b"IEND", b""))
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
     )

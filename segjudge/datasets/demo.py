@@ -125,12 +125,12 @@ def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False
 
 
 #: What the images of instances show, and their size.
-CATEGORIES = ("disk", "bar", "ring", "wedge")
-SIZE = (240, 320)
+_CATEGORIES = ("disk", "bar", "ring", "wedge")
+_SIZE = (240, 320)
 
 
 @dataclass(frozen=True)
-class SyntheticInstance:
+class _SyntheticInstance:
     """One instance: the index of its category, where it lies and how large it is."""
 
     category: int
@@ -140,7 +140,7 @@ class SyntheticInstance:
 
     def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> NDArray[np.bool_]:
         """Return its pixels, or those of a detection that is a little off."""
-        y, x = np.mgrid[: SIZE[0], : SIZE[1]]
+        y, x = np.mgrid[: _SIZE[0], : _SIZE[1]]
         y, x = y - self.centre[0] - dy, x - self.centre[1] - dx
         radius = max(self.radius + grow, 1.5)
         distance = np.hypot(y, x)
@@ -156,12 +156,12 @@ class SyntheticInstance:
         return mask
 
 
-def instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
+def _instance_image(generator: np.random.Generator) -> list[_SyntheticInstance]:
     """Return the instances of one random image."""
     return [
-        SyntheticInstance(
-            int(generator.integers(len(CATEGORIES))),
-            (float(generator.uniform(10, SIZE[0] - 10)), float(generator.uniform(10, SIZE[1] - 10))),
+        _SyntheticInstance(
+            int(generator.integers(len(_CATEGORIES))),
+            (float(generator.uniform(10, _SIZE[0] - 10)), float(generator.uniform(10, _SIZE[1] - 10))),
             float(generator.choice([8.0, 16.0, 32.0, 66.0]) * generator.uniform(0.8, 1.2)),
             float(generator.uniform(0, np.pi)),
         )
@@ -169,9 +169,9 @@ def instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
     ]
 
 
-def places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
+def _places_png(instances: list[_SyntheticInstance]) -> NDArray[np.uint8]:
     """Return truth as Places publishes it: red holds the category (from 1), green the instance."""
-    image = np.zeros((*SIZE, 3), np.uint8)
+    image = np.zeros((*_SIZE, 3), np.uint8)
     for number, instance in enumerate(instances, 1):
         image[instance.mask()] = (instance.category + 1, number, 0)
     return image
@@ -273,19 +273,19 @@ def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> Non
 def _instances(root: str, seed: int) -> list[str]:
     """Write the phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
     generator = np.random.default_rng(seed)
-    pictures = [instance_image(generator) for _ in range(_PICTURES)]
+    pictures = [_instance_image(generator) for _ in range(_PICTURES)]
     annotations = os.path.join(root, "annotations", f"{_INSTANCE_PHASE}.zip")
     Path(annotations).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
         os.mkdir(masks)
         for number, instances in enumerate(pictures):
-            Image.fromarray(places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
+            Image.fromarray(_places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
         images_listed = [
-            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
+            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": _SIZE[0], "width": _SIZE[1]}
             for number in range(_PICTURES)
         ]
-        categories = [{"id": number, "name": name} for number, name in enumerate(CATEGORIES, 1)]
+        categories = [{"id": number, "name": name} for number, name in enumerate(_CATEGORIES, 1)]
         _write_json(listing, {"images": images_listed, "categories": categories})
         pack(TruthSource(masks, "places2017", categories=listing), annotations, "dev")
     paths = [annotations]
@@ -302,22 +302,22 @@ def _write_json(path: str, document: object) -> None:
 
 
 def _detections(
-    pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
+    pictures: list[list[_SyntheticInstance]], quality: float, generator: np.random.Generator
 ) -> list[dict[str, object]]:
     """Return masks that are the more off, the worse the method is; the worst also sees instances that are not there."""
     records: list[dict[str, object]] = []
     for image, instances in enumerate(pictures, 1):
-        seen = [*instances, *(instance_image(generator) if quality < 0.3 else [])]
+        seen = [*instances, *(_instance_image(generator) if quality < 0.3 else [])]
         for instance in seen:
             off = generator.normal(0, 6 * (1 - quality), 3)
             right = generator.random() < 0.5 + quality / 2
-            category = instance.category if right else int(generator.integers(len(CATEGORIES)))
+            category = instance.category if right else int(generator.integers(len(_CATEGORIES)))
             records.append(
                 {
                     "image_id": image,
                     "category_id": category + 1,
                     "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": {"size": SIZE, "counts": compress(runs_of_mask(instance.mask(*off.tolist())))},
+                    "segmentation": {"size": _SIZE, "counts": compress(runs_of_mask(instance.mask(*off.tolist())))},
                 }
             )
     return records

@@ -122,8 +122,8 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
                 f"truth: nothing to average for {', '.join(without)} in {split}: its leaderboard leaves them out"
             )
     of_folder = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
-    title = plain_title(challenge.title) or plain_title(of_folder) or "Challenge"
-    short = evalai_title(title)
+    title = _plain_title(challenge.title) or _plain_title(of_folder) or "Challenge"
+    short = _evalai_title(title)
     if short != title:
         notes = [
             *notes,
@@ -199,13 +199,13 @@ def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
 # ── titles ──────────────────────────────────────────────────────────────────
 
 
-def plain_title(text: str) -> str:
+def _plain_title(text: str) -> str:
     """Return a title on one line, without what cannot be printed."""
     words = "".join(char if char.isprintable() else " " for char in text).split()
     return " ".join(words)[:_MOST_IN_TEXTS]
 
 
-def evalai_title(title: str) -> str:
+def _evalai_title(title: str) -> str:
     """Return a title that EvalAI takes, which makes addresses of its first word: short, that word of a-z, 0-9, - and _.
 
     Accents are left out of that word, and other marks become hyphens; a word of another script gets one before it.

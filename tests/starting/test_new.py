@@ -24,7 +24,7 @@ from segjudge.families import tools_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock
-from segjudge.starting.new_challenge import evalai_title, plain_title
+from segjudge.starting.new_challenge import _evalai_title, _plain_title
 from tests.builders import ROOT
 from tests.published import davis
 
@@ -268,10 +268,10 @@ TITLES = (
 
 @pytest.mark.parametrize("title", TITLES)
 def test_every_title_becomes_one_that_evalai_takes(title: str) -> None:
-    short = evalai_title(plain_title(title) or "Challenge")
+    short = _evalai_title(_plain_title(title) or "Challenge")
     assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
     assert len(short) <= 100
-    assert evalai_title(short) == short
+    assert _evalai_title(short) == short
 
 
 @pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])
