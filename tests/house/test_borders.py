@@ -18,11 +18,7 @@ from .test_architecture import FILES, ROOT, room_of, statements, tree_of
 WITHOUT_CONTRACT: frozenset[str] = frozenset({})
 
 #: Rooms in which participles and pronouns still stand as names: a room leaves this list and does not come back.
-WITH_VAGUE_NAMES: frozenset[str] = frozenset(
-    {
-        "segjudge.platforms.evalai",
-    }
-)
+WITH_VAGUE_NAMES: frozenset[str] = frozenset({})
 
 #: Names of contracts that no other room imports, and who does.
 USED_FROM_OUTSIDE = {

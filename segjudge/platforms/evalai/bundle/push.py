@@ -205,7 +205,7 @@ class ChallengePush:
                 )
             except ApiError as error:
                 if error.status in (400, 406) and isinstance(error.body, dict) and _NO_TEAM not in error.message:
-                    raise RejectedError(_split_sentences(error.body)) from None
+                    raise RejectedError(_read_sentences(error.body)) from None
                 raise
         success = answer.get("Success") or answer.get("success") if isinstance(answer, dict) else None
         return str(success or answer)
@@ -268,7 +268,7 @@ class RejectedError(Exception):
         self.sentences = sentences
 
 
-def _split_sentences(body: dict[str, Any]) -> list[str]:
+def _read_sentences(body: dict[str, Any]) -> list[str]:
     """Return the sentences of an answer, one for each problem."""
     error = body.get("error") or body.get("detail") or body
     if isinstance(error, dict):
