@@ -48,7 +48,7 @@ def load_scorers() -> None:
     for phase in PHASES:
         for split in phase.splits:
             if split.protocol in PROTOCOLS:  # else the first submission says so
-                engine = engine_of(PROTOCOLS[split.protocol].track)
+                engine = engine_of(PROTOCOLS[split.protocol].family)
                 if phase.report and engine.load_losses is not None:
                     engine.load_losses()
     backend()

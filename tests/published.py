@@ -250,4 +250,4 @@ def published(protocol: str, folder: Path) -> Path:
     """Write the truth of a benchmark; return what a host names."""
     if getattr(PROTOCOLS[protocol], "tubes", False):
         return video_instances(folder)
-    return OWN.get(ALIASES.get(protocol, protocol), USUAL[PROTOCOLS[protocol].track])(folder)
+    return OWN.get(ALIASES.get(protocol, protocol), USUAL[PROTOCOLS[protocol].family])(folder)

@@ -43,4 +43,4 @@ def engine_of(family: str) -> Engine[Any, Any, Any]:
 
 def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
     """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
-    return engine_of(counts.protocol.track).report(split, counts)
+    return engine_of(counts.protocol.family).report(split, counts)

@@ -65,7 +65,7 @@ class ArchiveLimits:
     links: bool = False
     #: What a backslash in a name is.
     backslash: str = SEPARATOR
-    #: Remedies in the words of the track: what it reads, and what takes less room than JSON does.
+    #: Remedies in the words of the family: what it reads, and what takes less room than JSON does.
     send: str = _SEND_ZIP
     smaller: str = _SEND_SMALLER
 

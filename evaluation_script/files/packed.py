@@ -1,4 +1,4 @@
-"""Packed annotation files of both tracks: a zip with a manifest, written in one step."""
+"""Packed annotation files of every family: a zip with a manifest, written in one step."""
 
 from __future__ import annotations
 
@@ -92,16 +92,16 @@ def _read_manifest(source: Source) -> Dict[str, Any]:
         raise annotations_error(source, error) from None
 
 
-def open_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
-    """Open a packed file, and return its manifest too; raises HostError where it is of another track than is named."""
+def open_packed(source: Source, family: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
+    """Open a packed file, and return its manifest too; raises HostError where it is of another family than is named."""
     try:
         archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
-        held, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
+        content, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
         raise annotations_error(source, error) from None
-    if track not in ("", held):
-        raise HostError(f"{source}: holds {held}, not {track}; choose another file or protocol")
+    if family not in ("", content):
+        raise HostError(f"{source}: holds {content}, not {family}; choose another file or protocol")
     if form != FORMAT:
         raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it anew")
     if not splits:
@@ -114,8 +114,8 @@ def annotations_error(source: Source, error: Exception) -> HostError:
     return HostError(f"{source}: is not an annotation file that can be read ({error!r}). Pack it anew")
 
 
-def track_of(source: Source) -> str:
-    """Return the track of a packed file; "" for other files."""
+def family_of(source: Source) -> str:
+    """Return the family of a packed file; "" for other files."""
     return str(_read_manifest(source).get("track", ""))
 
 

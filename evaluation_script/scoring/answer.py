@@ -239,7 +239,7 @@ def _losses(splits: List[_ScoredSplit], submission: str, *, whole: bool) -> Dict
     readers = [
         (split.codename, engine.load_losses(), scorer, report)
         for split, scorer, report in splits
-        for engine in [engine_of(report.protocol.track)]
+        for engine in [engine_of(report.protocol.family)]
         if engine.load_losses is not None
     ]
     rows = sum(len(scores) for *_, report in readers for scores in report.rows().values())

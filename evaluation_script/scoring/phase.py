@@ -17,7 +17,7 @@ class PhaseSplit:
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
-    #: A row of one of the `…_protocols.py`; it decides the track too.
+    #: A row of one of the `…_protocols.py`; it decides the family too.
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]

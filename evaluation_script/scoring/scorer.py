@@ -18,7 +18,7 @@ from ..families.base.family import Progress, ScoringRules, ignore_progress
 from ..families.base.reports import Report
 from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
-from ..files.packed import track_of
+from ..files.packed import family_of
 from ..runner.parallel import WHOLE, Part, cores, results_of_processes
 from .phase import Phase
 from .provenance import digest_of
@@ -34,14 +34,14 @@ class Scorer:
 
     def __post_init__(self) -> None:
         truth, protocol = self.truth, self.rules.protocol
-        content = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
+        content = truth.family if truth.family != protocol.family else truth.form if truth.form != protocol.form else ""
         if content:
             fault = f"holds {content}, which the protocol {protocol.name} does not score"
             raise HostError(f"the truth of {self.split} {fault}")
 
     def open(self, results: str) -> OpenedSubmission:
         """Open results beside the truth, to count any number of parts; raises SubmissionError for unreadable ones."""
-        return engine_of(self.truth.track).open_submission(results, self.truth, self.rules.protocol, self.rules)
+        return engine_of(self.truth.family).open_submission(results, self.truth, self.rules.protocol, self.rules)
 
     def count(
         self, results: Union[str, OpenedSubmission], share: Part = WHOLE, progress: Progress = ignore_progress
@@ -91,12 +91,12 @@ def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str 
 
 def read_truth(path: str, protocol: str) -> AnnotationFile[SplitTruth]:
     """Open an annotation file: packed, or else as the protocol's truth is published; raises HostError."""
-    packed_family = track_of(path)
+    packed_family = family_of(path)
     if packed_family:
         return AnnotationFile(engine_of(packed_family).read_packed(path))
     if protocol not in PROTOCOLS:
         raise HostError(f"{path}: there is no protocol {protocol!r} that says how to read it")
-    family = FAMILIES[PROTOCOLS[protocol].track]
+    family = FAMILIES[PROTOCOLS[protocol].family]
     dataset = engine_of(family.name).read_published(path, "", protocol)
     if not family.gains_by_packing:
         return dataset
@@ -106,7 +106,7 @@ def read_truth(path: str, protocol: str) -> AnnotationFile[SplitTruth]:
 
 def is_packed(path: str) -> bool:
     """Return whether `segjudge pack` made this file."""
-    return os.path.isfile(path) and bool(track_of(path))
+    return os.path.isfile(path) and bool(family_of(path))
 
 
 class TruthCache:

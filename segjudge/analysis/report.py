@@ -33,7 +33,7 @@ def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: Page
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     splits = {}
     for report in scores.reports:
-        sections = tools_of(report.protocol.track).make_sections(inputs, report, options)
+        sections = tools_of(report.protocol.family).make_sections(inputs, report, options)
         splits[report.split] = [make_summary(report), *sections]
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
     origins = make_origins(public_warnings(warnings), scores.provenance)
@@ -86,5 +86,5 @@ def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
 
 def _tools_that_read(protocol: str) -> FamilyTools:
     """Return what reads stored losses: the protocol's family if that keeps any, or else one that does."""
-    families = [*([PROTOCOLS[protocol].track] if protocol in PROTOCOLS else []), *FAMILIES]
+    families = [*([PROTOCOLS[protocol].family] if protocol in PROTOCOLS else []), *FAMILIES]
     return next((tools for tools in map(tools_of, families) if tools.keeps_losses), FamilyTools())

@@ -340,7 +340,7 @@ def make_csv(reports: list[Report], folder: str) -> dict[str, str]:
     for report in reports:
         metrics, split = list(report.protocol.metrics), file_name(report.split)
         means = format_csv(metrics, [[format_cell(report.values[metric]) for metric in metrics]])
-        texts = {"global_results": means, **tools_of(report.protocol.track).make_files(report)}
+        texts = {"global_results": means, **tools_of(report.protocol.family).make_files(report)}
         for stem, text in texts.items():
             name = "results.csv" if stem == "results" and len(reports) == 1 else f"{stem}-{split}.csv"
             files[os.path.join(folder, name)] = text

@@ -68,7 +68,7 @@ def _compare(args: argparse.Namespace) -> int:
     options = read_options(_Comparison, args)
     if len(options.results) < 2:
         raise UsageError("compare needs two results at least")
-    tools, ranked = tools_of(options.rules.track), ranking_metric(options.rules.metrics)
+    tools, ranked = tools_of(options.rules.family), ranking_metric(options.rules.metrics)
     metric = options.metric or ranked
     for option, value in (("--kinds", options.kinds), ("--out", options.out)):
         if tools.shares_loss and value and metric != ranked:

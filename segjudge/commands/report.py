@@ -117,7 +117,7 @@ def _write_truth(options: _Options) -> None:
         for name in ([chosen] if chosen else truths)
     }
     page = make_page_options(options.images, options.budget)
-    write_page(make_truth_report(splits, options.rules.track, options.title or name_of(path), page), options.out)
+    write_page(make_truth_report(splits, options.rules.family, options.title or name_of(path), page), options.out)
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:

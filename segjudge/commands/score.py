@@ -174,7 +174,7 @@ def _check(options: _Options) -> None:
     if bool(options.phase) == bool(options.truth):
         raise UsageError("score needs either --phase, or --truth with --protocol")
     of_truth = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
-    family = PROTOCOLS[options.protocol].track if options.protocol else ""
+    family = PROTOCOLS[options.protocol].family if options.protocol else ""
     ignored = {
         "--phase": (*of_truth, "chosen_part", "scheduler") if options.phase else (),
         "--scheduler": ("chosen_part",) if options.scheduler else (),
@@ -321,7 +321,7 @@ def _show(
             say(f"{report.split} is hidden from participants, and left out of {output.results_yaml}")
     for report in reports:
         say(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        text = tools_of(report.protocol.track).format_official(report) if output.is_official else ""
+        text = tools_of(report.protocol.family).format_official(report) if output.is_official else ""
         text = text or format_report(report, compare=output.compares) + "\n"
         print(text, file=sys.stderr if output.json == "-" else sys.stdout)
     if output.json == "-":

@@ -10,7 +10,7 @@ from segjudge.evaluation_script.families import FAMILIES, engine_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.files.packed import track_of
+from segjudge.evaluation_script.files.packed import family_of
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import LAYOUTS, tools_of
@@ -38,12 +38,12 @@ def open_truth(
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's family reads it."""
     if not is_packed(source.path):
-        return tools_of(protocol.track).read_published(protocol.track, _complete(source, protocol), progress)
+        return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
     for option in ("layout", "unseen", "categories"):
         if getattr(source, option):
             raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
-    family = track_of(source.path)
-    if family != protocol.track:
+    family = family_of(source.path)
+    if family != protocol.family:
         fault = f"holds {family}, which the protocol {protocol.name} does not score"
         raise HostError(f"{source.path}: {fault}; choose another file or protocol")
     return AnnotationFile(engine_of(family).read_packed(source.path))
@@ -51,7 +51,7 @@ def open_truth(
 
 def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
     """Return a source with the layout that the protocol's name says, where the host named none."""
-    named = protocol.name if protocol.name in FAMILIES[protocol.track].layouts else ""
+    named = protocol.name if protocol.name in FAMILIES[protocol.family].layouts else ""
     return replace(source, layout=source.layout or named)
 
 
@@ -60,7 +60,7 @@ def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress
     if is_packed(source.path):
         shutil.copyfile(source.path, out)
         return []
-    family = protocol.track
+    family = protocol.family
     return tools_of(family).pack(family, _complete(source, protocol), out, source.subset, progress).notes
 
 

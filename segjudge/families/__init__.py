@@ -37,7 +37,7 @@ def tools_of(family: str) -> FamilyTools:
 
 def layout_of(protocol: FamilyProtocol) -> str:
     """Return the layout in which the truth of a benchmark is published: by its name, else the family's usual one."""
-    layouts = FAMILIES[protocol.track].layouts
+    layouts = FAMILIES[protocol.family].layouts
     return max((layout for layout in layouts if protocol.name.startswith(layout)), key=len, default=layouts[0])
 
 

@@ -90,7 +90,7 @@ def _rows_of(name: str, value: list[object]) -> list[Row]:
 class _StoredProtocol:
     """What a stored result tells of a protocol; its metrics are those that were stored."""
 
-    track: ClassVar[str] = ""
+    family: ClassVar[str] = ""
     name: str
     about: str
     metrics: tuple[str, ...]

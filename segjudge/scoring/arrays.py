@@ -46,7 +46,7 @@ class FrameAccumulator:
 
         """
         self.protocol = find_protocol(protocol)
-        self._door = tools_of(self.protocol.track).open_memory(self.protocol, categories, unseen)
+        self._door = tools_of(self.protocol.family).open_memory(self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
         self._frames: dict[str, dict[str, bytes]] = {}
@@ -95,7 +95,7 @@ class FrameAccumulator:
         """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
         if self._frames:
             return self.compute().metrics[SPLIT]
-        return dict.fromkeys((*self.protocol.metrics, *FAMILIES[self.protocol.track].own_metrics))
+        return dict.fromkeys((*self.protocol.metrics, *FAMILIES[self.protocol.family].own_metrics))
 
     def compute(self) -> Scores:
         """Return the scores of all frames that were counted.
@@ -151,7 +151,7 @@ def score_arrays(
     several videos, whatever names them; the letters of a name may be in any Unicode form.
     """
     rules = find_protocol(protocol)
-    door = tools_of(rules.track).open_memory(rules, categories, ())
+    door = tools_of(rules.family).open_memory(rules, categories, ())
     truths, predictions = door.pair_sides(truth, prediction)
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]

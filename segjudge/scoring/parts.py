@@ -227,7 +227,7 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
     try:
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
             raise TypeError
-        accumulator = engine_of(protocol.track).accumulator
+        accumulator = engine_of(protocol.family).accumulator
         return [accumulator.restore(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
@@ -237,7 +237,7 @@ def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
     """Return the protocol of a part, if this version has its rules."""
     protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
     if protocol is not None:  # with the rules that options of `score` change
-        adjustable = FAMILIES[protocol.track].adjustable_rules
+        adjustable = FAMILIES[protocol.family].adjustable_rules
         protocol = replace(protocol, **{name: rules.get(name) for name in adjustable})
     own_rules = rules_as_json(protocol) if protocol is not None else {}
     # Rules that the part does not know were added since: with one revision they give the same numbers.
@@ -253,7 +253,7 @@ def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: 
             counts.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
-            engine_of(counts.protocol.track).check(counts)
+            engine_of(counts.protocol.family).check(counts)
             total.merge(counts)
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: is damaged ({printable(error)}). Score it again") from None

@@ -112,7 +112,7 @@ class Scores:
         """Return a table of pandas, of all splits: one of `tables`, or one of the properties below."""
         from segjudge.report.tables import make_frame
 
-        more = [tools_of(report.protocol.track).make_columns(report) for report in self.reports]
+        more = [tools_of(report.protocol.family).make_columns(report) for report in self.reports]
         return make_frame(self.reports, more, name)
 
     @property
@@ -160,7 +160,7 @@ class Scores:
             [
                 {"split": report.split, **row}
                 for report in self.reports
-                for row in tools_of(report.protocol.track).list_failures(open_inputs, report)
+                for row in tools_of(report.protocol.family).list_failures(open_inputs, report)
             ]
         )
 
@@ -266,8 +266,8 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     values = {"sequences": request.sequences, **vars(source)}
     for option in ("sequences", "layout", "unseen", "categories"):
-        if values[option] and option not in FAMILIES[request.protocol.track].options:
-            raise OptionError(f"{option} has no meaning for {request.protocol.track}")
+        if values[option] and option not in FAMILIES[request.protocol.family].options:
+            raise OptionError(f"{option} has no meaning for {request.protocol.family}")
     if is_packed(path):
         fault = "is an annotation file that `pack` made, not results"
         raise SubmissionError.of(Problem(path, fault, "Name the results first, and this file as the truth"))

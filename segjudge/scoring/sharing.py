@@ -123,7 +123,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
         raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
-    each = engine_of(protocol.track).parts_each
+    each = engine_of(protocol.family).parts_each
     count = request.jobs if isinstance(request.jobs, int) else each * max(1, workers())
     run = os.urandom(16).hex()
 

@@ -91,7 +91,7 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
-    tools = tools_of(protocol.track)
+    tools = tools_of(protocol.family)
     Path(folder, LOCK).write_text(lock_line(challenge.segjudge, folder), encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
@@ -188,7 +188,7 @@ def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
 def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
     """Write a small synthetic truth as a benchmark publishes its own; return what to name as the truth."""
     paths = []
-    for name, content in tools_of(protocol.track).make_demo(protocol):
+    for name, content in tools_of(protocol.family).make_demo(protocol):
         paths.append(Path(folder, name))
         paths[-1].parent.mkdir(parents=True, exist_ok=True)
         data = content if isinstance(content, (bytes, str)) else json.dumps(content)

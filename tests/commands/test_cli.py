@@ -519,7 +519,7 @@ def test_a_subset_that_there_is_not_is_refused_in_every_family(protocol: str, tm
     truth = write_demo_truth(PROTOCOLS[protocol], str(tmp_path))
     assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "nope"]) == 3
     assert "'nope'" in capsys.readouterr().err
-    if PROTOCOLS[protocol].track != "sequences":  # others have no lists, and their one split is called val
+    if PROTOCOLS[protocol].family != "sequences":  # others have no lists, and their one split is called val
         assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "val"]) in (0, 1)
 
 

@@ -465,7 +465,7 @@ def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, caps
             code = main(["score", str(STRONG), "--truth", truth, "--protocol", wanted])
             text = capsys.readouterr().err
             if truth == packed:
-                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].track}, ")) == (3, True)
+                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].family}, ")) == (3, True)
             else:  # any folder of PNGs is a truth of classes, and any text one of tracks
                 assert code in (0, 1, 2, 3)
                 assert "defect" not in text

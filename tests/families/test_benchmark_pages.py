@@ -144,7 +144,7 @@ def test_the_readmes_table_says_what_each_protocol_says_of_its_evaluator() -> No
         assert assumed in (set(), set(names))
         assert official <= set(re.findall("`(.+?)`", equal))
         assert evalai == "yes"
-        with_wheel = {PROTOCOLS[name].track in _WITH_PACKAGES for name in names}
+        with_wheel = {PROTOCOLS[name].family in _WITH_PACKAGES for name in names}
         assert with_wheel == {codabench == "with a wheel"}
 
 

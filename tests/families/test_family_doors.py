@@ -40,7 +40,7 @@ def paths(layout: str) -> tuple[str, str, str, str]:
 @pytest.mark.parametrize("layout", SETS)
 def test_merging_gives_the_same_bits_in_any_split_and_order(layout: str) -> None:
     published, submission, protocol, _ = paths(layout)
-    (truth,) = engine_of(PROTOCOLS[protocol].track).read_published(published, "", "").splits.values()
+    (truth,) = engine_of(PROTOCOLS[protocol].family).read_published(published, "", "").splits.values()
     whole = count_units(Path(submission), truth, protocol)
     state, rng = whole.state_dict(), np.random.default_rng(1)
     for _ in range(10):

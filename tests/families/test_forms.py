@@ -136,7 +136,7 @@ class Scored:
         self.protocol = PROTOCOLS[protocol]
 
     def report(self, results: Path, *, strict: bool = False) -> Any:
-        limits = LOCAL_LIMITS if self.protocol.track in ("sequences", "instances") else UNIT_LIMITS
+        limits = LOCAL_LIMITS if self.protocol.family in ("sequences", "instances") else UNIT_LIMITS
         return Scorer("val", self.split, ScoringRules(self.protocol, limits, strict=strict)).score(str(results))
 
 
@@ -164,7 +164,7 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
         "semantic": "Send one zip with a folder of PNGs for each video",
         "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
     }
-    assert "your file: is an xz file. " + words[scored.protocol.track] in str(caught.value)
+    assert "your file: is an xz file. " + words[scored.protocol.family] in str(caught.value)
 
 
 def videos_named(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

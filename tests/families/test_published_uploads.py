@@ -157,7 +157,7 @@ def test_a_phase_scores_an_upload_of_the_published_form(
     truth, (make, expected) = published(protocol, tmp_path), UPLOADS[protocol]
     upload = tmp_path / "upload"
     upload.write_bytes(make(truth))
-    track, metrics = PROTOCOLS[protocol].track, PROTOCOLS[protocol].metrics
+    track, metrics = PROTOCOLS[protocol].family, PROTOCOLS[protocol].metrics
     phase = Phase("val", "val.zip", (PhaseSplit("val", protocol, metrics),), limits=LIMITS.get(track, UNIT_LIMITS))
     monkeypatch.setattr(main, "PHASES", (phase,))
 

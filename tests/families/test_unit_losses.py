@@ -38,7 +38,7 @@ def scored(protocol: str) -> tuple[Report, UnitLosses]:
     truth, submission, _ = SAMPLES[protocol]
     report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
     assert isinstance(report.counts, UnitAccumulator)
-    return report, losses_of(report.protocol.track, report.counts)
+    return report, losses_of(report.protocol.family, report.counts)
 
 
 @needs_shared

@@ -1,4 +1,4 @@
-"""Each track's accumulator in memory scores the same bits as files, in parts, in any order and with repeats."""
+"""Each family's accumulator in memory scores the same bits as files, in parts, in any order and with repeats."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
 
 def test_a_track_without_masks_in_memory_says_so() -> None:
     with pytest.raises(UsageError, match="counting scores files alone"):
-        FrameAccumulator(SimpleNamespace(track="counting", name="counting"))
+        FrameAccumulator(SimpleNamespace(family="counting", name="counting"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`segjudge.score` from Python: results and truths of every kind, both tracks, and what it raises."""
+"""`segjudge.score` from Python: results and truths of every kind, both sequences and instances, and what it raises."""
 
 from __future__ import annotations
 

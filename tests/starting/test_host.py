@@ -79,7 +79,7 @@ def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
     assert main(["benchmarks"]) == 0
     listing = capsys.readouterr().out.partition("\n\n")[0]
     assert re.findall(r"^(\S+):$", listing, re.MULTILINE) == list(
-        dict.fromkeys(one.track for one in PROTOCOLS.values())
+        dict.fromkeys(one.family for one in PROTOCOLS.values())
     )
     rows = [line.split(maxsplit=1) for line in listing.splitlines() if line.startswith("  ")]
     assert rows == [[name, protocol.about] for name, protocol in PROTOCOLS.items()]
@@ -95,7 +95,7 @@ UNFIT = (
 @pytest.mark.parametrize(("protocol", "other", "held"), UNFIT)
 def test_a_truth_of_another_form_is_refused(protocol: str, other: str, held: str, tmp_path: Path, capsys: Any) -> None:
     truth = published(other, tmp_path)
-    if PROTOCOLS[protocol].track != PROTOCOLS[other].track:  # else published files are read as of the same track
+    if PROTOCOLS[protocol].family != PROTOCOLS[other].family:  # else published files are read as of the same track
         assert main(["host", other, "--truth", str(truth), "--out", str(tmp_path / "one")]) == 0
         truth = tmp_path / "one/annotations/val.zip"
     assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "two")]) == 3

@@ -364,7 +364,7 @@ def test_it_asks_on_a_terminal_and_nowhere_else(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_metric_has_a_meaning(protocol: str) -> None:
-    describe = tools_of(PROTOCOLS[protocol].track).describe_metric
+    describe = tools_of(PROTOCOLS[protocol].family).describe_metric
     for metric in PROTOCOLS[protocol].metrics:
         assert metric in BESIDE or len(describe(metric)) > 10
         assert metric in BESIDE or describe(metric) != metric

@@ -16,7 +16,7 @@ class FamilyProtocol(Protocol):
 
     __dataclass_fields__: ClassVar[Dict[str, Field[Any]]]
     #: The family's name in `FAMILIES`.
-    track: ClassVar[str]
+    family: ClassVar[str]
 
     @property
     def form(self) -> str:

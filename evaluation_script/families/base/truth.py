@@ -17,7 +17,7 @@ class SplitTruth(abc.ABC):
     """The truth of one split."""
 
     #: The family that scores it.
-    track: str
+    family: str
     #: What is odd about it, for the host.
     notes: List[str]
 

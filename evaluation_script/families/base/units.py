@@ -80,7 +80,7 @@ class Unit:
 class UnitTruth(SplitTruth):
     """The units of one split."""
 
-    track: str
+    family: str
     layout: str
     #: What a dataset says of all units, such as its categories.
     facts: Dict[str, Any]
@@ -140,7 +140,7 @@ def no_pixels() -> LabelMap:
 
 def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
-    (family,) = {split.track for split in splits.values()}
+    (family,) = {split.family for split in splits.values()}
     manifest: Dict[str, Any] = {"format": FORMAT, "track": family, "splits": {}}
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, split in splits.items():

@@ -27,7 +27,7 @@ PER_IMAGE, PER_CATEGORY = "image", "category"
 class InstanceProtocol:
     """The rules of one benchmark."""
 
-    track: ClassVar[str] = "instances"
+    family: ClassVar[str] = "instances"
 
     name: str
     #: One line for people: what is applied, and what it skips.

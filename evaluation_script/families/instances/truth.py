@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
-from ...files.packed import FORMAT, MANIFEST, add_member, open_packed, replace_file, splits_of, track_of
+from ...files.packed import FORMAT, MANIFEST, add_member, family_of, open_packed, replace_file, splits_of
 from ...files.problems import Flaw, HostError, name_list, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -25,7 +25,7 @@ from ...runner.tuning import without_collector
 from ..base.truth import SplitTruth
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
-TRACK = "instances"
+FAMILY_NAME = "instances"
 #: How much of an instance is hidden in a frame, as OVIS labels it.
 LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
 
@@ -55,7 +55,7 @@ class InstanceTruth(SplitTruth):
     inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     #: How much of each instance is hidden, -1 where nothing is known.
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
-    track: str = TRACK
+    family: str = FAMILY_NAME
 
     @property
     def form(self) -> str:
@@ -69,8 +69,8 @@ class InstanceTruth(SplitTruth):
 def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
     """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
     try:
-        if track_of(path):
-            file, manifest = open_packed(path, TRACK)
+        if family_of(path):
+            file, manifest = open_packed(path, FAMILY_NAME)
             return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
@@ -88,7 +88,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
 
 def documents(path: str) -> Dict[str, bytes]:
     """Return the documents of a packed file, by split."""
-    if track_of(path) != TRACK:
+    if family_of(path) != FAMILY_NAME:
         raise HostError(f"{path}: holds no packed instance masks, so no split can be added")
     with zipfile.ZipFile(path) as file:
         return {name: file.read(_member(name)) for name in splits_of(path)}
@@ -98,7 +98,7 @@ def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
     manifest = {
         "format": FORMAT,
-        "track": TRACK,
+        "track": FAMILY_NAME,
         "splits": {name: _count_entries(data) for name, data in splits.items()},
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:

@@ -87,7 +87,9 @@ def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
         return Unit(name, len(listed_frames), guard_reading(name, load))
 
     units = [unit(entry) for entry in document["annotations"]]
-    return UnitTruth(PanopticProtocol.track, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
+    return UnitTruth(
+        PanopticProtocol.family, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units
+    )
 
 
 def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:

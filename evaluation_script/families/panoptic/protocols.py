@@ -16,7 +16,7 @@ GROUPS = ("", "-Things", "-Stuff")
 class PanopticProtocol:
     """The rules of one benchmark."""
 
-    track: ClassVar[str] = "panoptic"
+    family: ClassVar[str] = "panoptic"
 
     name: str
     #: One line for people: what is applied, and what it skips.

@@ -63,7 +63,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             video, len(members), lambda: [png_frame(files, member, [], backend().read_labels) for member in members]
         )
 
-    return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
+    return UnitTruth(SemanticProtocol.family, "vspw", {}, [unit(video) for video in chosen])
 
 
 class _SemanticSubmission(UnitSubmission):

@@ -10,7 +10,7 @@ from typing import ClassVar, Dict, Tuple
 class SemanticProtocol:
     """The rules of one benchmark."""
 
-    track: ClassVar[str] = "semantic"
+    family: ClassVar[str] = "semantic"
     form: ClassVar[str] = "vspw"
 
     name: str

@@ -41,7 +41,7 @@ class MissingRule(Enum):
 class SequenceProtocol:
     """The rules of one benchmark."""
 
-    track: ClassVar[str] = "sequences"
+    family: ClassVar[str] = "sequences"
     form: ClassVar[str] = ""
 
     name: str

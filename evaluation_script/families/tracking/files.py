@@ -80,7 +80,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
 
         return Unit(name, files.sizes[texts[name]], guard_reading(texts[name], load))
 
-    return UnitTruth(TracksProtocol.track, MOTS_LAYOUT, {}, [unit(name) for name in texts])
+    return UnitTruth(TracksProtocol.family, MOTS_LAYOUT, {}, [unit(name) for name in texts])
 
 
 def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
@@ -166,7 +166,7 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
         [names.get(str(category_part), str(category_part)), category_part]
         for category_part in sorted(categories_present)
     ]
-    return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
+    return UnitTruth(TracksProtocol.family, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 
 class TracksSubmission(UnitSubmission):

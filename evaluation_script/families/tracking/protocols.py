@@ -31,7 +31,7 @@ MERGED = {153: 943, 201: 1175, 207: 554, 504: 347, 720: 347, 912: 529, 967: 529}
 class TracksProtocol:
     """The rules of one benchmark."""
 
-    track: ClassVar[str] = "tracks"
+    family: ClassVar[str] = "tracks"
 
     name: str
     #: One line for people: what is applied, and what it skips.

@@ -205,7 +205,7 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
 
 def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
     """Return whether a phase is scored with pycocotools."""
-    families = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
+    families = {PROTOCOLS[split.protocol].family for split in source.scored[phase.codename].splits}
     return not families.isdisjoint(_WITH_PACKAGES)
 
 

@@ -97,7 +97,7 @@ VPQ = read_golden(VIDEOS)["vpq"]
 def videos(subset: str = "all") -> UnitTruth:
     truth = panoptic_files.read_truth(str(VIDEOS / "truth.json"), "")
     units = [unit for unit in truth.units if subset in ("all", unit.name)]
-    return UnitTruth(truth.track, truth.layout, truth.facts, units)
+    return UnitTruth(truth.family, truth.layout, truth.facts, units)
 
 
 @needs_shared

@@ -414,7 +414,7 @@ def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
     assert one.read_block(0)["1"].area.tolist() == [12, 0]
     assert scorer.is_packed(str(path))
-    assert (packed_file.track_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
+    assert (packed_file.family_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
 
 
 def test_a_packed_file_is_the_same_for_everyone(tmp_path: Path) -> None:
@@ -436,7 +436,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     plain.write_bytes(zipped({"a.png": b"x"}))
     assert (
         packed_file._read_manifest(str(plain)),
-        packed_file.track_of(str(plain)),
+        packed_file.family_of(str(plain)),
         scorer.is_packed(str(plain)),
     ) == ({}, "", False)
     (tmp_path / "text").write_bytes(b"x")

@@ -192,11 +192,13 @@ def _check_metrics(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> B
 def _check_truth(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
     name, data = phase.annotations, io.BytesIO(bundle.read(phase.annotations))
     try:
-        splits, family = packed_file.splits_of(data), packed_file.track_of(data)
+        splits, family = packed_file.splits_of(data), packed_file.family_of(data)
     except HostError as error:
         yield breaks_later(name, str(error), "Pack it anew")
         return
-    scored_family = next((PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS), "")
+    scored_family = next(
+        (PROTOCOLS[split.protocol].family for split in phase.splits if split.protocol in PROTOCOLS), ""
+    )
     if splits and family != scored_family:
         yield breaks_later(subject, f"{name} holds {family}, not {scored_family}", "Name another file or protocol")
     elif splits and not {split.codename for split in phase.splits} <= set(splits):

@@ -395,7 +395,7 @@ def _is_truth(bundle: Bundle, name: str) -> bool:
     return (
         name.endswith(".zip")
         and not name.startswith("examples/")
-        and bool(packed_file.track_of(io.BytesIO(bundle.read(name))))
+        and bool(packed_file.family_of(io.BytesIO(bundle.read(name))))
     )
 
 
