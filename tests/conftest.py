@@ -24,11 +24,14 @@ NEEDS_TOOLKIT = (
 )
 collect_ignore = [*NEEDS_TOOLKIT, *(["journeys", "house"] if NEEDS_TOOLKIT else [])]
 
-# What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.  Whatever
+# What a shell starts in the background ignores Ctrl-C, what `nohup` starts that a terminal was closed, and with them all
+# that the tests start and interrupt: unlike a signal that is ignored, one with a handler is a child's as usual.  Whatever
 # interrupts the tests, they end what they started.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if _number == signal.SIGINT or signal.getsignal(_number) is not signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler)
+    else:
+        signal.signal(_number, lambda *_: None)
 # Containers often set it, and it hides what a full buffer does at a program's end.
 os.environ.pop("PYTHONUNBUFFERED", None)
 

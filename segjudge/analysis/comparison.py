@@ -65,11 +65,11 @@ class ComparedMethods:
         return "+" if (row, column) in better else "−" if (column, row) in better else "="
 
     def kinds(self) -> list[str]:
-        """Return a sentence on each method but the first: which kinds cost it more or less than that one."""
+        """Return a sentence on each method but the first: which kinds cost it more or less than that one, if any."""
         names = list(self.costs)
         base = self.costs[names[0]]
         lines = []
-        for name in names[1:]:
+        for name in names[1:] if base else ():
             costs = self.costs[name]
             # Only the kinds of sequences sum to what is lost.
             more = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","

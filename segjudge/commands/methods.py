@@ -79,6 +79,8 @@ def _compare(args: argparse.Namespace) -> int:
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     page = make_page_options(options.images, options.budget) if options.out else None
     details = tools.compare_failures(methods, page) if options.kinds or options.out else None
+    if options.kinds and details and not all(details.costs.values()):
+        raise UsageError(f"failures of {options.rules.name} have no kinds")
     comparison = compare_methods(reports, metric, details)
     print(comparison.text())
     document: dict[str, Any] = {"metric": metric}

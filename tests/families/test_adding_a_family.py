@@ -129,6 +129,14 @@ def test_its_mirror_makes_challenges_and_a_section_of_the_report(sources: Path) 
     assert scores(sources, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
 
 
+def test_two_submissions_to_it_are_compared_on_a_page(sources: Path) -> None:
+    (sources / "exact.json").write_text(json.dumps(TRUTH))
+    compared = ("compare", "A=answers.json", "B=exact.json", "--truth", "truth.json", "--protocol", "counting")
+    assert "Error" in run(sources, *compared, "--out", "compared.html")
+    assert "Error" in (sources / "compared.html").read_text(encoding="utf-8")
+    assert "failures of counting have no kinds" in run(sources, *compared, "--kinds", code=2)
+
+
 def test_a_family_without_a_mirror_scores_and_shows_its_tables(sources: Path, tmp_path: Path) -> None:
     copy = tmp_path / "sources"
     shutil.copytree(sources, copy, symlinks=True)

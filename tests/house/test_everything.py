@@ -103,8 +103,6 @@ def test_a_run_that_is_interrupted_leaves_no_server_and_no_worker(
         [ROOT / "run.sh", "test", test, "-p", "tests.conftest"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # Under `nohup` a run of these tests ignores it, and so would all that they start.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - no thread starts here
     )
     waited(file.exists, 300)
     pids = [int(word) for word in file.read_text().split()]

@@ -24,6 +24,7 @@ VARYING = {
     r"\b[0-9a-f]{64}\b": "TOKEN",
     r"\b[0-9a-f]{32}\b": "ID",
     r"expires=\d+&signature=[\w-]+": "SIGNED",
+    r"rehearsal/[0-9a-f]{16}": "rehearsal/DIGEST",
     r"Host_\d{5}_Team": "HOST_TEAM",
     r'"receipt_handle": "[^"]+"': '"receipt_handle": "HANDLE"',
     r'"execution_time": [\d.e-]+': '"execution_time": 0',

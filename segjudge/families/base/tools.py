@@ -135,9 +135,9 @@ class FamilyTools:
         raise UsageError(f"failures of {report.protocol.name} have no kinds")
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        """Return what each kind of failure costs a split altogether."""
-        del inputs
-        raise UsageError(f"failures of {report.protocol.name} have no kinds")
+        """Return what each kind of failure costs a split altogether; nothing where failures have no kinds."""
+        del inputs, report
+        return {}
 
     def list_unit_costs(self, report: Report) -> dict[str, float | None]:
         """Return what each unit costs, below zero; nothing where the family does not count by unit."""
@@ -153,10 +153,12 @@ class FamilyTools:
 
         categories = {}
         for method in methods:
-            rows = method.report.rows()["categories"]
-            metric = first_metric(rows)
-            categories[method.name] = {str(row["name"]): row[metric] for row in rows}
-        sections = [make_changes("Categories", categories, "Those first in which the second lost most.")]
+            if rows := method.report.rows().get("categories"):
+                metric = first_metric(rows)
+                categories[method.name] = {str(row["name"]): row[metric] for row in rows}
+        sections = []
+        if len(categories) == len(methods):
+            sections.append(make_changes("Categories", categories, "Those first in which the second lost most."))
         units = {method.name: self.list_unit_costs(method.report) for method in methods}
         if all(units.values()):
             sections.append(make_changes("Images or videos", units, "What each costs, regressions first."))
