@@ -95,7 +95,7 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
         signal.alarm(0)
         text = str(error)
-        if type(error).__name__ not in ("SubmissionError", "_TaskError"):
+        if not isinstance(error, TaskError) and type(error).__name__ != "SubmissionError":
             traceback.print_exc()  # with the incident that a HostError numbers
             text = _NOT_YOURS
         refuse(text)
