@@ -238,7 +238,7 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
 def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
     kind: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sequences, "count", lambda *_: os.kill(os.getpid(), kind))
+    monkeypatch.setattr(sequences, "count_sequence", lambda *_: os.kill(os.getpid(), kind))
     monkeypatch.chdir(tmp_path)
     given = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017", "--jobs", "2"]
     assert main([*given, *words]) == 3
