@@ -202,9 +202,11 @@ def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
     except SystemExit as error:
         return {"incident": f"evaluate() ended its process (SystemExit: {error})"}
     except BaseException as error:  # noqa: BLE001 - whatever a host's code raises
-        if any(kind.__name__ == "HostError" for kind in type(error).__mro__):
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if "HostError" in kinds:
             return {"incident": str(error)}
-        traceback.print_exc(file=sys.__stderr__)
+        if "SubmissionError" not in kinds:  # whose sentence says all
+            traceback.print_exc(file=sys.__stderr__)
         return {"refused": str(error) or type(error).__name__}
     if not isinstance(returned, dict):
         return {"incident": f"evaluate() returned {_kind(returned)}, not a dict with a result"}
