@@ -108,6 +108,14 @@ def test_kinds_sum_to_the_loss(protocol: str, tmp_path: Path) -> None:
         assert min(row.values()) >= 0
 
 
+def test_what_a_drifted_frame_still_scores_is_not_lost(tmp_path: Path) -> None:
+    truth, prediction = np.zeros((2, 4, 60, 120), np.uint8)
+    truth[:, 10:30, 10:40], prediction[:, 26:46, 20:50] = 1, 1
+    ((row,), (loss,)) = losses_of(tmp_path, {"video": prediction}, {"video": truth}, "vos-benchmark")
+    assert 0.8 < loss < 0.95, "J is below 0.1, and some of the boundary is found"
+    assert row == pytest.approx({**dict.fromkeys(KINDS, 0.0), "drift": loss}, abs=1e-9)
+
+
 def one_failure(kind: str) -> tuple[Any, Any]:
     """A video with two objects, of which the first fails in one way."""
     truth = np.zeros((8, 60, 120), np.uint8)
