@@ -1,4 +1,4 @@
-"""Truths of two short videos, written as each benchmark publishes its own."""
+"""Truths of two short videos, written as each benchmark publishes its own, and what participants upload for them."""
 
 from __future__ import annotations
 
@@ -251,3 +251,137 @@ def published(protocol: str, folder: Path) -> Path:
     if getattr(PROTOCOLS[protocol], "tubes", False):
         return video_instances(folder)
     return OWN.get(ALIASES.get(protocol, protocol), USUAL[PROTOCOLS[protocol].family])(folder)
+
+
+def send_davis(_truth: Path) -> bytes:
+    return zipped({f"{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()})
+
+
+def send_mevis(truth: Path) -> bytes:
+    """A black and white PNG for each video, expression and frame; nothing in those that mean nothing."""
+    masks = json.loads((truth / "mask_dict.json").read_text())
+    videos = json.loads((truth / "meta_expressions.json").read_text())["videos"]
+    numbers = {"swan": {3: 1, 7: 2}, "goat": {12: 1, 5: 2}}
+    files = {}
+    for name, video in videos.items():
+        for key, expression in video["expressions"].items():
+            for k, frame in enumerate(video["frames"]):
+                seen = [numbers[name][one] for one in expression["anno_id"] if masks[str(one)][k]]
+                files[f"{name}/{key}/{frame}.png"] = png(np.isin(labels(name, k), seen) * np.uint8(255))
+    return zipped(files)
+
+
+def send_ref_youtube_vos(_truth: Path) -> bytes:
+    return zipped({
+        f"Annotations/{name}/{one - 1}/{5 * k:05d}.png": png((labels(name, k) == one) * np.uint8(255))
+        for name, k in frames() for one in (1, 2)
+    })  # fmt: skip
+
+
+def send_ref_davis17(_truth: Path) -> bytes:
+    return zipped({
+        f"anno_{person}/{name}/{k:05d}.png": png(labels(name, k)) for person in range(4) for name, k in frames()
+    })  # fmt: skip
+
+
+def send_coco(truth: Path) -> bytes:
+    """A plain list; masks are boxes here, so that run lengths can be written without a library."""
+    records = []
+    for one in json.loads(truth.read_text())["annotations"]:
+        x, y, width, height = one["bbox"]
+        mask = np.zeros(SIZE, bool)
+        mask[y : y + height, x : x + width] = True
+        record = {key: one[key] for key in ("image_id", "category_id")}
+        records.append({**record, "score": 0.9, "segmentation": rle(mask)})
+    return json.dumps(records).encode()
+
+
+def send_video_instances(truth: Path) -> bytes:
+    """`results.json` in a zip, with null where an object is not to be seen."""
+    names = list(VIDEOS)
+    records = [
+        {
+            "video_id": one["video_id"], "category_id": one["category_id"], "score": 0.9,
+            "segmentations": [
+                mask and rle(labels(names[one["video_id"] - 1], k) == one["category_id"])
+                for k, mask in enumerate(one["segmentations"])
+            ],
+        }
+        for one in json.loads(truth.read_text())["annotations"]
+    ]  # fmt: skip
+    return zipped({"results.json": json.dumps(records)})
+
+
+def without_areas(listed: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [{"id": one["id"], "category_id": one["category_id"]} for one in listed]
+
+
+def send_coco_panoptic(_truth: Path) -> bytes:
+    """A JSON, and a folder of PNGs that is named as it."""
+    files: dict[str, Any] = {}
+    listed = []
+    for number, (name, k) in enumerate(frames(), 139):
+        files[f"panoptic_val2017_ours_results/{number:012d}.png"], own = segments(labels(name, k))
+        listed.append({"image_id": number, "file_name": f"{number:012d}.png", "segments_info": without_areas(own)})
+    return zipped({**files, "panoptic_val2017_ours_results.json": json.dumps({"annotations": listed})})
+
+
+def send_vipseg(_truth: Path) -> bytes:
+    """`pred.json` and `pan_pred`, as the script reads them."""
+    files: dict[str, Any] = {}
+    videos = []
+    for video in VIDEOS:
+        listed = []
+        for k in range(FRAMES):
+            files[f"pan_pred/{video}/{k:08d}.png"], own = segments(labels(video, k))
+            listed.append({"file_name": f"{k:08d}.png", "segments_info": without_areas(own)})
+        videos.append({"video_id": video, "annotations": listed})
+    return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
+
+
+def send_vspw(_truth: Path) -> bytes:
+    return zipped({f"result_submission/{name}/{k:08d}.png": png(labels(name, k) + np.uint8(5)) for name, k in frames()})
+
+
+def send_mots(_truth: Path) -> bytes:
+    """A text for each sequence, without ignored regions."""
+    texts = {f"MOTS20-{name}.txt": lines(name, 1, (2, 2)) for name in VIDEOS}
+    return zipped({name: text[: text.index("1 10000 10 ")] for name, text in texts.items()})
+
+
+def send_kitti_mots(_truth: Path) -> bytes:
+    texts = {f"{k:04d}.txt": lines(name, 0, (1, 2)) for k, name in enumerate(VIDEOS)}
+    return zipped({name: text[: text.index("0 10000 10 ")] for name, text in texts.items()})
+
+
+def send_burst(truth: Path) -> bytes:
+    """One JSON, with a score for each mask."""
+    sequences = json.loads(truth.read_text())["sequences"]
+    for sequence in sequences:
+        for mask in [mask for masks in sequence["segmentations"] for mask in masks.values()]:
+            mask["score"] = 0.9
+    return json.dumps({"split": "val", "sequences": sequences}).encode()
+
+
+#: What is uploaded for a benchmark, and what it scores.
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    "davis2017": (send_davis, {"J&F-Mean": 1}),
+    "mevis": (send_mevis, {"J&F-Mean": 1}),
+    "mevis-official": (send_mevis, {"J&F-Mean": 1}),
+    "mevis-v2": (send_mevis, {"J&F-Mean": 1, "N-acc": 1, "T-acc": 1, "Final": 1}),
+    "ref-youtube-vos": (send_ref_youtube_vos, {"J&F-Mean": 1}),
+    "ref-davis17": (send_ref_davis17, {"J&F-Mean": 1}),
+    "coco": (send_coco, {"AP": 1}),
+    "coco-boundary": (send_coco, {"AP": 1}),
+    "lvis": (send_coco, {"AP": 1, "APc": 1}),
+    "youtube-vis-2019": (send_video_instances, {"AP": 1}),
+    "ovis": (send_video_instances, {"AP": 1, "AP-light": 1}),
+    "coco-panoptic": (send_coco_panoptic, {"PQ": 1, "SQ-Stuff": 1}),
+    "coco-panoptic-boundary": (send_coco_panoptic, {"PQ": 1}),
+    "vipseg": (send_vipseg, {"VPQ": 1, "STQ": 1}),
+    "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
+    "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
+    "mots": (send_mots, {"HOTA": 1, "sMOTSA": 1, "IDF1": 1}),
+    "kitti-mots": (send_kitti_mots, {"HOTA-car": 1, "HOTA-pedestrian": 1}),
+    "burst": (send_burst, {"HOTA": 1, "AP": 1, "HOTA-common": 1}),
+}

@@ -14,8 +14,7 @@ from segjudge import cli
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
 from tests.builders import ROOT
-from tests.families.test_published_uploads import UPLOADS
-from tests.published import published
+from tests.published import UPLOADS, published
 
 EXAMPLES = ROOT / "examples/sequences-dev"
 TRUTH = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--split", "dev"]

@@ -6,19 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import segjudge
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
-from segjudge.evaluation_script.families.base.units import UnitAccumulator
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from tests.data import TRACKS_DATA
-from tests.families.unit_counts import count_units
 from tests.shared import needs_shared
 
 pytestmark = needs_shared
@@ -35,25 +32,6 @@ SETS = {
 def paths(layout: str) -> tuple[str, str, str, str]:
     truth, submission, protocol, metric = SETS[layout]
     return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission), protocol, metric
-
-
-@pytest.mark.parametrize("layout", SETS)
-def test_merging_gives_the_same_bits_in_any_split_and_order(layout: str) -> None:
-    published, submission, protocol, _ = paths(layout)
-    (truth,) = engine_of(PROTOCOLS[protocol].family).read_published(published, "", "").splits.values()
-    whole = count_units(Path(submission), truth, protocol)
-    state, rng = whole.state_dict(), np.random.default_rng(1)
-    for _ in range(10):
-        total = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-        for names in np.array_split(rng.permutation(whole.names), int(rng.integers(1, 7))):
-            part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
-            part.load_state_dict({name: state[name] for name in names.tolist()})
-            total.merge(part)
-            total.merge(part)
-        assert total.state_dict() == state
-        assert report_of("val", total).values == report_of("val", whole).values
-    shared = count_units(Path(submission), truth, protocol, jobs=3)
-    assert report_of("val", shared).values == report_of("val", whole).values
 
 
 @pytest.mark.parametrize("layout", SETS)
@@ -118,20 +96,3 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.
         assert "holds tracks" in capsys.readouterr().err
     assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", "mots", "--cap", "image"]) != 0
     assert "--cap has no meaning for tracks" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("layout", SETS)
-def test_parts_merge_into_the_scores_of_one_run(
-    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    truth, submission, protocol, _ = paths(layout)
-    common = ["score", submission, "--truth", truth, "--protocol", protocol]
-    parts = [str(tmp_path / f"{number}.part") for number in (1, 2, 3)]
-    for number, part in enumerate(parts, 1):
-        assert cli([*common, "--part", f"{number}/3", "--out", part]) == 0
-    capsys.readouterr()
-    assert cli(["merge", *reversed(parts), "--json", "-"]) == 0
-    merged = json.loads(capsys.readouterr().out)
-    scores = segjudge.score(submission, truth, protocol)
-    assert merged["result"] == [scores.metrics]
-    assert merged["categories"] == scores.tables["categories"]

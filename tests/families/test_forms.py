@@ -24,43 +24,13 @@ from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests import published
 from tests.builders import png, tarred, zipped
-from tests.families.test_published_uploads import UPLOADS
+from tests.published import UPLOADS
 
 Members = dict[str, bytes]
 
 
-def davis(_truth: Path) -> bytes:
-    return zipped({f"{name}/{k:05d}.png": png(published.labels(name, k)) for name, k in published.frames()})
-
-
-def vipseg(_truth: Path) -> bytes:
-    files: dict[str, Any] = {}
-    videos = []
-    for video in published.VIDEOS:
-        listed = []
-        for k in range(published.FRAMES):
-            files[f"pan_pred/{video}/{k:08d}.png"], own = published.segments(published.labels(video, k))
-            segments = [{"id": one["id"], "category_id": one["category_id"]} for one in own]
-            listed.append({"file_name": f"{k:08d}.png", "segments_info": segments})
-        videos.append({"video_id": video, "annotations": listed})
-    return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
-
-
-def mots(_truth: Path) -> bytes:
-    """Texts at the top, for sequences that are named without MOTS20's prefix."""
-    texts = {f"MOTS20-{name}.txt": published.lines(name, 1, (2, 2)) for name in published.VIDEOS}
-    return zipped({name: text[: text.index("1 10000 10 ")] for name, text in texts.items()})
-
-
-#: What is uploaded for a family whose videos have any names; `burst` and those of files are in `UPLOADS`.
-NAMED: dict[str, Callable[[Path], bytes]] = {
-    "davis2017": davis,
-    "vipseg": vipseg,
-    "vspw": UPLOADS["vspw"][0],
-    "mots": mots,
-    "burst": UPLOADS["burst"][0],
-}
-FAMILIES = {**{name: make for name, (make, _) in UPLOADS.items()}, **NAMED}
+#: What is uploaded for a family whose videos have any names; `burst` and those of files are in `UPLOADS` too.
+NAMED = ("davis2017", "vipseg", "vspw", "mots", "burst")
 
 
 def members(upload: bytes) -> Members:
@@ -69,6 +39,10 @@ def members(upload: bytes) -> Members:
         return {"results.json": upload}
     with zipfile.ZipFile(io.BytesIO(upload)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def uploaded(protocol: str, truth: Path) -> Members:
+    return members(UPLOADS[protocol][0](truth))
 
 
 def folder(files: Members, path: Path) -> Path:
@@ -140,10 +114,10 @@ class Scored:
         return Scorer("val", self.split, ScoringRules(self.protocol, limits, strict=strict)).score(str(results))
 
 
-@pytest.mark.parametrize("protocol", FAMILIES)
+@pytest.mark.parametrize("protocol", UPLOADS)
 def test_every_form_of_results_is_the_same_submission(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
-    files = members(FAMILIES[protocol](scored.truth))
+    files = uploaded(protocol, scored.truth)
     alone = ALONE if len(files) == 1 and "results.json" in files else {}
     expected = scored.report(FORMS["zip"](files, tmp_path))
     for number, (form, make) in enumerate({**FORMS, **alone}.items()):
@@ -152,7 +126,7 @@ def test_every_form_of_results_is_the_same_submission(protocol: str, tmp_path: P
         assert (found.values, found.warnings) == (expected.values, expected.warnings), form
 
 
-@pytest.mark.parametrize("protocol", FAMILIES)
+@pytest.mark.parametrize("protocol", UPLOADS)
 def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
     with pytest.raises(SubmissionError) as caught:
@@ -177,7 +151,7 @@ def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
 ) -> None:
     videos_named(["back\\slash", "goat"], monkeypatch)
     scored = Scored(protocol, tmp_path)
-    files = members(NAMED[protocol](scored.truth))
+    files = uploaded(protocol, scored.truth)
     expected = scored.report(FORMS["folder"](files, tmp_path))
     assert all(value == 1 for metric, value in expected.values.items() if metric in ("J&F-Mean", "VPQ", "mIoU", "HOTA"))
     for number, (form, make) in enumerate(FORMS.items()):
@@ -203,7 +177,7 @@ def test_a_name_in_another_unicode_form_is_the_same_name(
     names = ["caf\u00e9", "goat", "\ud55c\uad6d"]
     videos_named([normalize(truth, name) for name in names], monkeypatch)
     scored = Scored(protocol, tmp_path)
-    as_truth = members(NAMED[protocol](scored.truth))
+    as_truth = uploaded(protocol, scored.truth)
     expected = scored.report(FORMS["folder"](as_truth, tmp_path))
     files = {normalize(sent, name): respelled(name, data, sent) for name, data in as_truth.items()}
     for number, (form, make) in enumerate(FORMS.items()):
@@ -217,7 +191,7 @@ def test_a_name_in_another_unicode_form_is_the_same_name(
 def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     videos_named([normalize(form, "caf\u00e9") for form in ("NFC", "NFD")], monkeypatch)
     scored = Scored("davis2017", tmp_path)
-    report = scored.report(FORMS["zip"](members(davis(scored.truth)), tmp_path))
+    report = scored.report(FORMS["zip"](uploaded("davis2017", scored.truth), tmp_path))
     assert report.values["J&F-Mean"] == 1
     assert report.warnings == []
 
@@ -225,7 +199,7 @@ def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("protocol", NAMED)
 def test_what_a_choice_leaves_out_is_no_surplus(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
-    results = FORMS["zip"](members(NAMED[protocol](scored.truth)), tmp_path)
+    results = FORMS["zip"](uploaded(protocol, scored.truth), tmp_path)
     whole = scored.report(results)
     names = [unit.name for unit in getattr(scored.split, "units", None) or scored.split.sequences]
     scored.split = scored.split.select(names[:1], scored.protocol)
@@ -239,7 +213,7 @@ def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkey
     folder = tmp_path / "other"
     folder.mkdir()
     more = published.published(protocol, folder)
-    warnings = scored.report(FORMS["tar.gz"](members(NAMED[protocol](more)), tmp_path)).warnings
+    warnings = scored.report(FORMS["tar.gz"](uploaded(protocol, more), tmp_path)).warnings
     (warning,) = [line for line in warnings if "more-1" in line]
     places = [warning.find(f"more-{k}") for k in (1, 2, 3)]
     assert -1 < places[0] < places[1] < places[2]
@@ -249,7 +223,7 @@ def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkey
 def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
     small = png(np.zeros((4, 5, 3) if protocol == "vipseg" else (4, 5), np.uint8))
-    files = members(NAMED[protocol](scored.truth))
+    files = uploaded(protocol, scored.truth)
     wrong = {name: small if name.endswith(".png") else data for name, data in files.items()}
     with pytest.raises(SubmissionError) as caught:
         scored.report(FORMS["zip"](wrong, tmp_path))
@@ -274,7 +248,7 @@ def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_pat
 )
 def test_a_line_of_tracks_names_the_field_that_is_wrong(field: int, words: str, tmp_path: Path) -> None:
     scored = Scored("mots", tmp_path)
-    files = members(mots(scored.truth))
+    files = uploaded("mots", scored.truth)
     name, other = files
     lines = files[name].decode().splitlines()
     parts = lines[0].split(" ")
@@ -286,7 +260,7 @@ def test_a_line_of_tracks_names_the_field_that_is_wrong(field: int, words: str, 
 
 def test_a_line_of_tracks_that_lacks_a_field_says_how_many_it_has(tmp_path: Path) -> None:
     scored = Scored("mots", tmp_path)
-    files = dict.fromkeys(members(mots(scored.truth)), b"1 2001 2 96 128\n")
+    files = dict.fromkeys(uploaded("mots", scored.truth), b"1 2001 2 96 128\n")
     with pytest.raises(SubmissionError, match="line 1 is .*: it has 5 fields with a space between them, not 6"):
         scored.report(FORMS["zip"](files, tmp_path))
 

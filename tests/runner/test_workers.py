@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script.files.problems import Flaw
-from segjudge.evaluation_script.runner.parallel import results_of_processes
+from segjudge.evaluation_script.files.problems import Flaw, HostError
+from segjudge.evaluation_script.runner import parallel
+from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, shares
 from tests.runner.test_guard import is_gone
 
 CODE = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from segjudge.evaluation_script.runner.parallel import results_of_processes
+from segjudge.evaluation_script.runner import parallel
+from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, shares
 def work(number):
     os.write(1, b"%d\\n" % os.getpid())
     if sys.argv[2] == "sleeps":
@@ -64,13 +66,52 @@ def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
     def refuses(number: int) -> Any:
         raise Flaw("is wrong", "Write it again")
 
+    def blames(number: int) -> Any:
+        raise HostError(f"item {number}")
+
     def dies(number: int) -> Any:
         os._exit(3)
 
     for work, kind, words in (
         (fails, RuntimeError, "ValueError: no"),
         (refuses, Flaw, "is wrong"),
+        (blames, HostError, "item"),
         (dies, MemoryError, "was ended"),
     ):
         with pytest.raises(kind, match=words):
             list(results_of_processes(work, [1] * 3, 2, lambda _: None))
+
+
+def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden() -> int:
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(os, "fork", forbidden)
+    assert sorted(results_of_processes(lambda number: b"%d" % number, [1] * 5, 4, lambda _: None)) == [
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+        b"4",
+    ]
+
+
+def test_more_items_than_tickets_are_all_done() -> None:
+    started: list[int] = []
+    results = list(results_of_processes(lambda number: b"%d" % number, [1] * 5000, 3, started.append))
+    assert sorted(map(int, results)) == list(range(5000)) == sorted(started)
+
+
+def test_shares_cost_about_the_same() -> None:
+    costs = [7, 1, 1, 5, 9, 3, 2, 8]
+    dealt = shares(costs, 3)
+    assert sorted(number for share in dealt for number in share) == list(range(8))
+    assert [sum(costs[number] for number in share) for share in dealt] == [12, 12, 12]
+    assert shares([], 2) == [[], []]
+
+
+def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for quota, allowed in ((0.5, 1), (2.5, 2), (float("inf"), 8)):
+        monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+        assert cores() == allowed

@@ -17,8 +17,8 @@ from segjudge import HostError, UsageError, cli, score
 from segjudge.scoring import sharing
 from segjudge.scoring.sharing import connect
 from tests.clusters import Cluster, cluster
+from tests.scoring.shares import write_sequences
 from tests.scoring.test_executors import content
-from tests.scoring.test_parts import files
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -31,8 +31,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def given(tmp_path: Path) -> tuple[str, str]:
-    path, _ = files(tmp_path)
-    return path, str(tmp_path / "packed.zip")
+    return write_sequences(tmp_path)
 
 
 def test_a_client_and_its_executor_give_the_bits_of_one_process(two: Cluster, given: tuple[str, str]) -> None:

@@ -16,8 +16,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.scoring import sharing
 from segjudge.system.errors import OptionError
-from tests.families.instances import test_instance_parts
-from tests.scoring.test_parts import SENT, files
+from tests.scoring.shares import SENT, write_instances, write_sequences
 
 
 def content(scores: Scores) -> str:
@@ -48,8 +47,7 @@ def _dies(*_: object) -> bytes:
 
 @pytest.fixture
 def given(tmp_path: Path) -> tuple[str, str]:
-    path, _ = files(tmp_path)
-    return path, str(tmp_path / "packed.zip")
+    return write_sequences(tmp_path)
 
 
 @pytest.mark.parametrize("protocol", ["davis2017", "mosev2", "davis2017-unsupervised"])
@@ -71,7 +69,7 @@ def test_any_executor_gives_the_bits_of_one_process(
 
 @pytest.mark.long
 def test_instance_masks_are_shared_too(tmp_path: Path) -> None:
-    given, changed = test_instance_parts.files(tmp_path), replace(INSTANCE_PROTOCOLS["coco"], cap=PER_IMAGE)
+    given, changed = write_instances(tmp_path), replace(INSTANCE_PROTOCOLS["coco"], cap=PER_IMAGE)
     with ThreadPoolExecutor(2) as executor:
         for protocol in ("coco", "coco-box", changed):
             assert content(score(*given, protocol, executor=executor)) == content(score(*given, protocol))
@@ -82,7 +80,7 @@ def test_instance_masks_are_shared_too(tmp_path: Path) -> None:
 def test_problems_are_reported_as_by_one_process(strict: bool, tmp_path: Path) -> None:
     bad = {name: [frame if k % 3 else frame[:-1] for k, frame in enumerate(v)] for name, v in SENT.items()}
     for sent in (bad, {name: frames for name, frames in SENT.items() if name != "b"}, b"no archive"):
-        given = files(tmp_path, sent)[0], str(tmp_path / "packed.zip")
+        given = write_sequences(tmp_path, sent)
         with pytest.raises(SubmissionError) as alone:
             score(*given, strict=strict)
         with ThreadPoolExecutor(2) as executor, pytest.raises(SubmissionError) as shared:
@@ -147,7 +145,7 @@ def test_parts_of_different_files_are_refused(given: tuple[str, str], tmp_path: 
         def submit(self, call: Any, /, version: str, run: str, *args: Any) -> Future[Any]:
             future: Future[Any] = Future()
             future.set_result(call(version, run + str(len(done)), *args))
-            done.append(files(tmp_path, {name: frames[::-1] for name, frames in SENT.items()}))
+            done.append(write_sequences(tmp_path, {name: frames[::-1] for name, frames in SENT.items()}))
             return future
 
     done: list[object] = []

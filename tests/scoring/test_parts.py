@@ -1,237 +1,203 @@
-"""Processes and parts share the scoring: the same bits whatever the split, and the same sentences."""
+"""Processes, parts and executors share the scoring of every family: the same bits, and the same sentences."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
-from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.counting import SequenceAccumulator, decode_counts
-from segjudge.evaluation_script.families.sequences.metrics import score_objects
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.families.sequences.truth import Split
-from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.runner import parallel
-from segjudge.evaluation_script.runner.parallel import Part, cores, results_of_processes, shares
-from tests.builders import count_results, label_zip, tarred
-from tests.families.sequences.test_sequences import sent
-
-toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
-
-RNG = np.random.default_rng(5)
-NAMES = "abcdefg"
+import segjudge
+from segjudge import cli
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families import PROTOCOLS, report_of
+from segjudge.evaluation_script.families.base.accumulator import Accumulator
+from segjudge.evaluation_script.families.instances import matching, metrics
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.scoring import parts
+from segjudge.scoring.scores import ScoreRequest, prepare
+from tests.builders import label_zip, png, tarred
+from tests.families.instances.test_instances import GOOD
+from tests.scoring.shares import SAMPLES, SENT, TRUTH, Files, write_files, write_instances, write_sequences
 
 
-def video(frames: int, labels: int) -> list[Any]:
-    return [np.kron(RNG.integers(0, labels + 1, (6, 7)), np.ones((9, 8))).astype(np.uint8) for _ in range(frames)]
+def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = False) -> Scorer:
+    rules = PROTOCOLS[protocol]
+    source = TruthSource(files.truth, "", "", "", "")
+    (scorer,) = prepare(ScoreRequest(files.results, source, rules, strict=strict, jobs=jobs)).scorers.values()
+    if rules.family == "instances" and protocol != "coco-box":  # so few that some are beyond them
+        return replace(scorer, rules=replace(scorer.rules, protocol=replace(rules, detections=(1, 2, 4))))
+    return scorer
 
 
-TRUTH = {name: video(4 + 5 * index, 3) for index, name in enumerate(NAMES)}
-SENT = {name: [np.roll(frame, 1, 1) for frame in frames] for name, frames in TRUTH.items()}
-SENT["c"] = [np.where(frame == 2, 7, frame).astype(np.uint8) for frame in SENT["c"]]
+def empty(like: Accumulator[Any, Any]) -> Accumulator[Any, Any]:
+    description = json.loads(json.dumps(like.describe()))
+    return type(like).restore(like.protocol, description, strict=like.strict)
 
 
-def files(tmp_path: Path, sent: Any = SENT) -> tuple[str, Split]:
-    (tmp_path / "truth.zip").write_bytes(label_zip(TRUTH))
-    dataset = dataset_reader.read(str(tmp_path / "truth.zip"))
-    sequence_truth.write(str(tmp_path / "packed.zip"), dataset.splits)
-    (tmp_path / "sent.zip").write_bytes(sent if isinstance(sent, bytes) else label_zip(sent))
-    return str(tmp_path / "sent.zip"), sequence_truth.read(str(tmp_path / "packed.zip")).splits["val"]
+def content(counts: Accumulator[Any, Any]) -> str:
+    """Everything that was computed, to the last bit, and what it was computed from."""
+    report = report_of("val", counts)
+    return repr([report.values, report.errors(), report.rows(), report.warnings, counts.state_dict()])
 
 
-def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options: Any) -> SequenceAccumulator:
-    rules = ScoringRules(SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), jobs=jobs, strict=options.pop("strict", False))
-    counts: SequenceAccumulator = count_results(path, split, rules, **options)
-    return counts
+@pytest.mark.parametrize(
+    "protocol", [name if name in SAMPLES else pytest.param(name, marks=pytest.mark.long) for name in PROTOCOLS]
+)
+def test_processes_blocks_and_parts_give_the_same_bits(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "BLOCK", 5)
+    files = write_files(protocol, tmp_path)
+    scorer = scorer_of(files, protocol)
+    whole = scorer.count(files.results)
+    expected = content(whole)
+    thorough = protocol in ("davis2017", "coco")
+    for jobs in (2, 5, 64) if thorough else (2,):
+        assert content(scorer_of(files, protocol, jobs=jobs).count(files.results)) == expected
+    monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
+    assert content(scorer.count(files.results)) == expected
+    for count in (1, 2, 7, 64) if thorough else (3,):  # 64 are more than there are sequences or images
+        shared = [scorer.count(files.results, Part(number + 1, count)) for number in range(count)]
+        random.Random(count).shuffle(shared)
+        total = empty(whole)
+        for part in [*shared, shared[0], shared[-1]]:  # some of them twice
+            total.merge(part)
+        assert content(total) == expected
 
 
-def result(accumulator: SequenceAccumulator) -> str:
-    """Return everything that was computed, to the last bit."""
-    scores, warnings = score_objects(accumulator)
-    return repr([(replace(one, j=one.j.tolist(), f=one.f.tolist())) for one in scores]) + repr(warnings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
-def test_processes_and_parts_give_the_same_bits(protocol: str, tmp_path: Path) -> None:
-    if protocol in ("lvos-unsupervised-single", "davis2016"):
-        path, split = files(tmp_path, {name: [(f > 0).astype(np.uint8) for f in v] for name, v in SENT.items()})
-    else:
-        path, split = files(tmp_path, sent(SENT, SEQUENCE_PROTOCOLS[protocol]))
-    whole = counted(path, split, protocol)
-    expected = result(whole)
-    for jobs in (2, 5, 64):
-        assert result(counted(path, split, protocol, jobs=jobs)) == expected
-    for count in (1, 2, 7, 64):
-        parts = [counted(path, split, protocol, share=Part(number + 1, count)) for number in range(count)]
-        random.Random(count).shuffle(parts)
-        merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], parts[0].names, parts[0].notes)
-        for part in [*parts, parts[0]]:  # one of them twice
-            merged.merge(part)
-        assert result(merged) == expected
-
-
-@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
-def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: str, tmp_path: Path) -> None:
-    path, split = files(tmp_path, TRUTH)
-    whole = counted(path, split, protocol)
-    expected, generator = result(whole), random.Random(3)
-    merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], whole.names)
-    updates = []
-    for data in whole.state_dict().values():
-        counts = decode_counts(data)
-        for row in range(len(counts.rows)):
-            strict = counts.strict[..., [row]] if counts.strict.size else counts.strict
-            part = replace(counts, rows=counts.rows[[row]], counts=counts.counts[..., [row]], strict=strict)
-            updates += [part, part]
-        if not len(counts.rows):
-            updates.append(counts)
-    generator.shuffle(updates)
-    for update in updates:
-        merged.update(update)
-    assert result(merged) == expected
-    counts = next(decode_counts(data) for data in whole.state_dict().values() if len(decode_counts(data).rows))
-    with pytest.raises(ValueError, match="counted twice, with different results"):
-        merged.update(replace(counts, counts=counts.counts + 1))
-    with pytest.raises(ValueError, match="described in two ways"):
-        merged.update(replace(counts, frames=[*counts.frames, "more"]))
-    with pytest.raises(HostError, match="1 sequence not counted yet"):
-        partial = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], [counts.name])
-        score_objects(partial)
-
-
-def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path) -> None:
-    path, split = files(tmp_path)
-    whole = counted(path, split, "davis2017")
-    state = whole.state_dict()
-    loaded = SequenceAccumulator(SEQUENCE_PROTOCOLS["davis2017"], whole.names, whole.notes)
+@pytest.mark.parametrize("protocol", SAMPLES)
+def test_a_state_is_loaded_as_it_was_saved_and_checked(protocol: str, tmp_path: Path) -> None:
+    files = write_files(protocol, tmp_path)
+    whole = scorer_of(files, protocol).count(files.results)
+    state, loaded = whole.state_dict(), empty(whole)
     loaded.load_state_dict(state)
-    assert result(loaded) == result(whole)
     assert loaded.state_dict() == state
+    assert content(loaded) == content(whole)
+    name, data = next(iter(state.items()))
+    others = [value for key, value in state.items() if key != name]
     nested = (100_000).to_bytes(4, "little") + b"[" * 100_000
-    for data in (b"", state["a"][:-8], state["a"] + bytes(8), b"\xff" * 40, state["a"][:9], nested):
+    for damaged in (b"", data[:-8], data + bytes(8), b"\xff" * 40, data[:9], nested, *others[:1]):
         with pytest.raises(ValueError, match=r"."):
-            loaded.load_state_dict({"a": data})
-    with pytest.raises(ValueError, match="a holds b"):
-        loaded.load_state_dict({"a": state["b"]})
+            loaded.load_state_dict({name: damaged})
+
+
+@pytest.mark.parametrize("protocol", SAMPLES)
+def test_counts_of_other_rules_or_strictness_are_not_merged(protocol: str, tmp_path: Path) -> None:
+    files = write_files(protocol, tmp_path)
+    whole = scorer_of(files, protocol).count(files.results)
+    other = next(
+        rules for rules in PROTOCOLS.values() if rules.family == whole.protocol.family and rules != whole.protocol
+    )
+    for changes in ({"protocol": other}, {"strict": True}):
+        total = empty(whole)
+        vars(total).update(changes)
+        with pytest.raises(ValueError, match="different splits, protocols or submissions"):
+            total.merge(whole)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "warning"), [("davis2017", "is not in the truth"), ("coco", "beyond 4 in .* scored strictly")]
+)
+def test_when_strict_the_warnings_of_all_parts_refuse(protocol: str, warning: str, tmp_path: Path) -> None:
+    files = write_files(protocol, tmp_path)
+    scorer = scorer_of(files, protocol, strict=True)
+    with pytest.raises(SubmissionError, match=warning) as alone:
+        scorer.score(files.results)
+    first, second = (scorer.count(files.results, Part(number, 2)) for number in (1, 2))
+    first.merge(second)
+    with pytest.raises(SubmissionError) as merged:
+        scorer.report(first)
+    assert str(merged.value) == str(alone.value)
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
 @pytest.mark.parametrize("strict", [False, True])
 def test_problems_are_told_alike_by_any_number_of_processes(jobs: int, strict: bool, tmp_path: Path) -> None:
     bad = {name: [frame if k % 3 else frame[:-1] for k, frame in enumerate(v)] for name, v in SENT.items()}
-    path, split = files(tmp_path, bad)
-    with pytest.raises(SubmissionError) as alone:
-        score_objects(counted(path, split, "davis2017", strict=strict))
+    files = write_sequences(tmp_path, bad)
+    with pytest.raises(SubmissionError, match="problems found in your submission") as alone:
+        scorer_of(files, "davis2017", strict=strict).score(files.results)
     with pytest.raises(SubmissionError) as shared:
-        score_objects(counted(path, split, "davis2017", strict=strict, jobs=jobs))
+        scorer_of(files, "davis2017", strict=strict, jobs=jobs).score(files.results)
     assert str(shared.value) == str(alone.value)
-    assert "problems found in your submission" in str(alone.value)
 
 
 def test_a_tar_is_read_by_several_processes(tmp_path: Path) -> None:
-    from tests.builders import png
-
     masks = {f"{name}/{k:05d}.png": png(frame) for name, v in SENT.items() for k, frame in enumerate(v)}
-    path, split = files(tmp_path, tarred(masks))
-    assert result(counted(path, split, "davis2017", jobs=4)) == result(counted(path, split, "davis2017"))
+    files = write_sequences(tmp_path, tarred(masks))
+    alone, shared = (scorer_of(files, "davis2017", jobs=jobs).count(files.results) for jobs in (1, 4))
+    assert content(shared) == content(alone)
 
 
-def test_one_process_scores_where_no_other_may_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, split = files(tmp_path)
-    expected = result(counted(path, split, "davis2017"))
-
-    def forbidden() -> int:
-        raise PermissionError(1, "no")
-
-    monkeypatch.setattr(os, "fork", forbidden)
-    assert result(counted(path, split, "davis2017", jobs=4)) == expected
-
-
-def test_what_a_process_raises_is_raised_again() -> None:
-    def fails(number: int) -> bytes:
-        raise HostError(f"item {number}")
-
-    def dies(number: int) -> bytes:
-        os._exit(3)
-
-    def defect(number: int) -> bytes:
-        raise KeyError("no such key")
-
-    for work, error, words in ((fails, HostError, "item"), (dies, MemoryError, "ended"), (defect, RuntimeError, "key")):
-        with pytest.raises(error, match=words):
-            list(results_of_processes(work, [1, 2, 3], 2, lambda number: None))
+@pytest.mark.parametrize("jobs", [None, 7])
+@pytest.mark.parametrize("protocol", ["places2017", "vspw"])
+def test_an_executors_workers_give_the_same_scores(protocol: str, jobs: int | None, tmp_path: Path) -> None:
+    files = write_files(protocol, tmp_path)
+    expected = segjudge.score(*files, protocol)
+    with ProcessPoolExecutor(2) as executor:
+        shared = segjudge.score(*files, protocol, executor=executor, jobs=jobs)
+        assert shared == expected
+        assert shared.standard_errors == expected.standard_errors
+        if protocol == "places2017":
+            write_instances(tmp_path, [{**GOOD, "image_id": 999}])
+            with pytest.raises(SubmissionError, match="image 999"):
+                segjudge.score(*files, protocol, executor=executor, jobs=jobs)
 
 
-def test_more_items_than_tickets_are_all_done() -> None:
-    started: list[int] = []
-    results = list(results_of_processes(lambda number: b"%d" % number, [1] * 5000, 3, started.append))
-    assert sorted(map(int, results)) == list(range(5000)) == sorted(started)
-
-
-def test_shares_cost_about_the_same() -> None:
-    costs = [7, 1, 1, 5, 9, 3, 2, 8]
-    dealt = shares(costs, 3)
-    assert sorted(number for share in dealt for number in share) == list(range(8))
-    assert [sum(costs[number] for number in share) for share in dealt] == [12, 12, 12]
-    assert shares([], 2) == [[], []]
-
-
-def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for quota, allowed in ((0.5, 1), (2.5, 2), (float("inf"), 8)):
-        monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-        assert cores() == allowed
-
-
-@toolkit
 def test_the_command_takes_jobs_for_phases_and_truths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from segjudge import cli
-
-    path, _ = files(tmp_path)
-    given = [path, "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
+    files = write_sequences(tmp_path)
     outputs = []
     for jobs in ([], ["--jobs", "3"], ["--jobs", "auto"]):
-        assert cli.main(["score", *given, *jobs, "--json", "-"]) == 0
+        assert cli.main(["score", *words_of(files, "davis2017"), *jobs, "--json", "-"]) == 0
         outputs.append(capsys.readouterr())
     assert outputs[0] == outputs[1] == outputs[2]
 
 
-def scored_parts(tmp_path: Path, count: int, *more: str, folder: str = "parts") -> list[str]:
-    """Score the files of `files` in so many parts; return their paths."""
-    from segjudge import cli
+def words_of(files: Files, protocol: str) -> list[str]:
+    return [files.results, "--truth", files.truth, "--protocol", protocol]
 
-    (tmp_path / folder).mkdir(exist_ok=True)
-    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017", *more]
-    paths = [str(tmp_path / folder / f"part-{number}.segjudge") for number in range(1, count + 1)]
+
+def score_parts(files: Files, count: int, protocol: str, *more: str, folder: str = "parts") -> list[str]:
+    """Score the files in so many parts; return the paths of these."""
+    parts_folder = Path(files.results).parent / folder
+    parts_folder.mkdir(exist_ok=True)
+    paths = [str(parts_folder / f"part-{number}.segjudge") for number in range(1, count + 1)]
     for number, path in enumerate(paths, 1):
-        assert cli.main(["score", *given, "--part", f"{number}/{count}", "--out", path]) == 0
+        words = [*words_of(files, protocol), *more, "--part", f"{number}/{count}", "--out", path]
+        assert cli.main(["score", *words]) == 0
     return paths
 
 
-@toolkit
-@pytest.mark.parametrize("count", [1, 3, 20])
-def test_merged_parts_print_what_one_run_prints(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from segjudge import cli
+ADJUSTED = ["--cap", "category", "--id-zero-quirk", "on", "--jobs", "2"]
 
-    files(tmp_path)
-    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
+
+@pytest.mark.parametrize(
+    ("protocol", "count", "more"),
+    [
+        *((protocol, 3, []) for protocol in ("davis2017", "places2017", "vipseg", "vspw", "mots", "burst")),
+        pytest.param("places2017", 1, ADJUSTED, marks=pytest.mark.long),
+        ("places2017", 3, ADJUSTED),
+        pytest.param("places2017", 30, [], marks=pytest.mark.long),
+        pytest.param("davis2017", 1, [], marks=pytest.mark.long),
+        pytest.param("davis2017", 20, [], marks=pytest.mark.long),
+    ],
+)
+def test_merged_parts_print_what_one_run_prints(
+    protocol: str, count: int, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_files(protocol, tmp_path)
     outputs = ["--csv", str(tmp_path / "csv"), "--json", "-"]
-    assert cli.main(["score", *given, *outputs]) == 0
+    assert cli.main(["score", *words_of(files, protocol), *more, *outputs]) == 0
     expected, tables = capsys.readouterr(), {p.name: p.read_bytes() for p in (tmp_path / "csv").iterdir()}
-    paths = scored_parts(tmp_path, count)
+    paths = score_parts(files, count, protocol, *more)
     random.Random(count).shuffle(paths)
     capsys.readouterr()
     assert cli.main(["merge", *paths, *outputs]) == 0
@@ -239,22 +205,28 @@ def test_merged_parts_print_what_one_run_prints(count: int, tmp_path: Path, caps
     assert {p.name: p.read_bytes() for p in (tmp_path / "csv").iterdir()} == tables
 
 
-@toolkit
-def test_parts_that_do_not_fit_are_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from segjudge import cli
+def refused(paths: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert cli.main(["merge", *paths]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert words in line
 
-    files(tmp_path)
-    one, two, three = scored_parts(tmp_path, 3)
-    strict = scored_parts(tmp_path, 3, "--protocol", "vost", folder="vost")
-    others = scored_parts(tmp_path, 2, folder="two")
-    some = scored_parts(tmp_path, 3, "--sequences", "a,b", folder="some")
-    (tmp_path / "sent.zip").write_bytes(label_zip(TRUTH))
-    predictions = scored_parts(tmp_path, 3, folder="predictions")
+
+def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_sequences(tmp_path)
+    one, two, three = score_parts(files, 3, "davis2017")
+    strict = score_parts(files, 3, "vost", folder="vost")
+    others = score_parts(files, 2, "davis2017", folder="two")
+    some = score_parts(files, 3, "davis2017", "--sequences", "a,b", folder="some")
+    Path(files.results).write_bytes(label_zip(TRUTH))
+    predictions = score_parts(files, 3, "davis2017", folder="predictions")
     (tmp_path / "not.segjudge").write_bytes(b"not")
     damaged = bytearray(Path(two).read_bytes())
     damaged[damaged.index(b"counts/0/000000") + 40] ^= 0xFF
     (tmp_path / "damaged.segjudge").write_bytes(damaged)
-    for parts, words in (
+    for paths, words in (
         ([one, two], "part 3 of 3 missing"),
         ([one, two, three, two], "are both part 2"),
         ([one, strict[1], three], "different protocols"),
@@ -265,56 +237,87 @@ def test_parts_that_do_not_fit_are_refused_in_a_sentence(tmp_path: Path, capsys:
         ([one, str(tmp_path / "none.segjudge")], "cannot be opened"),
         ([one, str(tmp_path / "damaged.segjudge"), three], "damaged"),
     ):
-        capsys.readouterr()
-        assert cli.main(["merge", *parts]) == 2
-        (line,) = capsys.readouterr().err.strip().splitlines()
-        assert words in line
+        refused(paths, words, capsys)
 
 
-@toolkit
-def test_a_part_reads_any_manifest_without_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from segjudge import cli
+def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_instances(tmp_path)
+    one, two, three = score_parts(files, 3, "places2017")
+    rules = score_parts(files, 3, "places2017", "--cap", "category", folder="rules")
+    protocols = score_parts(files, 3, "coco", folder="protocols")
+    document = json.loads(Path(files.truth).read_text())
+    images = [*document["images"], {**document["images"][0], "id": 9}]
+    Path(files.truth).write_text(json.dumps({**document, "images": images}))
+    truths = score_parts(files, 3, "places2017", folder="truths")
+    write_instances(tmp_path, [GOOD | {"image_id": 7, "category_id": 1}])
+    predictions = score_parts(files, 3, "places2017", folder="predictions")
+    damaged = bytearray(Path(two).read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    (tmp_path / "damaged.segjudge").write_bytes(damaged)
+    for paths, words in (
+        ([one, two], "part 3 of 3 missing"),
+        ([one, two, three, two], "are both part 2"),
+        ([one, rules[1], three], "different rules of the same protocol"),
+        ([one, protocols[1], three], "different protocols"),
+        ([one, truths[1], three], "different truths"),
+        ([one, predictions[1], three], "different predictions"),
+        ([one, str(tmp_path / "damaged.segjudge"), three], "damaged"),
+    ):
+        refused(paths, words, capsys)
 
-    files(tmp_path)
-    (path,) = scored_parts(tmp_path, 1)
+
+ODD = (None, -1, "x", [], {}, [[]], [{}], 1e999, 10**30)
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "places2017", "vipseg", "burst"])
+def test_a_part_reads_any_manifest_without_a_crash(
+    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = score_parts(write_files(protocol, tmp_path), 1, protocol)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(members["manifest.json"])
-    for key in manifest:
-        for value in (None, -1, "x", [], {}, [[]], [{}], 10**30):
-            with zipfile.ZipFile(path, "w") as archive:
-                for name, data in members.items():
-                    archive.writestr(name, json.dumps({**manifest, key: value}) if name == "manifest.json" else data)
-            capsys.readouterr()
-            code = cli.main(["merge", path])
-            assert code in (0, 2), (key, value)
-            if code == 2:
-                assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    (split,) = manifest["splits"]
+    for changes in (
+        *({key: value} for key in manifest for value in ODD),
+        *({"splits": [{**split, key: value}]} for key in split for value in ODD),
+        *({"rules": {**manifest["rules"], key: value}} for key in manifest["rules"] for value in (None, 1, [], "x")),
+    ):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, json.dumps({**manifest, **changes}) if name == "manifest.json" else data)
+        capsys.readouterr()
+        code = cli.main(["merge", path])
+        assert code in (0, 2), changes
+        if code == 2:
+            assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-@toolkit
 def test_a_manifest_of_millions_of_lists_is_refused_unread(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from segjudge import cli
-    from segjudge.scoring import parts
-
     path = tmp_path / "part"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", '{"members": [' + "[]," * 9_000_000 + "[]]}")
     monkeypatch.setattr(parts.json, "loads", pytest.fail)
-    assert cli.main(["merge", str(path)]) == 2
-    assert "is not a part that `score --part` wrote, or is damaged" in capsys.readouterr().err
+    refused([str(path)], "is not a part that `score --part` wrote, or is damaged", capsys)
 
 
-@toolkit
 def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from segjudge import cli
-
-    files(tmp_path, {name: [frame[:-1] for frame in v] for name, v in SENT.items()})
-    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
-    assert cli.main(["score", *given, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
+    words = words_of(write_sequences(tmp_path, {name: [f[:-1] for f in v] for name, v in SENT.items()}), "davis2017")
+    assert cli.main(["score", *words, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
     assert "problems found" in capsys.readouterr().err
     assert not (tmp_path / "part").exists()
-    assert cli.main(["score", *given, "--part", "1/2"]) == 2
+    assert cli.main(["score", *words, "--part", "1/2"]) == 2
     assert "--part and --out go together" in capsys.readouterr().err
+
+
+def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = write_instances(tmp_path, [GOOD | {"image_id": 7, "category_id": 1}, {**GOOD, "image_id": 999}])
+    for number in (1, 2):
+        words = [*words_of(files, "coco"), "--part", f"{number}/2", "--out", str(tmp_path / "part")]
+        assert cli.main(["score", *words]) == 1
+        assert "record 1 (image 999)" in capsys.readouterr().err
+        assert not (tmp_path / "part").exists()

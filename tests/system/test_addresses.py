@@ -26,8 +26,8 @@ from segjudge.system.files import redact, redact_address
 from tests.builders import ANNOTATIONS, STRONG, png
 from tests.clusters import cluster
 from tests.remote.test_remote_aws import KEYS, aws, client
+from tests.scoring.shares import SENT, TRUTH, write_sequences
 from tests.scoring.test_executors import content
-from tests.scoring.test_parts import SENT, TRUTH, files
 
 __all__ = ["aws"]
 
@@ -216,10 +216,10 @@ def bucket(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setenv(name, value)
     s3, name = client(aws, "s3"), f"data-{time.monotonic_ns()}"
     s3.create_bucket(Bucket=name)
-    path, _ = files(tmp_path)
+    files = write_sequences(tmp_path)
     objects = {f"sent/{file}": data for file, data in masks(SENT).items()}
     objects |= {f"root/{file}": data for file, data in masks(TRUTH).items()}
-    objects |= {"sent.zip": Path(path).read_bytes(), "packed.zip": (tmp_path / "packed.zip").read_bytes()}
+    objects |= {"sent.zip": Path(files.results).read_bytes(), "packed.zip": Path(files.truth).read_bytes()}
     for key, data in objects.items():
         s3.put_object(Bucket=name, Key=key, Body=data)
     return f"s3://{name}"

@@ -1,0 +1,98 @@
+"""Counts of less than a sequence, and of single images, merge in any order and with repeats; contradictions are refused."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.instances import metrics
+from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
+from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
+from segjudge.evaluation_script.files.problems import HostError
+from tests.scoring.shares import IMAGES, TRUTH, write_instances, write_sequences
+from tests.scoring.test_parts import content, empty, scorer_of
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
+def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: str, tmp_path: Path) -> None:
+    files = write_sequences(tmp_path, TRUTH)
+    whole = scorer_of(files, protocol).count(files.results)
+    expected, total = content(whole), empty(whole)
+    updates = []
+    for data in whole.state_dict().values():
+        counts = decode_sequence(data)
+        for row in range(len(counts.rows)):
+            strict = counts.strict[..., [row]] if counts.strict.size else counts.strict
+            part = replace(counts, rows=counts.rows[[row]], counts=counts.counts[..., [row]], strict=strict)
+            updates += [part, part]
+        if not len(counts.rows):
+            updates.append(counts)
+    random.Random(3).shuffle(updates)
+    for update in updates:
+        total.update(update)
+    assert content(total) == expected
+    counts = next(counts for counts in map(decode_sequence, whole.state_dict().values()) if len(counts.rows))
+    with pytest.raises(ValueError, match="counted twice, with different results"):
+        total.update(replace(counts, counts=counts.counts + 1))
+    with pytest.raises(ValueError, match="described in two ways"):
+        total.update(replace(counts, frames=[*counts.frames, "more"]))
+    partial = empty(whole)
+    partial.update(counts)
+    with pytest.raises(HostError, match="6 sequences not counted yet"):
+        report_of("val", partial)
+
+
+def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refused(tmp_path: Path) -> None:
+    files = write_instances(tmp_path)
+    whole = scorer_of(files, "coco").count(files.results)
+    expected, total = content(whole), empty(whole)
+    (counts,) = map(decode_instances, whole.state_dict().values())
+    updates = [counts.of(np.array(chosen)) for chosen in ([3], [0, 3, 7], *([image] for image in range(IMAGES)))] * 2
+    random.Random(5).shuffle(updates)
+    for update in updates:
+        total.update(update)
+    assert content(total) == expected
+    assert any("were dropped" in line for line in report_of("val", total).warnings)
+    changed = counts.detections.copy()
+    changed["score"][0] += 0.5
+    with pytest.raises(ValueError, match="matched twice, with different results"):
+        total.update(replace(counts, detections=changed))
+    dropped = counts.images.copy()
+    dropped["dropped"][0] += 1
+    with pytest.raises(ValueError, match="matched twice, with different results"):
+        total.update(replace(counts, images=dropped))
+    changed["category"][0] = 3
+    for part in (replace(counts, detections=changed), replace(counts, images=counts.images[:0])):
+        with pytest.raises(ValueError, match=r"."):
+            empty(whole).load_state_dict({"0": part.encode()})
+    partial = empty(whole)
+    partial.update(updates[0])
+    with pytest.raises(HostError, match="22 images not counted yet"):
+        report_of("val", partial)
+
+
+def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "BLOCK", 10)
+    files = write_instances(tmp_path)
+    whole = scorer_of(files, "coco").count(files.results)
+    state, loaded = whole.state_dict(), empty(whole)
+    assert list(state) == ["0", "1", "2"]
+    loaded.load_state_dict(state)
+    assert content(loaded) == content(whole)
+    with pytest.raises(ValueError, match=r"."):
+        loaded.load_state_dict({"1": state["0"]})
+    counts = decode_instances(state["1"])
+    for rows in (counts.detections[::-1], np.repeat(counts.detections, 2)):
+        with pytest.raises(ValueError, match="not in order"):
+            loaded.load_state_dict({"1": replace(counts, detections=rows).encode()})
+    endless = counts.detections.copy()
+    endless["score"][0] = np.inf
+    with pytest.raises(ValueError, match="not finite"):
+        loaded.load_state_dict({"1": replace(counts, detections=endless).encode()})
