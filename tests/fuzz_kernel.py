@@ -227,11 +227,12 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
     needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
     damaged(generator, needed)
     shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
-    with suppress(ValueError):
-        kernel.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed)
+    caps = [generator.choice([0, 1, 100, 1 << 40, -1]) for _ in range(generator.randrange(3))]
     for groups in (generator.choice([1, 2, 3, 20, 33]), 3):
+        least = np.stack([[needed] * groups] * len(caps)) if caps else np.zeros((0, groups, len(needed)))
         with suppress(ValueError):
-            kernel.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups))
+            kernel.curves(ranked, group, [shift] * len(caps), caps, thresholds, least)
+    kernel.order(np.frombuffer(generator.randbytes(8 * count), float), words[0].astype(np.int64))
 
 
 def records(generator: random.Random, kernel: Kernel) -> None:

@@ -17,7 +17,7 @@ from ..files import Files, Flaw, Problem
 from ..files.inflate import inflate_stream
 from . import detections, png
 from . import run_lengths as rle
-from .detections import Candidates, RankedBits, RecordTable
+from .detections import Candidates, CappedRange, RankedBits, RecordTable
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
 from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs, whole_windows
 from .png import Header
@@ -194,6 +194,10 @@ class NumpyBackend:
         del text
         return None
 
+    def order_by_score(self, score: Array, group: Array) -> Array:
+        """Return the order by rising group, then by falling score, then as it was."""
+        return detections.order_by_score(score, group)
+
     def match(self, candidates: Candidates) -> Tuple[Array, Array]:
         """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
 
@@ -202,22 +206,32 @@ class NumpyBackend:
         return detections.match(candidates)
 
     def read_precision(
-        self, ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array
+        self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        """Return precision (thresholds, recalls) in a range of areas up to a cap, and how many detections are true.
+        """Return precision (ranges, thresholds, recalls) in ranges of areas up to caps, and how many are true.
 
-        `needed` says how many true detections each recall takes.
+        `needed` (ranges, recalls) says how many true detections each recall takes.
         """
-        return detections.read_precision(ranked, cap, area, thresholds, needed)
+        curves = [
+            detections.read_precision(ranked.within(cap), area, thresholds, least)
+            for (area, cap), least in zip(ranges, needed)
+        ]
+        return np.stack([precision for precision, _ in curves]), np.stack([true_counts for _, true_counts in curves])
 
     def read_precision_without_each(
-        self, ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
+        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        """Return precision (groups, thresholds, recalls) without each group, and how many detections are true.
+        """Return precision (ranges, groups, thresholds, recalls) without each group, and how many are true.
 
-        `needed` says for each group how many true detections each recall takes without it.
+        `needed` (ranges, groups, recalls) says how many true detections each recall takes without a group.
         """
-        return detections.read_precision_without_each(ranked, group, area, thresholds, needed)
+        curves = [
+            detections.read_precision_without_each(
+                ranked.within(cap), group[ranked.rank < cap], area, thresholds, least
+            )
+            for (area, cap), least in zip(ranges, needed)
+        ]
+        return np.stack([precision for precision, _ in curves]), np.stack([true_counts for _, true_counts in curves])
 
 
 class _Spare(threading.local):
@@ -335,6 +349,9 @@ class CompiledBackend(NumpyBackend):
     def read_records(self, text: str) -> Optional[RecordTable]:
         return self._kernel.records(text)
 
+    def order_by_score(self, score: Array, group: Array) -> Array:
+        return self._kernel.order(score, group)
+
     def match(self, candidates: Candidates) -> Tuple[Array, Array]:
         kinds = np.zeros(len(candidates.crowd), np.uint8)
         for bit, flags in enumerate((*candidates.ignored, candidates.crowd, candidates.unmatchable)):
@@ -345,16 +362,18 @@ class CompiledBackend(NumpyBackend):
         return self._kernel.match(candidates.pairs, kinds, candidates.thresholds, areas, ignored)
 
     def read_precision(
-        self, ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array
+        self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        points, true_counts = self._kernel.curve(ranked, cap, area * thresholds, thresholds, needed)
-        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
+        nobody = np.ones(len(ranked.rank), np.uint8)
+        precision, true_counts = self.read_precision_without_each(ranked, nobody, ranges, thresholds, needed[:, None])
+        return precision[:, 0], true_counts[:, 0]
 
     def read_precision_without_each(
-        self, ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
+        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        points, true_counts = self._kernel.curves_without(ranked, group, area * thresholds, thresholds, needed)
-        return points[..., 0] / (points[..., 1] + np.spacing(1)), true_counts
+        shifts, caps = [area * thresholds for area, _ in ranges], [cap for _, cap in ranges]
+        precision, true_counts = self._kernel.curves(ranked, group, shifts, caps, thresholds, needed)
+        return precision, true_counts.transpose(0, 2, 1)
 
 
 def backend() -> NumpyBackend:

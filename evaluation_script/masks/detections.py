@@ -15,6 +15,16 @@ import numpy as np
 from .stack import Array
 
 
+def order_by_score(score: Array, group: Array) -> Array:
+    """Return the order by rising group, then by falling score, then as it was."""
+    order: Array = np.argsort(-score, kind="stable")
+    digits = group - group.min(initial=0)
+    while digits.any():  # sixteen bits are sorted by counting
+        order = order[np.argsort((digits[order] & 0xFFFF).astype(np.uint16), kind="stable")]
+        digits >>= 16
+    return order
+
+
 @dataclass(frozen=True)
 class OverlappingPairs:
     """Pairs of a detection and an instance, by detection, and their IoU."""
@@ -136,12 +146,16 @@ class RankedBits:
         return true, counted
 
 
-def read_precision(ranked: RankedBits, cap: int, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
-    """Return precision (thresholds, recalls) of one category, for a range of areas and a cap, and how many are true.
+#: Index of a range of areas, and the cap.
+CappedRange = Tuple[int, int]
+
+
+def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
+    """Return precision (thresholds, recalls) of one category in a range of areas, and how many are true.
 
     `needed` says how many true detections each recall takes.
     """
-    true, counted = ranked.within(cap).flags(area, thresholds)
+    true, counted = ranked.flags(area, thresholds)
     rows, columns = np.nonzero(true)
     counted_before = np.split(
         np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
@@ -176,7 +190,10 @@ def read_precision_without_each(
         total: Array = inside.sum(axis=2, keepdims=True) - inside
         return total
 
-    true_without, counted_without = count_without(true), count_without(counted)
+    true_without = count_without(true)
+    if not needed.size:
+        return np.zeros((groups, thresholds, 0)), true_without[:, -1].T
+    counted_without = count_without(counted)
     rows, columns = np.nonzero(true)
     positions = position[rows, columns]
     pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))

@@ -134,6 +134,12 @@ class Kernel:
                 return _record_table(text, rows[: count.value], masks, None if frame_table is None else frames)
         return None
 
+    def order(self, score: Array, group: Array) -> Array:
+        """Return the order by rising group, then by falling score, then as it was."""
+        order = np.empty(len(score), np.int64)
+        _require_fine(self.library.sj_order(score, group, len(order), order))
+        return order
+
     def match(
         self, pairs: OverlappingPairs, kinds: Array, thresholds: Array, areas: int, outside: Array
     ) -> Tuple[Array, Array]:
@@ -151,35 +157,24 @@ class Kernel:
         )
         return matched, ignored
 
-    def curve(self, ranked: RankedBits, cap: int, shift: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
-        """Return points (thresholds, recalls, 2) and how many detections are true at each threshold.
-
-        The bits from `shift` on are those of the thresholds; `needed` says how many true detections each recall takes.
-        A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
-        recall is not reached.
-        """
-        points, true_counts = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
-        detections = (ranked.true, ranked.counted, ranked.rank, len(ranked.rank))
-        _require_fine(
-            self.library.sj_curve(*detections, cap, shift, thresholds, needed, len(needed), points, true_counts)
-        )
-        return points, true_counts
-
-    def curves_without(
-        self, ranked: RankedBits, group: Array, shift: int, thresholds: int, needed: Array
+    def curves(
+        self, ranked: RankedBits, group: Array, shifts: List[int], caps: List[int], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        """Return what `curve` does by groups of detections, each of which is left out in turn.
+        """Return precision (ranges, groups, thresholds, recalls) without each group of detections, and how many are
+        true (ranges, thresholds, groups).
 
-        `needed` says for each group how many true detections each recall takes without it.
+        A range is one of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls) says how
+        many true detections each recall takes.
         """
-        groups, recalls = needed.shape
-        points = np.zeros((groups, thresholds, recalls, 2), np.int64)
-        true_counts = np.zeros((groups, thresholds), np.int64)
-        detections = (ranked.true, ranked.counted, group, len(group))
-        _require_fine(
-            self.library.sj_curves_without(*detections, shift, thresholds, groups, needed, recalls, points, true_counts)
+        ranges, groups, recalls = needed.shape
+        precision, true_counts = (
+            np.empty((ranges, groups, thresholds, recalls)),
+            np.empty((ranges, thresholds, groups), np.int64),
         )
-        return points, true_counts
+        detections = (ranked.true, ranked.counted, ranked.rank, group, len(group))
+        limits = (np.array(shifts, np.int64), np.array(caps, np.int64), ranges, thresholds)
+        _require_fine(self.library.sj_curves(*detections, *limits, groups, needed, recalls, precision, true_counts))
+        return precision, true_counts
 
 
 def _record_table(text: str, rows: Array, masks: ctypes.Array[ctypes.c_char], frames: Optional[Array]) -> RecordTable:
@@ -259,7 +254,7 @@ class PackedFrames:
 
 
 #: What a library must answer to `sj_abi`.
-_ABI = 6
+_ABI = 7
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -300,9 +295,9 @@ _SIGNATURES = {
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i8 i8[] * * i8[] i8 *",
     "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
+    "sj_order": "f8[] i8[] i8 i8[]",
     "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
-    "sj_curve": "u8[] u8[] u4[] i8 i8 i4 i4 i8[] i8 i8[] i8[]",
-    "sj_curves_without": "u8[] u8[] u1[] i8 i4 i4 i4 i8[] i8 i8[] i8[]",
+    "sj_curves": "u8[] u8[] u4[] u1[] i8 i8[] i8[] i8 i8 i8 i8[] i8 f8[] i8[]",
 }
 
 
@@ -410,11 +405,16 @@ def _runs(kernel: Kernel) -> _Answers:
 
 
 def _matches(kernel: Kernel) -> _Answers:
+    yield kernel.order(np.array([0.5, -0.0, 2, 0.0, -1]), np.array([7, -2, 7, -2, 7])), [1, 3, 2, 0, 4]
     # The first takes the better of two, the second the other, which does not count among the large ones (bits 2, 3).
     near = OverlappingPairs(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
     reached, outside = np.array([0.5, 0.7]), np.array([0, 0b1100], np.uint64)
     yield kernel.match(near, np.array([0b10, 0], np.uint8), reached, 2, outside), [[0b1111, 0b1111], [0, 0b1100]]
     ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
-    yield kernel.curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4])), [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]
-    least, rows = np.array([[1, 2, 3], [1, 2, 3]]), [[[[1, 1], [2, 3], [0, 0]]], [[[1, 1], [0, 0], [0, 0]]]]
-    yield kernel.curves_without(ranked, ranked.image, 0, 1, least), [rows, [[2], [1]]]
+    recalls, nobody = np.array([[[1, 2, 3, 4]]]), np.ones(5)
+    yield kernel.curves(ranked, nobody, [0], [1], 1, recalls), [[[[[1, 1, 3 / 4, 0]]]], [[[3]]]]
+    least, first = np.array([[[1, 2, 3]] * 2]), 1 / (1 + np.spacing(1))
+    yield (
+        kernel.curves(ranked, ranked.image, [0], [1], 1, least),
+        [[[[[first, 2 / 3, 0]], [[first, 0, 0]]]], [[[2, 1]]]],
+    )

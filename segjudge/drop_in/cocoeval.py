@@ -17,7 +17,6 @@ from segjudge.evaluation_script.families.instances.matching import (
     cut_into_blocks,
     match_block,
     merge_counts,
-    order_by_score,
 )
 from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
 from segjudge.evaluation_script.families.instances.protocols import (
@@ -29,6 +28,7 @@ from segjudge.evaluation_script.families.instances.protocols import (
 from segjudge.evaluation_script.families.instances.submission import check_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import read_run_lengths
@@ -240,7 +240,8 @@ def _are_equal(params: Any, params_before: Any) -> bool:
 def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
     """Return the score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
     scores = np.where(precision < 0, -1.0, 0.0)
-    detections = counts.detections[order_by_score(counts.detections["score"], counts.detections["category"])]
+    order = backend().order_by_score(counts.detections["score"], counts.detections["category"])
+    detections = counts.detections[order]
     for category, area, cap in np.argwhere(precision[0, 0] >= 0).tolist():
         members = detections[(detections["category"] == category) & (detections["rank"] < caps[cap])]
         instances = counts.truth["counted"][counts.truth["category"] == category, area].sum()

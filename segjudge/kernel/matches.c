@@ -1,13 +1,76 @@
-/* Instance masks: which detection gets which instance, and the points of a category's curve. */
+/* Detections: their order, which gets which instance, and the points of a category's curve. */
 #include "kernel.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
+
+/* Keys are sorted by so many bits at a time. */
+#define DIGIT 11
+#define DIGITS 6
+
+typedef struct {
+    uint64_t key;
+    int64_t index;
+} entry;
+
+/* Sort entries by their keys, equal ones as they are; `space` has as much room. Return which of the two has them. */
+static entry *sort(entry *entries, entry *space, int64_t count)
+{
+    int64_t starts[DIGITS][1 << DIGIT] = {{0}};
+    for (int64_t i = 0; i < count; i++)
+        for (int d = 0; d < DIGITS; d++)
+            starts[d][entries[i].key >> DIGIT * d & ((1 << DIGIT) - 1)]++;
+    for (int d = 0; d < DIGITS; d++) {
+        int64_t total = 0, most = 0;
+        for (int value = 0; value < 1 << DIGIT; value++) {
+            int64_t size = starts[d][value];
+            most = size > most ? size : most;
+            starts[d][value] = total, total += size;
+        }
+        if (most == count) /* all have the same digit */
+            continue;
+        for (int64_t i = 0; i < count; i++)
+            space[starts[d][entries[i].key >> DIGIT * d & ((1 << DIGIT) - 1)]++] = entries[i];
+        entry *sorted = space;
+        space = entries, entries = sorted;
+    }
+    return entries;
+}
+
+/* Find the order by rising group, then by falling score, then as it is. */
+SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count, int64_t *order)
+{
+    if (!score || !group || count < 0 || count > INT64_MAX / 64 || !order)
+        return SJ_BAD_CALL;
+    entry *entries = malloc((size_t)(2 * count + 1) * sizeof *entries), *sorted;
+    if (!entries)
+        return SJ_NO_MEMORY;
+    for (int64_t i = 0; i < count; i++) {
+        double falling = 0.0 - score[i]; /* no zero is below another */
+        uint64_t bits;
+        memcpy(&bits, &falling, sizeof bits);
+        entries[i] = (entry){bits >> 63 ? ~bits : bits | (uint64_t)1 << 63, i};
+    }
+    sorted = sort(entries, entries + count, count);
+    for (int64_t i = 0; i < count; i++)
+        sorted[i].key = (uint64_t)group[sorted[i].index] ^ (uint64_t)1 << 63;
+    sorted = sort(sorted, sorted == entries ? entries + count : entries, count);
+    for (int64_t i = 0; i < count; i++)
+        order[i] = sorted[i].index;
+    free(entries);
+    return SJ_FINE;
+}
 
 /* Kinds of instances: a bit for each range of areas in which it does not count, and these two. */
 #define CROWD 0x10
 #define UNMATCHABLE 0x20
 #define MOST_AREAS 4
+
 #define MOST_GROUPS 32
+/* Ranges of areas times caps, and recalls: far more than any benchmark has. */
+#define MOST_PAIRS 64
+#define MOST_RECALLS (1 << 16)
 
 /* Pairs of a detection and an instance, by detection, with their IoU. */
 typedef struct {
@@ -81,112 +144,118 @@ SJ_EXPORT int sj_match(
     return SJ_FINE;
 }
 
-/* The detections of a category by falling score; bits as of `sj_match`. */
+/* The detections of a category by falling score, bits as of `sj_match`, and the group of each. */
 typedef struct {
     const uint64_t *right, *counted;
     const uint32_t *rank;
+    const uint8_t *group;
     int64_t count;
 } ranked;
 
-/* Note for each detection that is right, and each threshold, how many were counted up to it; count those that are. */
-static void count_up(const ranked *all, uint32_t cap, int shift, int thresholds, int64_t *counted, int64_t *right)
+/* Tables of the curves of a range of areas and a cap, one for each threshold: a row for each number of right detections,
+ * a column for each group that is left out. */
+typedef struct {
+    double *first;
+    int64_t size, groups, thresholds;
+    int64_t rows[64]; /* of each that are used */
+} tables;
+
+/* Fill in how many detections count up to the one that is right there; infinities where a column ends before others.
+ *
+ * `right` says how many are right for each threshold and group.
+ */
+static void count_up(tables *to, const ranked *all, int64_t shift, int64_t cap, int64_t *right)
 {
-    const uint64_t every = thresholds == 64 ? ~(uint64_t)0 : ((uint64_t)1 << thresholds) - 1;
-    int64_t seen = 0, less[64] = {0};
+    const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
+    int64_t seen = 0, seen_in[MOST_GROUPS] = {0}, less[64] = {0}, less_in[64][MOST_GROUPS] = {{0}};
+    int64_t right_in[64][MOST_GROUPS] = {{0}};
+    memset(to->rows, 0, sizeof to->rows);
     for (int64_t i = 0; i < all->count; i++) {
-        uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every;
-        if (all->rank[i] >= cap || out == every)
+        uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every & ~out;
+        const uint8_t own = all->group[i];
+        if (out == every || all->rank[i] >= cap)
             continue;
-        seen++;
-        for (int t = 0; out | in; t++, out >>= 1, in >>= 1) {
-            less[t] += (int64_t)(out & 1);
-            if (in & 1)
-                counted[t * all->count + right[t]++] = seen - less[t];
+        seen++, seen_in[own]++;
+        for (; out; out &= out - 1) {
+            int t = __builtin_ctzll(out);
+            less[t]++, less_in[t][own]++;
+        }
+        for (; in; in &= in - 1) {
+            int t = __builtin_ctzll(in);
+            double *table = to->first + t * to->size;
+            for (int64_t g = 0; to->size && g < to->groups; g++)
+                if (g != own)
+                    table[(to->rows[t] - right_in[t][g]) * to->groups + g] =
+                        (double)(seen - less[t] - (seen_in[g] - less_in[t][g]));
+            to->rows[t]++, right_in[t][own]++;
         }
     }
+    for (int t = 0; t < to->thresholds; t++)
+        for (int64_t g = 0; g < to->groups; g++) {
+            int64_t row = *right++ = to->rows[t] - right_in[t][g];
+            for (; to->size && row < to->rows[t]; row++)
+                to->first[t * to->size + row * to->groups + g] = INFINITY;
+        }
 }
 
-/* Find the points of a category's precision, for one range of areas and one cap.
- *
- * `needed` says, rising, how many right detections reach each recall.  For each threshold and recall the highest
- * precision from there on is points[0] / points[1]: how many were right, of how many counted; zeros where the recall is
- * never reached.  `right` says for each threshold how many were right in all.
- */
-SJ_EXPORT int sj_curve(
-    const uint64_t *right_bits, const uint64_t *counted_bits, const uint32_t *rank, int64_t count, int64_t cap,
-    int32_t shift, int32_t thresholds, const int64_t *needed, int64_t recalls, int64_t *points, int64_t *right)
+/* Turn what counts into the highest precision from each row on. */
+static void rise(double *table, int64_t rows, int64_t groups)
 {
-    ranked all = {right_bits, counted_bits, rank, count};
-    if (!right_bits || !counted_bits || !rank || count < 0 || count > INT64_MAX / 1024 || cap < 0 || cap > UINT32_MAX
-        || shift < 0 || thresholds < 1 || thresholds > 64 - shift || !needed || recalls < 0 || !points || !right)
+    double best[MOST_GROUPS] = {0};
+    for (int64_t row = rows - 1; row >= 0; row--)
+        for (int64_t g = 0; g < groups; g++) {
+            double precision = (double)(row + 1) / (table[row * groups + g] + DBL_EPSILON);
+            best[g] = precision > best[g] ? precision : best[g];
+            table[row * groups + g] = best[g];
+        }
+}
+
+/* Find a category's curves without each group of its detections in turn; a group that none has leaves all of them.
+ *
+ * A curve is of a range of areas, whose bits begin at a shift, and of a cap.  `needed` says for each such pair and each
+ * group, rising, how many right detections reach each recall.  For each pair, group, threshold and recall `precision` is
+ * the highest from there on, 0 where the recall is never reached; `right` says for each pair, threshold and group how many
+ * were right in all.  A precision is one division, which rounds alike everywhere.
+ */
+SJ_EXPORT int sj_curves(
+    const uint64_t *right_bits, const uint64_t *counted_bits, const uint32_t *rank, const uint8_t *group, int64_t count,
+    const int64_t *shifts, const int64_t *caps, int64_t pairs, int64_t thresholds, int64_t groups,
+    const int64_t *needed, int64_t recalls, double *precision, int64_t *right)
+{
+    ranked all = {right_bits, counted_bits, rank, group, count};
+    if (!right_bits || !counted_bits || !rank || !group || count < 0 || count > INT32_MAX || !shifts || !caps || pairs < 0
+        || pairs > MOST_PAIRS || thresholds < 1 || thresholds > 64 || groups < 1 || groups > MOST_GROUPS || !needed
+        || recalls < 0 || recalls > MOST_RECALLS || !precision || !right)
         return SJ_BAD_CALL;
-    for (int64_t i = 0; i < recalls; i++)
-        if (needed[i] < 1 || (i && needed[i] < needed[i - 1]))
+    int64_t rows = 1;
+    for (int64_t i = 0; i < count; i++) {
+        rows += right_bits[i] != 0;
+        if (group[i] >= MOST_GROUPS)
             return SJ_BAD_CALL;
-    int64_t *counted = malloc((size_t)(count * thresholds + 1) * sizeof *counted);
-    if (!counted)
+    }
+    for (int64_t p = 0; p < pairs; p++)
+        if (shifts[p] < 0 || shifts[p] > 64 - thresholds)
+            return SJ_BAD_CALL;
+    for (int64_t i = 0; i < pairs * groups * recalls; i++)
+        if (needed[i] < 1)
+            return SJ_BAD_CALL;
+    tables all_tables = {NULL, recalls ? rows * groups : 0, groups, thresholds, {0}};
+    if (recalls && !(all_tables.first = malloc((size_t)(all_tables.size * thresholds) * sizeof *all_tables.first)))
         return SJ_NO_MEMORY;
-    for (int t = 0; t < thresholds; t++)
-        right[t] = 0;
-    count_up(&all, (uint32_t)cap, shift, thresholds, counted, right);
-    for (int t = 0; t < thresholds; t++) {
-        const int64_t *of = counted + t * count;
-        int64_t at = right[t], best = 0, best_of_counted = 1, *point = points + 2 * t * recalls;
-        for (int64_t k = recalls - 1; k >= 0; k--) {
-            for (; at >= needed[k]; at--)
-                if (at * best_of_counted > best * of[at - 1])
-                    best = at, best_of_counted = of[at - 1];
-            point[2 * k] = best;
-            point[2 * k + 1] = best ? best_of_counted : 0;
-        }
-    }
-    free(counted);
-    return SJ_FINE;
-}
-
-/* Find a category's curves without each group of its detections in turn.
- *
- * `needed` says for each group, rising, how many right detections reach each recall without it.  Points are as those of
- * `sj_curve`, by group, threshold and recall; `right` says for each group and threshold how many were right in all.
- */
-SJ_EXPORT int sj_curves_without(
-    const uint64_t *right_bits, const uint64_t *counted_bits, const uint8_t *group, int64_t count, int32_t shift,
-    int32_t thresholds, int32_t groups, const int64_t *needed, int64_t recalls, int64_t *points, int64_t *right)
-{
-    if (!right_bits || !counted_bits || !group || count < 0 || shift < 0 || thresholds < 1 || thresholds > 64 - shift
-        || count > INT32_MAX || groups < 1 || groups > MOST_GROUPS || !needed || recalls < 0 || !points || !right)
-        return SJ_BAD_CALL;
-    for (int64_t i = 0; i < count; i++)
-        if (group[i] >= groups)
-            return SJ_BAD_CALL;
-    for (int t = 0; t < thresholds; t++) {
-        const uint64_t bit = (uint64_t)1 << (shift + t);
-        int64_t seen = 0, found = 0, seen_in[MOST_GROUPS] = {0}, found_in[MOST_GROUPS] = {0}, next[MOST_GROUPS];
-        int64_t best[MOST_GROUPS] = {0}, best_of[MOST_GROUPS] = {0};
-        for (int64_t i = 0; i < count; i++) {
-            int64_t in = (right_bits[i] & bit) != 0, of = (counted_bits[i] & bit) != 0;
-            found += in, found_in[group[i]] += in, seen += of, seen_in[group[i]] += of;
-        }
-        for (int g = 0; g < groups; g++) {
-            right[g * thresholds + t] = found - found_in[g];
-            for (next[g] = recalls - 1; next[g] >= 0 && needed[g * recalls + next[g]] > found - found_in[g];)
-                next[g]--;
-        }
-        for (int64_t i = count - 1; i >= 0; i--) {
-            int64_t in = (right_bits[i] & bit) != 0, is_counted = (counted_bits[i] & bit) != 0;
-            for (int g = 0; in && g < groups; g++) {
-                int64_t at = found - found_in[g], of = seen - seen_in[g];
-                if (g == group[i])
-                    continue;
-                if (!best[g] || at * best_of[g] > best[g] * of)
-                    best[g] = at, best_of[g] = of;
-                for (; next[g] >= 0 && needed[g * recalls + next[g]] >= at; next[g]--) {
-                    int64_t *point = points + 2 * ((g * thresholds + t) * recalls + next[g]);
-                    point[0] = best[g], point[1] = best_of[g];
-                }
+    for (int64_t p = 0; p < pairs; p++) {
+        count_up(&all_tables, &all, shifts[p], caps[p], right + p * thresholds * groups);
+        for (int64_t t = 0; recalls && t < thresholds; t++) {
+            double *table = all_tables.first + t * all_tables.size;
+            rows = all_tables.rows[t];
+            rise(table, rows, groups);
+            for (int64_t g = 0; g < groups; g++) {
+                double *points = precision + ((p * groups + g) * thresholds + t) * recalls;
+                const int64_t *least = needed + (p * groups + g) * recalls;
+                for (int64_t k = 0; k < recalls; k++)
+                    points[k] = least[k] > rows ? 0 : table[(least[k] - 1) * groups + g];
             }
-            found -= in, found_in[group[i]] -= in, seen -= is_counted, seen_in[group[i]] -= is_counted;
         }
     }
+    free(all_tables.first);
     return SJ_FINE;
 }

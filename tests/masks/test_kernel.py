@@ -374,7 +374,7 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
         instances[:, 0], instances[:, 1], lot.choice(areas, real).astype(float), lot.choice(areas, real),
         lot.random(real) < 0.2 * (seed % 2), lot.random(real) < 0.1,
     )  # fmt: skip
-    rank = rank_in_group(detections[:, 0], detections[:, 1])
+    rank = rank_in_group(detections[:, 0] * 1000 + detections[:, 1])
     area = lot.choice(areas, sent)
     found = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
     drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
@@ -384,6 +384,18 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
     for one, other in zip(by_kernel, by_numpy):
         assert one.tolist() == other.tolist()
     assert sent == 0 or by_kernel[0].dtype == by_numpy[0].dtype == np.uint64
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_are_ordered_as_numpy_orders_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    count, few = int(lot.choice([0, 1, 2, 50, 5000])), [0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, 0.5]
+    score = lot.choice(few, count) if seed % 2 else np.round(lot.normal(size=count), 3)
+    group = lot.integers(*[(0, 1), (0, 9), (-5, 1 << 40), (1 << 20, 1 << 21)][seed % 4], count)
+
+    by_kernel, by_numpy = switch(lambda: backend().order_by_score(score, group))
+
+    assert by_kernel.tolist() == by_numpy.tolist() == np.lexsort((-score, group)).tolist()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -595,7 +607,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_frame", "sj_codes", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
-        "sj_match", "sj_curve", "sj_curves_without", "sj_label_pairs", "sj_boundaries",
+        "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_boundaries",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(kernel.KernelError, match="self-test"):
@@ -612,8 +624,8 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
-    assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
-    assert LOADED.sj_curves_without(None, None, None, 1, 0, 1, 1, None, 1, None, None) == -1
+    assert LOADED.sj_order(None, None, 1, None) == -1
+    assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
 

@@ -224,7 +224,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     """Return the pairs of an image whose IoU is so much or more; with a crowd it is the record's share in it."""
     annotations, image = _annotations_of(block), block.records.image
     records = np.sort(_apply_cap(block, annotations)[0])
-    records = records[order_by_score(block.records.score[records], image[records])]
+    records = records[backend().order_by_score(block.records.score[records], image[records])]
     detections = _detections(block, records, rank_in_group(image[records]))
     instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
     pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
@@ -276,14 +276,15 @@ def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Arr
     beyond = indices[:0]
     if block.protocol.cap == PER_IMAGE:
         crowded = indices[np.bincount(image[indices], minlength=1)[image[indices]] > cap]
-        order = crowded[order_by_score(records.score[crowded], image[crowded])]
+        order = crowded[backend().order_by_score(records.score[crowded], image[crowded])]
         beyond = order[rank_in_group(image[order]) >= cap]
         indices = indices[~np.isin(indices, beyond)] if len(beyond) else indices
     indices = indices[category[indices] >= 0]
     if block.protocol.federated:
         indices = indices[_is_looked_for(block, indices, annotations)]
-    indices = indices[order_by_score(records.score[indices], category[indices], image[indices])]
-    rank = rank_in_group(image[indices], category[indices])
+    group = image[indices] * len(block.truth.categories) + category[indices]
+    order = backend().order_by_score(records.score[indices], group)
+    indices, rank = indices[order], rank_in_group(group[order])
     beyond = np.append(beyond, indices[rank >= cap])
     dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]
     return indices[rank < cap], rank[rank < cap], dropped
@@ -403,11 +404,10 @@ def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pa
     return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
 
 
-def rank_in_group(*keys: Array) -> Array:
-    """Return the position of each entry in its group: neighbours with the same keys."""
-    indices = np.arange(len(keys[0]))
-    is_first = np.ones(len(indices), bool)
-    is_first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+def rank_in_group(group: Array) -> Array:
+    """Return the position of each entry among its neighbours of the same group."""
+    indices = np.arange(len(group))
+    is_first = np.append(True, group[1:] != group[:-1])[: len(group)]
     ranks: Array = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
     return ranks
 
@@ -420,14 +420,3 @@ def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
     rows["image"], rows["category"] = image[starts], category[starts]
     rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
     return rows
-
-
-def order_by_score(score: Array, *keys: Array) -> Array:
-    """Return the order by keys, the last one first, then by falling score, then as it was."""
-    order: Array = np.argsort(-score, kind="stable")
-    for key in keys:
-        column = key[order]
-        if len(column) and column.min() >= 0 and column.max() - column.min() < 1 << 16:
-            column = (column - column.min()).astype(np.uint16)  # sorted by counting
-        order = order[np.argsort(column, kind="stable")]
-    return order

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ...files.problems import SubmissionError, quantity, verb
 from ...masks.backend import backend
-from ...masks.detections import RankedBits
+from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
-from .matching import InstanceCounts, decode_counts, merge_counts, order_by_score
+from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
 
@@ -115,7 +114,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
 
     def join_parts(self) -> InstanceCounts:
         """Return what was found in all images."""
-        self._parts = [merge_counts(self._parts)]
+        if len(self._parts) != 1:
+            self._parts = [merge_counts(self._parts)]
         self._part_of = np.minimum(self._part_of, 0)
         return self._parts[0]
 
@@ -199,9 +199,8 @@ class MatchedDetections:
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
         self.truth, self.caps, self.categories = counts.truth, caps, categories
         detections = counts.detections
-        order = order_by_score(
-            detections["score"], detections["category"]
-        )  # of equal scores the first image's, the first there
+        # Of equal scores the first image's, the first there.
+        order = backend().order_by_score(detections["score"], detections["category"])
         self._bounds = np.searchsorted(detections["category"][order], np.arange(categories + 1))
         self._image, self._rank = detections["image"][order], detections["rank"][order]
         self._counted = ~detections["ignored"][order]
@@ -209,41 +208,50 @@ class MatchedDetections:
 
     def curves(self, pairs: Sequence[_Pair]) -> Curves:
         """Return the curves of every category, for these pairs."""
-        shape = (len(THRESHOLDS), len(RECALLS), self.categories, len(AREAS), len(self.caps))
-        precision = -np.ones(shape)
-        recall = -np.ones((shape[0], *shape[2:]))
         (counts,) = self.instances(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
+        shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
+        precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)
+        needed = _NeededCounts(counts)
         for category in np.flatnonzero(counts.any(axis=1)).tolist():
-            ranked = self.of(category)
-            for area, cap in pairs:
-                count = int(counts[category, area])
-                if count:
-                    points, true_counts = backend().read_precision(
-                        ranked, self.caps[cap], area, len(THRESHOLDS), _count_needed(count)
-                    )
-                    precision[:, :, category, area, cap], recall[:, category, area, cap] = points, true_counts / count
-        return Curves(precision, recall)
+            area, cap, ranges = self._pairs_with_truth(counts[category], pairs)
+            if ranges:
+                points, true_counts = backend().read_precision(
+                    self.of(category), ranges, len(THRESHOLDS), needed.of(counts[category, area])
+                )
+                precision[area, cap, category] = points
+                recall[area, cap, category] = true_counts / counts[category, area, None]
+        return Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
 
     def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[Curves]:
-        """Return the curves without each group of images; of precision the mean over all recalls stands for each."""
-        shape = (groups, len(THRESHOLDS), self.categories, len(AREAS), len(self.caps))
-        precision, recall = -np.ones(shape), -np.ones(shape)
+        """Return the curves without each group of images: up to the last cap precision, as the mean of all recalls."""
         counts = self.instances(group, groups)
-        counts = counts.sum(axis=0) - counts
-        for category in np.flatnonzero(counts.any(axis=(0, 2))).tolist():
-            ranked = self.of(category)
-            for area, cap in pairs:
-                remaining = counts[:, category, area]
-                if remaining.any():
-                    members = ranked.within(self.caps[cap])
-                    needed = np.stack([_count_needed(int(count)) for count in remaining])
-                    points, true_counts = backend().read_precision_without_each(
-                        members, group[members.image], area, len(THRESHOLDS), needed
-                    )
-                    has_truth = remaining > 0
-                    precision[has_truth, :, category, area, cap] = points[has_truth].mean(axis=2)
-                    recall[has_truth, :, category, area, cap] = true_counts[has_truth] / remaining[has_truth, None]
+        counts = np.moveaxis(counts.sum(axis=0) - counts, 0, 2)
+        shape = (len(AREAS), len(self.caps), self.categories, groups, len(THRESHOLDS))
+        precision, recall = -np.ones(shape), -np.ones(shape)
+        needed, last = _NeededCounts(counts), len(self.caps) - 1
+        whole, recalls_alone = [pair for pair in pairs if pair[1] == last], [pair for pair in pairs if pair[1] < last]
+        for category in np.flatnonzero(counts.any(axis=(1, 2))).tolist():
+            ranked, has_truth = self.of(category), counts[category].any(axis=1)
+            group_of = group[ranked.image]
+            for area, cap, ranges in (self._pairs_with_truth(has_truth, some) for some in (whole, recalls_alone)):
+                if not ranges:
+                    continue
+                remaining = counts[category, area, :, None]
+                recalls = slice(None) if cap[0] == last else slice(0)
+                points, true_counts = backend().read_precision_without_each(
+                    ranked, group_of, ranges, len(THRESHOLDS), needed.of(remaining[..., 0])[..., recalls]
+                )
+                if points.size:
+                    precision[area, cap, category] = np.where(remaining > 0, points.mean(axis=3), -1)
+                recall[area, cap, category] = np.where(remaining > 0, true_counts / np.maximum(remaining, 1), -1)
+        precision, recall = precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 4, 2, 0, 1)
         return [Curves(precision[number][:, None], recall[number]) for number in range(groups)]
+
+    def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
+        """Return the areas and caps of pairs where something counts, and the same with the caps themselves."""
+        known = [pair for pair in pairs if has_truth[pair[0]]]
+        area, cap = np.array(known, np.int64).reshape(-1, 2).T
+        return area, cap, [(area, self.caps[cap]) for area, cap in known]
 
     def of(self, category: int) -> RankedBits:
         """Return the detections of a category by falling score."""
@@ -264,14 +272,20 @@ def _pairs_to_report(caps: Sequence[int]) -> List[_Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-@lru_cache(maxsize=1024)
-def _count_needed(count: int) -> Array:
-    """Return how many of so many instances must be found to reach each recall."""
-    count = max(count, 1)
-    needed: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
-    for _ in range(2):  # what rounding may be off
-        needed += needed / count < RECALLS
-    return needed
+class _NeededCounts:
+    """How many instances must be found to reach each recall, where there are so many."""
+
+    def __init__(self, counts: Array) -> None:
+        self._counts = np.unique(np.maximum(counts, 1))
+        count = self._counts[:, None]
+        self._needed = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
+        for _ in range(2):  # what rounding may be off
+            self._needed += self._needed / count < RECALLS
+
+    def of(self, counts: Array) -> Array:
+        """Return (counts, recalls) of some of the counts."""
+        needed: Array = self._needed[np.searchsorted(self._counts, np.maximum(counts, 1))]
+        return needed
 
 
 def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
