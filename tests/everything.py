@@ -39,7 +39,7 @@ PATIENCE = 20.0
 #: The parts that run at once, for each core: most tests wait for others most of the time.
 AT_ONCE = 2
 #: A part has files of so many bytes, so that parts take about equally long and no core is left without one at the end.
-PART_BYTES = 100_000
+PART_BYTES = 150_000
 #: Rooms whose tests wait or work longest for their size: their parts come first, and are smaller.
 SLOW_ROOMS = ("tests/journeys", "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house")
 #: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.

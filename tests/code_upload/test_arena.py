@@ -330,6 +330,7 @@ def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
     assert re.search(words, greedy(data, tmp_path, code))
 
 
+@pytest.mark.long
 def test_pages_that_processes_share_are_counted_once(data: Path, tmp_path: Path) -> None:
     code = "held = bytearray(100 * MB)\nfor k in range(0, len(held), 4096): held[k] = 1\n"
     code += "for _ in range(8):\n    if os.fork() == 0:\n        time.sleep(1.5)\n        os._exit(0)\n"
@@ -384,6 +385,7 @@ def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: p
     assert "limits accidents, not attackers" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, capsys: Any) -> None:
     pole = agent(
         tmp_path,

@@ -389,6 +389,7 @@ def test_a_storm_of_connections(data: Path, served: Served) -> None:
     play_to_the_end(keeper, served)
 
 
+@pytest.mark.long
 def test_many_at_once(data: Path, served: Served) -> None:
     agent = begun(served)
     answers: list[Any] = []
@@ -409,6 +410,7 @@ def test_many_at_once(data: Path, served: Served) -> None:
     play_to_the_end(agent, served)
 
 
+@pytest.mark.long
 def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
     """As a header says, and as gzip makes of little."""
     agent = begun(served)
@@ -548,6 +550,7 @@ def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
     assert output["metadata"]["seconds_per_step"]["most"] >= 0.6
 
 
+@pytest.mark.long
 def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> None:
     running = Served(data, *dataset(data), "--idle-seconds", "1.5")
     first, second = Caller(running.address), Caller(running.address)
@@ -583,6 +586,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     play_to_the_end(agent, served, Labels(SIZE, {1: padded}))
 
 
+@pytest.mark.long
 def test_too_many_connections_end_it(data: Path) -> None:
     def crowding(running: Served) -> list[Any]:
         host, port = running.address.split(":")
@@ -592,6 +596,7 @@ def test_too_many_connections_end_it(data: Path) -> None:
     ends(data, "more than 32 connections at once", act=crowding)
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_a_sentence(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", *dataset(data)]
@@ -604,6 +609,7 @@ def test_a_port_that_is_taken_is_a_sentence(data: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.py").write_text(
         "import gymnasium, numpy as np\n"

@@ -75,6 +75,7 @@ def test_an_agent_that_ends_for_it(answer: str, words: str, data: Path, tmp_path
     assert words in message, "and so is the submission"
 
 
+@pytest.mark.long
 def test_an_agent_that_waits_after_it(data: Path, tmp_path: Path) -> None:
     running = served(data, "--step-seconds", "3")
     agent = subprocess.Popen(
@@ -90,6 +91,7 @@ def test_an_agent_that_waits_after_it(data: Path, tmp_path: Path) -> None:
     assert ANSWERS["too small"][1] in message
 
 
+@pytest.mark.long
 def test_an_answer_that_is_larger_than_a_message(data: Path, tmp_path: Path) -> None:
     noise = "(np.random.default_rng(0).integers(0, 2, (1600, 1600))).astype(np.uint8)"
     running = served(data, "--max-message", "1")
@@ -98,6 +100,7 @@ def test_an_answer_that_is_larger_than_a_message(data: Path, tmp_path: Path) -> 
     assert "Its last call was refused: drift/00000: the message is too large (" in message
 
 
+@pytest.mark.long
 def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
@@ -190,6 +193,7 @@ def test_interactive_answers(data: Path, tmp_path: Path) -> None:
     assert last in message
 
 
+@pytest.mark.long
 def test_any_other_environment(data: Path, tmp_path: Path) -> None:
     running = Served(data, "--env", "CartPole-v1", "--gone-seconds", "0.2")
     subprocess.run([sys.executable, program(tmp_path, "7"), running.address], check=False, capture_output=True)

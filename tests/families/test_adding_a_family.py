@@ -129,6 +129,7 @@ def test_its_mirror_makes_challenges_and_a_section_of_the_report(sources: Path) 
     assert scores(sources, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
 
 
+@pytest.mark.long
 def test_two_submissions_to_it_are_compared_on_a_page(sources: Path) -> None:
     (sources / "exact.json").write_text(json.dumps(TRUTH))
     compared = ("compare", "A=answers.json", "B=exact.json", "--truth", "truth.json", "--protocol", "counting")

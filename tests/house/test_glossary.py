@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,19 @@ def files(*folders: str) -> list[Path]:
     ]
 
 
-def identifiers(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def identifiers(path: Path) -> dict[str, int]:
+    """The identifiers of a file, and a line of each."""
+    return dict(_identifiers(path))
+
+
+def _identifiers(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree_of(path)):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Name):
             yield node.id, line
@@ -61,6 +73,7 @@ def identifiers(path: Path) -> Iterator[tuple[str, int]]:
             yield node.arg, line
 
 
+@cache
 def words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
@@ -68,7 +81,7 @@ def words(name: str) -> set[str]:
 def test_a_public_class_has_its_name_for_itself() -> None:
     places = defaultdict(list)
     for path in files(*PRODUCT):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1 and name not in TWICE} == {}
@@ -78,14 +91,14 @@ def test_a_word_that_was_given_up_does_not_come_back() -> None:
     found = sorted(
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in files(*FOLDERS)
-        for name, line in identifiers(path)
+        for name, line in identifiers(path).items()
         if name not in ALLOWED and not name.startswith("test_") and words(name) & BANNED
     )
     assert found == []
 
 
 def test_every_exception_is_needed() -> None:
-    used = {name for path in files(*PRODUCT) for name, _ in identifiers(path)}
+    used = {name for path in files(*PRODUCT) for name in identifiers(path)}
     assert set(ALLOWED) <= used
 
 

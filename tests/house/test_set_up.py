@@ -209,6 +209,7 @@ def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -
     assert fresh.run("score", "--help") == "1.0\n"
 
 
+@pytest.mark.long
 def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()

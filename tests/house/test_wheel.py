@@ -115,6 +115,7 @@ def run_in(fresh: Path, folder: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path, tmp_path: Path) -> None:
     run_in(fresh, tmp_path, "new", "mine", "--demo")
     mine = tmp_path / "mine"

@@ -76,6 +76,7 @@ def named(line: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_every_line_of_a_program_runs_by_itself() -> None:
     """In one process, but each from a state in which nothing of ours was imported."""
     code = (

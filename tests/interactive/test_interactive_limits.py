@@ -151,6 +151,7 @@ def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:
     assert not list((root.parent / "kept/ledger").iterdir())
 
 
+@pytest.mark.long
 def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
     """A server that is killed in the middle of a submission has counted it."""
     server = Served(root, "--sessions-per-sequence", "1")

@@ -84,6 +84,7 @@ def test_a_foreign_remote_challenge_is_scored_by_its_own_evaluate(
     assert shown == "[{'Accuracy': 0.5, 'Coverage': 1.0}]", "the hidden split is not among them"
 
 
+@pytest.mark.long
 def test_a_file_with_evaluate_is_enough_beside_its_bundle(server: Rehearsal, worker: Operator, folder: Path) -> None:
     number = sent(server)
     worker.run("--once", "--evaluate", str(folder / "remote_challenge_evaluation/evaluate.py"))

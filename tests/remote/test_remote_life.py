@@ -159,6 +159,7 @@ def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
 # ── what is left on the disk ────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, operator: Operator) -> None:
     sent = submitted(server)
     downloads = operator.folder / "machine/submissions"
@@ -175,6 +176,7 @@ def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, ope
     assert status(server, sent) == "finished"
 
 
+@pytest.mark.long
 def test_a_workers_state_is_nobody_elses(server: Rehearsal, operator: Operator) -> None:
     submitted(server)
     os.umask(0o022)
@@ -192,6 +194,7 @@ def test_a_workers_state_is_nobody_elses(server: Rehearsal, operator: Operator) 
     operator.run("--once")
 
 
+@pytest.mark.long
 def test_a_check_and_a_worker_leave_nothing_in_the_working_folder(operator: Operator, tmp_path: Path) -> None:
     place = tmp_path / "checkout"
     place.mkdir()
@@ -274,6 +277,7 @@ def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small:
     assert "Traceback" not in rest
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_at_the_start_is_waited_for_too(operator: Operator, small: Path) -> None:
     with contextlib.suppress(OSError), open(small / "filler", "wb", buffering=0) as file:
         while True:
@@ -324,6 +328,7 @@ def test_a_refusal_that_is_not_evalais_ends_no_worker(server: Rehearsal, operato
     assert process.returncode == 0, output
 
 
+@pytest.mark.long
 def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
     foreign = submitted(server)
     with network(server, "unauthorised", only=b"/submission/%d " % foreign) as bad:
@@ -334,6 +339,7 @@ def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, ope
     assert status(server, good) == "finished"
 
 
+@pytest.mark.long
 def test_a_phase_that_was_wrong_once_is_corrected(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
@@ -398,6 +404,7 @@ def test_a_server_that_never_carries_out_is_not_told_for_ever(server: Rehearsal,
     Services(str(server.data)).submissions.update(number, status="cancelled")
 
 
+@pytest.mark.long
 def test_a_delete_that_was_not_carried_out_is_recognised(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     with network(server, "answered_and_not_done", only=b"POST") as bad:
@@ -471,6 +478,7 @@ def test_a_single_run_ends_soon_after_its_last_report_and_says_when_it_waits(
     assert ended - last < 15, "5 s, on a noisy machine"
 
 
+@pytest.mark.long
 def test_a_single_run_says_that_it_waits_for_the_limit(server: Rehearsal, operator: Operator) -> None:
     submitted(server)
     process = operator.start(REQUESTS_PER_MINUTE="5")

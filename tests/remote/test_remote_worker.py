@@ -158,6 +158,7 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
     assert not list((operator.folder / "machine/submissions").iterdir())
 
 
+@pytest.mark.long
 def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) -> None:
     def used() -> float:
         with sqlite3.connect(operator.folder / "machine/journal.sqlite3") as db:
@@ -221,6 +222,7 @@ def test_what_is_settled_is_left_alone(server: Rehearsal, operator: Operator) ->
     assert operator.jobs() == []
 
 
+@pytest.mark.long
 def test_a_cancel_before_the_last_look_wins(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
@@ -238,6 +240,7 @@ def test_a_cancel_before_the_last_look_wins(server: Rehearsal, operator: Operato
     assert operator.jobs()[0]["outcome"] == "cancelled"
 
 
+@pytest.mark.long
 def test_a_resumed_submission_is_new_work(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server, b"PK\x03\x04")
     operator.run("--once")
@@ -278,6 +281,7 @@ def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: 
 # ── what is not ours ────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
     server: Rehearsal, operator: Operator
 ) -> None:
@@ -557,6 +561,7 @@ def test_the_sweep_brings_home_what_waits_too_long(server: Rehearsal, operator: 
     lost(server, young, status="cancelled")
 
 
+@pytest.mark.long
 def test_the_sweep_takes_over_what_another_machine_lost(server: Rehearsal, operator: Operator) -> None:
     dead, alive = submitted(server), submitted(server)
     limit = 3600 + 600
@@ -568,6 +573,7 @@ def test_the_sweep_takes_over_what_another_machine_lost(server: Rehearsal, opera
     lost(server, alive, status="cancelled")
 
 
+@pytest.mark.long
 def test_the_sweep_leaves_a_large_upload_its_two_hours(server: Rehearsal, operator: Operator) -> None:
     sending, broken = submitted(server, b"file_content"), submitted(server, b"file_content")
     lost(server, sending, submitted_at=time.time() - 100 * 60)

@@ -341,6 +341,7 @@ def test_masks_become_smaller_and_then_fewer_where_there_is_little_room() -> Non
     assert width_for(100_000, 2, 6_000_000, pictures=True) == WIDTHS[-1]
 
 
+@pytest.mark.long
 @needs_chromium
 def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tmp_path: Path) -> None:
     """Noise takes more room than any mask; the sequence with the larger loss keeps its masks."""

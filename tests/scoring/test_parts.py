@@ -228,6 +228,7 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
     (tmp_path / "damaged.segjudge").write_bytes(damaged)
     for paths, words in (
         ([one, two], "part 3 of 3 missing"),
+        ([three, two], "part 1 of 3 missing"),
         ([one, two, three, two], "are both part 2"),
         ([one, strict[1], three], "different protocols"),
         ([one, others[1]], "different numbers of parts"),

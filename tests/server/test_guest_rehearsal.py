@@ -76,6 +76,7 @@ def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: 
     assert "scorers of its own, and no phases.py of Segjudge's" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_path: Path) -> None:
     folder = guests.with_samples(guests.starter(tmp_path / "bundle"))
     config = folder / "challenge_config.yaml"

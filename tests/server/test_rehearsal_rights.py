@@ -77,6 +77,7 @@ def test_a_participant_makes_no_host_team_and_pushes_nothing(server: Rehearsal, 
         assert answer.status_code == 403
 
 
+@pytest.mark.long
 def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path) -> None:
     with started(tmp_path, "--workers", "1") as server:
         with server.store() as store:
@@ -380,6 +381,7 @@ def test_a_folder_that_others_could_read_is_closed_with_its_files(closed: Rehear
             assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0, path
 
 
+@pytest.mark.long
 def test_a_folder_with_other_things_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data/photo.png").touch()
@@ -503,6 +505,7 @@ def ours_with_a_hidden_split(config: Any) -> None:
             split["name"] = "bear"
 
 
+@pytest.mark.long
 def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
     bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
     with Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start() as server:

@@ -195,6 +195,7 @@ def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None
 # ── cancelling ──────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None:
     server = rehearsal(tmp_path, "--workers", "1").start()
     (first,) = send(server, 1, 60)

@@ -167,6 +167,7 @@ def test_what_may_be_anything_tomorrow_does_not_score(
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.long
 def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_came_from(
     root: Path, tmp_path: Path
 ) -> None:
@@ -407,6 +408,7 @@ def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path,
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
+@pytest.mark.long
 def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys: Any) -> None:
     folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20))
     for name, old, new in (

@@ -30,6 +30,7 @@ def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
     assert "kB): sequences-dev" in said.out
 
 
+@pytest.mark.long
 def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *PLATFORM, "--bundle", str(ROOT)]) == 0
     out = capsys.readouterr().out

@@ -63,6 +63,7 @@ def aurora(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Clien
     return client_of(server, tmp_path_factory.mktemp("home"), "aurora")
 
 
+@pytest.mark.long
 def test_it_lists_what_there_is(aurora: Client) -> None:
     assert "Segjudge demo challenge" in aurora("challenges")
     assert "Segjudge demo challenge" in aurora("challenges", "ongoing")
@@ -77,6 +78,7 @@ def test_it_lists_what_there_is(aurora: Client) -> None:
     assert "Development" in aurora("challenge", "1", "phase", "1", "splits")
 
 
+@pytest.mark.long
 def test_it_makes_a_team_and_takes_part(server: Rehearsal, aurora: Client, tmp_path: Path) -> None:
     assert "Aurora" in aurora("teams", "--participant")
     made = aurora("teams", "create", "participant", answer="Client team\ny\nn\n")
@@ -116,6 +118,7 @@ def test_it_submits_large_files_in_parts(aurora: Client) -> None:
     waited(lambda: "finished" in aurora("submission", number).lower(), 60)
 
 
+@pytest.mark.long
 def test_a_bad_submission_fails_in_its_sight(aurora: Client, tmp_path: Path) -> None:
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04")
     number = submitted(
@@ -135,6 +138,7 @@ def test_refusals_reach_the_person(server: Rehearsal, aurora: Client, tmp_path: 
     assert "401 Client Error" in outsider("challenges", "--participant")
 
 
+@pytest.mark.long
 def test_a_host_uploads_an_annotation(server: Rehearsal, tmp_path: Path) -> None:
     server.push(bundle_with(tmp_path, lambda config: config.update(title="Annotated")), repository="me/annotated")
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]

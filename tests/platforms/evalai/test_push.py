@@ -163,6 +163,7 @@ def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(serve
     assert "lacks id 3 (instances-dev)" in checked.stdout
 
 
+@pytest.mark.long
 def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
     for words in ("created", "updated"):
@@ -236,6 +237,7 @@ def test_a_server_that_is_not_evalai_is_reported(server: Rehearsal, fork: Path) 
     assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
 
 
+@pytest.mark.long
 def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
     made = server.call("POST", "/api/hosts/create_challenge_host_team", "aurora", json={"team_name": "Rivals"}).json()
     assert segjudge(fork, server, "push", "--repository", "me/taken").returncode == 0
@@ -287,6 +289,7 @@ def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Re
     assert "title: begins with 'j&f'" in done.stdout
 
 
+@pytest.mark.long
 def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
     """A rehearsal's challenges are approved, so that everything an approval freezes is compared."""
     assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
@@ -318,6 +321,7 @@ def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path
     assert f"on {server.address}, the last push from here" in done.stderr
 
 
+@pytest.mark.long
 def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config["challenge_phases"].reverse())
     done = segjudge(fork, server, "push", "--repository", "me/order")
