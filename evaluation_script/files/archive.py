@@ -40,8 +40,6 @@ _CHECK = "Check it and its permissions"
 
 
 class _FolderFiles(Files):
-    """The files of a folder."""
-
     def __init__(self, root: str, limits: ArchiveLimits) -> None:
         super().__init__()
         self._root, self._limits = root, limits
@@ -146,8 +144,6 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, Val
 
 
 class _ZipFiles(Files):
-    """The files of a zip."""
-
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
         self._infos: dict[str, zipfile.ZipInfo] = {}

@@ -94,7 +94,6 @@ class InflatedStream:
         self._rest = bytearray()
 
     def read(self, count: int) -> bytes:
-        """Return up to so many bytes."""
         while len(self._rest) < count and (chunk := next(self._parts, b"")):
             self._rest += chunk
         data = bytes(self._rest[:count])

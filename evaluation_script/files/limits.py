@@ -91,7 +91,6 @@ class Files:
         self.hidden_folders: set[str] = set()
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of one file."""
         return b"".join(self.parts(name))
 
     def parts(self, name: str) -> Iterator[bytes]:

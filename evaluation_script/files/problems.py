@@ -149,7 +149,6 @@ class Problems:
         return self.count > 0
 
     def raise_if_any(self) -> None:
-        """Raise SubmissionError when there is any problem."""
         if self.count:
             raise SubmissionError(self.text())
 
@@ -170,7 +169,6 @@ class SubmissionError(Exception):
 
     @classmethod
     def of(cls, problem: Problem) -> SubmissionError:
-        """Return the error that consists of one problem."""
         return cls(str(problem))
 
 

@@ -30,10 +30,9 @@ from .shared import (
 
 if TYPE_CHECKING:
     from segjudge.platforms.codabench.build import BuiltCompetitions
-    from segjudge.platforms.codabench.compute_worker import ComputeWorker
     from segjudge.platforms.codabench.opened_competition import OpenedCompetition
     from segjudge.platforms.codabench.push import CompetitionPush
-    from segjudge.platforms.codabench.trial import CompetitionTrial
+    from segjudge.platforms.codabench.trial import CompetitionTrial, ComputeWorker
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.platforms.evalai.bundle.problems import BundleProblem
 
@@ -155,8 +154,9 @@ def _check(args: argparse.Namespace) -> int:
 
 def _try(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
     """Return the problems of a competition's samples, and those samples that are refused."""
-    from segjudge.platforms.codabench.opened_competition import harm, open_competition
+    from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
+    from segjudge.platforms.evalai.bundle.problems import warning
 
     problems: list[BundleProblem] = []
     with open_competition(target.path) as bundle:
@@ -165,12 +165,12 @@ def _try(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
             problems += run.problems
             if run.outcome.status != "Finished":
                 last = (run.outcome.stderr.strip() or run.outcome.details).splitlines()[-1]
-                problems.append(harm(61, run.sample, f"does not score: {last}", "Correct the sample, or the truth"))
+                problems.append(warning(run.sample, f"does not score: {last}", "Correct the sample, or the truth", 61))
     return problems
 
 
 def _compute_worker(python: str | None) -> ComputeWorker:
-    from segjudge.platforms.codabench.compute_worker import ComputeWorker
+    from segjudge.platforms.codabench.trial import ComputeWorker
     from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
     return ComputeWorker(open_interpreter(python or sys.executable))

@@ -125,8 +125,8 @@ def _deflate(data: bytes, form: int, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progress) -> str:
     sequences = _sequences(results, pngs)
     document = {}
-    for done, sequence in enumerate(sequences):
-        progress(sequence.name, done, len(sequences))
+    for number, sequence in enumerate(sequences):
+        progress(sequence.name, number, len(sequences))
         document[sequence.name] = run_lengths_of(sequence)
     _write_gzipped(json.dumps(document, separators=(",", ":")).encode(), out)
     _compare(sequences, out)
@@ -175,7 +175,6 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
 
 
 def _runs_of(stack: Stack, frame: int, size: Size) -> list[int]:
-    """Return the uncompressed run lengths of one frame of a stack."""
     rows, words = stack.words.shape[1:]
     mask = np.zeros(size, bool)
     covered = mask[stack.top : stack.top + rows, stack.column * WORD : (stack.column + words) * WORD]
@@ -197,11 +196,11 @@ def _compare(sequences: list[Sequence], out: str) -> None:
     submission.close()
 
 
-def _are_equal(these: Stacks, those: Stacks) -> bool:
-    return these.keys() == those.keys() and all(
-        (stack.top, stack.column) == (those[label].top, those[label].column)
-        and np.array_equal(stack.words, those[label].words)
-        for label, stack in these.items()
+def _are_equal(before: Stacks, after: Stacks) -> bool:
+    return before.keys() == after.keys() and all(
+        (stack.top, stack.column) == (after[label].top, after[label].column)
+        and np.array_equal(stack.words, after[label].words)
+        for label, stack in before.items()
     )
 
 
@@ -214,8 +213,8 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
     if not names:
         raise _refusal("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:
-        for done, name in enumerate(names):
-            progress(name, done, len(names))
+        for number, name in enumerate(names):
+            progress(name, number, len(names))
             data = files.read(name)
             try:
                 smallest = _smallest(data, read(data, png.size_of(data)), coded=bool(beside))

@@ -157,7 +157,6 @@ class _SyntheticInstance:
 
 
 def _instance_image(generator: np.random.Generator) -> list[_SyntheticInstance]:
-    """Return the instances of one random image."""
     return [
         _SyntheticInstance(
             int(generator.integers(len(_CATEGORIES))),
@@ -324,7 +323,6 @@ def _detections(
 
 
 def _videos(seed: int) -> dict[str, dict[str, list[Scene]]]:
-    """Return the videos of each phase and split."""
     return {
         phase: {split: scenes_of(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
         for phase, splits in _SPLITS.items()

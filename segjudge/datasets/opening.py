@@ -51,8 +51,8 @@ def open_truth(
 
 def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
     """Return a source with the layout that the protocol's name says, where the host named none."""
-    named = protocol.name if protocol.name in FAMILIES[protocol.family].layouts else ""
-    return replace(source, layout=source.layout or named)
+    layout = protocol.name if protocol.name in FAMILIES[protocol.family].layouts else ""
+    return replace(source, layout=source.layout or layout)
 
 
 def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress: Progress) -> list[str]:

@@ -41,7 +41,6 @@ class Library:
 
     @property
     def path(self) -> Path:
-        """The library."""
         return self.folder / f"segjudge_kernel.{self.system}.so"
 
     @property
@@ -77,14 +76,14 @@ class Library:
 def run(command: list[str], **variables: str) -> None:
     """Run a compiler or pip; raises `CompileError` with the end of what it says."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, **variables}
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompileError(f"{command[0]}: {error}") from None
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        raise CompileError(f"{command[0]} failed: {lines[-1] if lines else done.returncode}")
+    if process.returncode:
+        lines = (process.stderr or process.stdout).strip().splitlines()
+        raise CompileError(f"{command[0]} failed: {lines[-1] if lines else process.returncode}")
 
 
 def fetch(folder: Path, words: list[str]) -> None:

@@ -16,7 +16,6 @@ class BuildWithKernel(build_py):
     """Copies the package, and compiles the kernel into the copy where there is a C compiler."""
 
     def run(self) -> None:
-        """Build."""
         super().run()
         if not self.editable_mode:
             try:
@@ -29,7 +28,6 @@ class WheelWithKernel(bdist_wheel):
     """A wheel for any Python 3 on this kind of machine, or on any machine where there is no kernel in it."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """Return the tag."""
         if not any(Path(str(self.bdist_dir)).rglob("segjudge_kernel.*.so")):
             return "py3", "none", "any"
         self.root_is_pure = False

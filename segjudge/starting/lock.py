@@ -47,18 +47,18 @@ def lock_line(source: str, folder: str) -> str:
     """
     version = VERSION
     if "://" in source:
-        wanted = source if source.startswith("git+") or ".whl" in source else f"git+{source}"
-        if not _PINNED.fullmatch(wanted):
+        requirement = source if source.startswith("git+") or ".whl" in source else f"git+{source}"
+        if not _PINNED.fullmatch(requirement):
             pinned = "a git address ends with @ and the 40 digits of a commit, that of a wheel with #sha256=…"
             raise UsageError(f"--segjudge {source}: may lead to something else tomorrow; {pinned}")
-        wanted = f"{_PROJECT} @ {wanted}"
+        requirement = f"{_PROJECT} @ {requirement}"
     else:
         name, data = _read_wheel(source) if source else _pack_installation()
         version = str(parse_wheel_filename(name)[1])
         os.makedirs(os.path.join(folder, _WHEELS))
         Path(folder, _WHEELS, name).write_bytes(data)
-        wanted = _line_of(name, data)
-    return f"{wanted}  # scores as of {version}\n"
+        requirement = _line_of(name, data)
+    return f"{requirement}  # scores as of {version}\n"
 
 
 def _read_wheel(path: str) -> tuple[str, bytes]:
@@ -89,7 +89,8 @@ def _pack_installation() -> tuple[str, bytes]:
     members = {**dict(_read_package()), **{f"{stem}.dist-info/{name}": data for name, data in _read_metadata()}}
     members[f"{stem}.dist-info/WHEEL"] = _ABOUT_WHEEL.encode()
     record = f"{stem}.dist-info/RECORD"
-    lines = [f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in sorted(members.items())]
+    digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in members.items()}
+    lines = [f"{name},sha256={digests[name].rstrip(b'=').decode()},{len(members[name])}\n" for name in sorted(members)]
     members[record] = "".join([*lines, f"{record},,\n"]).encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as wheel:
@@ -124,10 +125,6 @@ def _read_metadata() -> Iterator[tuple[str, bytes]]:
             yield name, text.encode()
 
 
-def _digest(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
 # ── what stands in the file ─────────────────────────────────────────────────
 
 
@@ -139,7 +136,7 @@ class _Line:
     text: str
 
     @property
-    def where(self) -> str:
+    def subject(self) -> str:
         return f"{FILE}:{self.number}"
 
 
@@ -163,7 +160,7 @@ def check_lock(root: str) -> BundleProblems:
             if line.text.split("=")[0].split()[0] in _OPTIONS_THAT_INSTALL:
                 remedy = "Name every package here with its version or checksum"
                 yield warning(
-                    line.where, f"has {line.text.split()[0]}, so that it does not say what is installed", remedy
+                    line.subject, f"has {line.text.split()[0]}, so that it does not say what is installed", remedy
                 )
         elif address.startswith("file:") or (path.endswith(".whl") and "://" not in address):
             yield from _check_wheel(root, line, path)
@@ -172,26 +169,26 @@ def check_lock(root: str) -> BundleProblems:
 
 
 def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
-    named = line.text.partition(" @ ")[0] != line.text
-    if os.path.isabs(path) or named:
+    has_name = line.text.partition(" @ ")[0] != line.text
+    if os.path.isabs(path) or has_name:
         fault = f"names {path}, " + (
             "which is on this machine alone" if os.path.isabs(path) else "as pip cannot read it"
         )
-        yield breaks_later(line.where, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
+        yield breaks_later(line.subject, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
         return
     try:
         data = Path(root, path).read_bytes()
     except OSError:
         fault = f"names {path}, which is not there, so that nothing can be installed"
-        yield breaks_later(line.where, fault, "Put the wheel back, or write the line of another")
+        yield breaks_later(line.subject, fault, "Put the wheel back, or write the line of another")
         return
     expected = _line_of(os.path.basename(path), data).partition("#")[2]
     checksum = re.search(r"sha256[=:]([0-9a-f]+)", line.text)
     if checksum is None:
-        yield warning(line.where, f"names {path} without its checksum", f"Write file:{path}#{expected}")
+        yield warning(line.subject, f"names {path} without its checksum", f"Write file:{path}#{expected}")
     elif f"sha256={checksum[1]}" != expected:
         fault = f"has another checksum than {path}, so that pip refuses it"
-        yield breaks_later(line.where, fault, f"Put the right wheel back; if this one is meant, write #{expected}")
+        yield breaks_later(line.subject, fault, f"Put the right wheel back; if this one is meant, write #{expected}")
 
 
 def _check_package(line: _Line) -> BundleProblems:
@@ -203,24 +200,24 @@ def _check_package(line: _Line) -> BundleProblems:
     address = str(package.url) if package and package.url else text
     if package is None or package.url:
         if not _PINNED.fullmatch(address):
-            yield warning(line.where, f"{text} may be something else tomorrow", "Name a commit, or add #sha256=…")
+            yield warning(line.subject, f"{text} may be something else tomorrow", "Name a commit, or add #sha256=…")
     elif canonicalize_name(package.name) == _PROJECT:
         fault = (
             f"asks the package index for {text}, which has no release of this project: whoever registers that name "
             "runs code beside your EVALAI_TOKEN"
         )
         remedy = f"Carry a wheel: {_CARRIED} (segjudge new writes one)"
-        yield breaks_later(line.where, fault, remedy)
+        yield breaks_later(line.subject, fault, remedy)
     elif not any(clause.operator in ("==", "===") and "*" not in clause.version for clause in package.specifier):
-        yield warning(line.where, f"does not pin {package.name} ({text})", f"Write {package.name}== and the version")
+        yield warning(line.subject, f"does not pin {package.name} ({text})", f"Write {package.name}== and the version")
 
 
 def read_locked_version(root: str) -> str:
     """Return the version of Segjudge that a repository's requirements name; "" where they name none."""
     for line in _lines(root):
-        named = re.search(rf"\b{_PROJECT}(?:-|\s*==\s*)(\d[^-/\s;]*)", line.text)
-        if named:
-            return named[1]
+        match = re.search(rf"\b{_PROJECT}(?:-|\s*==\s*)(\d[^-/\s;]*)", line.text)
+        if match:
+            return match[1]
     accepted = _search_accepted(root)
     return accepted[1] if accepted else ""
 

@@ -120,15 +120,12 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
             path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
         try:
             with Bundle(path, for_evalai=False) as opened:
-                source = _Source(bundle.root, opened, options, phases, _script_of(opened), notes)
+                with zipfile.ZipFile(io.BytesIO(opened.read(opened.config["evaluation_script"]))) as script:
+                    modules = {name: script.read(name) for name in script.namelist()}
+                source = _Source(bundle.root, opened, options, phases, modules, notes)
                 return BuiltCompetitions(_build_all(source, out), notes)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HostError(f"{CONFIG}: lacks or holds what EvalAI refuses ({error!r}). Run `segjudge check`") from None
-
-
-def _script_of(bundle: Bundle) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(bundle.read(bundle.config["evaluation_script"]))) as script:
-        return {name: script.read(name) for name in script.namelist()}
 
 
 def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
@@ -162,7 +159,6 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
 
 
 def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
-    """Return the files of a competition by their paths."""
     config, options = source.bundle.config, source.options
     texts = {key: source.bundle.read(config[key]) for key in competition.PAGES if config.get(key)}
     document = competition.make_document(config, chain, title, texts, options.queue, options.image)
@@ -195,18 +191,12 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
 
 def _seconds(source: _Source, phase: DatedPhase) -> int:
     """Return how long a submission may be scored."""
-    wanted = source.scored[phase.codename].seconds
-    seconds = wanted if source.options.queue else min(wanted, competition.CAP - competition.SPARE)
-    if seconds < wanted:
+    limit = source.scored[phase.codename].seconds
+    seconds = limit if source.options.queue else min(limit, competition.CAP - competition.SPARE)
+    if seconds < limit:
         cap = f"the public queue allows {competition.CAP} for a run (--queue names your own)"
-        note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {wanted}, since {cap}")
+        note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, since {cap}")
     return seconds
-
-
-def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
-    """Return whether a phase is scored with pycocotools."""
-    families = {PROTOCOLS[split.protocol].family for split in source.scored[phase.codename].splits}
-    return not families.isdisjoint(_WITH_PACKAGES)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
@@ -234,7 +224,11 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     """Return the scoring program: Codabench's command, what it runs, the scorers, and packages that the image lacks."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
-    codenames = [phase.codename for phase in chain if _needs_packages(source, phase)]
+    codenames = [
+        phase.codename
+        for phase in chain
+        if {PROTOCOLS[split.protocol].family for split in source.scored[phase.codename].splits} & _WITH_PACKAGES
+    ]
     if codenames and source.options.image == competition.IMAGE:
         try:
             packages = _read_wheels()
@@ -260,8 +254,8 @@ def _page_of(source: _Source, phase: DatedPhase) -> str:
 
     Everybody reads it, so sequences are shown where the truth is public alone.
     """
-    scored = source.scored[phase.codename]
-    return "" if not scored.report else "all" if scored.detail == "all" else "means"
+    settings = source.scored[phase.codename]
+    return "" if not settings.report else "all" if settings.detail == "all" else "means"
 
 
 def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:

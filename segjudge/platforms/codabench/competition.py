@@ -69,7 +69,6 @@ class DatedPhase:
 
     @property
     def codename(self) -> str:
-        """The phase's codename."""
         return str(self.config["codename"])
 
 
@@ -96,15 +95,15 @@ def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) 
     rows = [row for row in mappings_in(config, "challenge_phase_splits") if row["challenge_phase_id"] == phase["id"]]
     # A hidden column can rank nothing.
     rows.sort(key=lambda row: not is_public(row))
-    shown = [row for row in rows if hidden or is_public(row)]
+    shown_rows = [row for row in rows if hidden or is_public(row)]
     columns: list[BoardColumn] = []
-    for row in shown:
+    for row in shown_rows:
         codename = codenames[row["dataset_split_id"]]
         # The first split of every phase has the plain labels, so that the column that ranks is never empty.
         prefix = f"{codename}: " if columns else ""
         columns += _columns(codename, prefix, row, schemas[row["leaderboard_id"]])
-    left_out = tuple(codenames[row["dataset_split_id"]] for row in rows if row not in shown)
-    boards = tuple(dict.fromkeys(row["leaderboard_id"] for row in shown))
+    left_out = tuple(codenames[row["dataset_split_id"]] for row in rows if row not in shown_rows)
+    boards = tuple(dict.fromkeys(row["leaderboard_id"] for row in shown_rows))
     return DatedPhase(phase, boards, tuple(columns), _moment(phase["start_date"]), _moment(phase["end_date"]), left_out)
 
 
@@ -134,11 +133,11 @@ def chain_phases(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
     competitions: list[Chain] = []
     for phase in sorted(phases, key=lambda phase: phase.start):
         for chain in competitions:
-            last = chain[-1]
-            same = last.boards == phase.boards and _is_public(last) == _is_public(phase)
-            if not same or phase.start < last.end:
+            latest = chain[-1]
+            same = latest.boards == phase.boards and _is_public(latest) == _is_public(phase)
+            if not same or phase.start < latest.end:
                 continue
-            if phase.start == last.end:
+            if phase.start == latest.end:
                 note(notes, phase.codename, "starts a second later, since phases may not touch on Codabench")
                 phase = replace(phase, start=phase.start + _GAP)  # noqa: PLW2901
             chain.append(phase)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
-from segjudge.platforms.evalai.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
+from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in
 
 if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines
@@ -26,7 +26,7 @@ _FIRST_LINE = f"{CONFIG}:1:1"
 #: Files that say what a program runs, in the order in which they count.
 METADATA = ("metadata.yaml", "metadata")
 #: How Codabench words what its unpacker did not expect: this, and Python's own text.
-_ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
+ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
 _UNPACKED_BYTES = 20 << 30
 
@@ -38,12 +38,7 @@ def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> Bun
 
 def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
     """Return a problem that Codabench answers with a text of Python's."""
-    return BundleProblem(subject, fault, remedy, _ERROR_LOG + text, rule)
-
-
-def harm(rule: int, subject: str, fault: str, remedy: str) -> BundleProblem:
-    """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
-    return BundleProblem(subject, fault, remedy, rule=rule, severity=WARNING, accepted=True)
+    return BundleProblem(subject, fault, remedy, ERROR_LOG + text, rule)
 
 
 class OpenedCompetition:
@@ -72,7 +67,6 @@ class OpenedCompetition:
         return os.path.join(self.folder, name)
 
     def is_inside(self, name: str) -> bool:
-        """Return whether a path stays in the bundle."""
         path = os.path.realpath(self.path(name))
         return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
 
@@ -82,11 +76,9 @@ class OpenedCompetition:
         return path if path and os.path.exists(path) and self.is_inside(str(name)) else ""
 
     def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
-        """Return the mappings of a list in the config, each with its path."""
         return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
 
     def locate(self, problem: BundleProblem) -> BundleProblem:
-        """Return a problem with the line of what it is about."""
         return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
 
 
@@ -99,24 +91,6 @@ def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
         return phases
 
 
-def check_list(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
-    """Yield why a block is not a list of mappings; `asked` is the method of a mapping that the unpacker calls."""
-    block, remedy = bundle.config.get(key), "Write a list: - key: value"
-    if not isinstance(block, Iterable):
-        text = f"'{type(block).__name__}' object is not iterable"
-        yield crash(rule, key, "is not a list", remedy, text)
-        return
-    odd = [item for item in block if not isinstance(block, list) or not isinstance(item, dict)]
-    if odd:
-        kind = type(odd[0]).__name__
-        text = {
-            "str": "string indices must be integers, not 'str'",
-            "list": "list indices must be integers or slices, not str",
-        }.get(kind, f"'{kind}' object is not subscriptable")
-        text = f"'{kind}' object has no attribute '{asked}'" if asked else text
-        yield crash(rule, key, "is not a list of mappings", remedy, text)
-
-
 def can_be_path(name: str) -> bool:
     """Return whether a file may be called so: without NUL and without half characters."""
     try:
@@ -125,40 +99,12 @@ def can_be_path(name: str) -> bool:
         return False
 
 
-def path_crash(rule: int, subject: str, name: object) -> BundleProblem:
-    """Return what the unpacker says of a path that is no text."""
-    fault, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
-    text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-    return crash(rule, subject, fault, remedy, text)
-
-
 def is_uuid(text: str) -> bool:
     """Return whether a text can be the key of something on the site."""
     try:
         return bool(uuid.UUID(text))
     except ValueError:
         return False
-
-
-def check_data(
-    bundle: OpenedCompetition, rule: int, subject: str, item: dict[Any, Any], keys: Iterable[str]
-) -> BundleProblems:
-    """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
-    for key in keys:
-        name, path = item.get(key), f"{subject}.{key}"
-        if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
-            fault = f"{name} is the root of the site's own machine, which it would zip as a whole"
-            yield crash(rule, path, fault, "Name a finished zip in the bundle", "")
-            continue
-        if not isinstance(name, str) or os.path.exists(bundle.path(name)):
-            continue
-        if is_uuid(name):
-            kind = "solution" if key == "path" else key
-            fault = f"is the key of a {kind} on the site, which cannot be looked up here"
-            yield harm(rule, path, fault, "See that it exists there")
-        else:
-            quote = f'Cannot find dataset: "{name}"'
-            yield refusal(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
 
 
 @contextmanager

@@ -19,8 +19,8 @@ def main() -> None:
     segjudge.__path__.append(program)  # which has the scorers
     from segjudge.analysis.report import make_stored_report
 
-    wanted = json.load(sys.stdin)
-    sys.stdout.buffer.write(make_stored_report(wanted["result"], wanted["title"]).encode("utf-8"))
+    request = json.load(sys.stdin)
+    sys.stdout.buffer.write(make_stored_report(request["result"], request["title"]).encode("utf-8"))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,17 @@ from typing import Any
 
 from dateutil import parser  # type: ignore[import-untyped]
 
-from segjudge.platforms.evalai.bundle.problems import BundleProblems, hashable_value, mappings_in
+from segjudge.platforms.evalai.bundle.problems import BundleProblems, hashable_value, mappings_in, warning
+from segjudge.platforms.evalai.bundle.rule_rows import (
+    WARNS,
+    Entry,
+    RuleRow,
+    Verdict,
+    all_of,
+    entries,
+    first_of,
+    is_absent,
+)
 
 from . import scoring_program
 from .competition import CAP, TITLE
@@ -26,13 +36,13 @@ from .opened_competition import (
     OpenedCompetition,
     can_be_path,
     find_command,
-    harm,
     list_names,
     read_texts,
     sort_phases,
 )
 from .serializer_fields import AFTER_PHASES, BEFORE_PAGES, BOARD, COLUMN, PHASE, PHASE_FILES, TASK, TASK_FILES
 
+At = Entry[OpenedCompetition]
 #: The keys that are read in each block.
 _TOP = ("version", "image", "terms", "pages", "queue", "tasks", "phases", "leaderboards", "solutions")
 _KNOWN = {
@@ -68,15 +78,16 @@ _PACKAGES |= {"cycler", "kiwisolver", "pyparsing", "packaging", "joblib", "threa
 
 def check_pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     """Yield warnings: problems that appear later, although Codabench accepts the bundle."""
-    for rule in (_keys, _top, _paths, _task_rules, _program_rules, _phase_rules, _board_rules):
-        yield from rule(bundle)
+    top = Entry(bundle, "", bundle.config)
+    for check in (_check_keys, _SETTINGS, _check_paths, _check_tasks, _check_programs, _check_phases, _check_boards):
+        yield from check(top)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
         fault = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
-        yield harm(7, os.path.basename(path), fault, "Leave out what is not needed")
-    named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
-    solutions = map(bundle.path, named)
+        yield warning(os.path.basename(path), fault, "Leave out what is not needed", 7)
+    names = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
+    solutions = map(bundle.path, names)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
-        yield harm(7, "solutions", "are large, and unpacking takes long", "Put samples into starting_kit")
+        yield warning("solutions", "are large, and unpacking takes long", "Put samples into starting_kit", 7)
 
 
 def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
@@ -88,179 +99,221 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
                 yield "columns", f"{subject}.columns[{index}]", column
 
 
-def _keys(bundle: OpenedCompetition) -> BundleProblems:
-    for key in bundle.lines.duplicate_keys:
-        yield harm(8, key, "is there twice, and the last one counts", "Remove one")
-    for block, subject, item in _blocks(bundle):
+def _check_keys(top: At) -> BundleProblems:
+    for key in top.bundle.lines.duplicate_keys:
+        yield warning(key, "is there twice, and the last one counts", "Remove one", 8)
+    for block, subject, item in _blocks(top.bundle):
         for key in [str(key) for key in item if key not in _KNOWN[block]]:
             near = difflib.get_close_matches(key, _KNOWN[block], 1)
             hint = _UNREAD.get(key) or (f"Did you mean {near[0]}?" if near else "Remove it")
-            yield harm(8, f"{subject}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."))
+            yield warning(f"{subject}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."), 8)
 
 
-def _top(bundle: OpenedCompetition) -> BundleProblems:
-    config = bundle.config
-    title = str(config.get("title") or "")
-    if len(title) > TITLE:
-        fault = f"has {len(title)} characters; with a long user name the competition is left half made"
-        yield harm(9, "title", fault, f"Keep it below {TITLE + 1}")
-    if "docker_image" not in config:
-        fault = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
-        yield harm(14, "docker_image", fault, "Write docker_image: codalab/codalab-legacy:py312, or your own")
-    if "registration_auto_approve" not in config:
-        fault = "is missing, so that you approve each participant by hand"
-        yield harm(19, "registration_auto_approve", fault, "Write it, true or false")
+def _is_long_title(at: At) -> Verdict:
+    length = len(str(at.value or ""))
+    return {"length": length} if length > TITLE else None
 
 
-def _paths(bundle: OpenedCompetition) -> BundleProblems:
-    named = [(key, bundle.config.get(key)) for key in ("image", "terms")]
-    named += [(f"{subject}.file", item.get("file")) for subject, item in bundle.mappings("pages")]
-    data = [(f"{subject}.{key}", item.get(key)) for subject, item in bundle.mappings("tasks") for key in TASK_FILES]
-    data += [(f"{subject}.{key}", item.get(key)) for subject, item in bundle.mappings("phases") for key in PHASE_FILES]
-    data += [(f"{subject}.path", item.get("path")) for subject, item in bundle.mappings("solutions")]
-    for subject, name in named + data:
-        if isinstance(name, str) and can_be_path(name) and not bundle.is_inside(name):
-            yield harm(5, subject, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
-    for subject, name in data:
-        path = bundle.data(name)
-        if not path:
-            continue
-        if os.path.isdir(path):
-            fault = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
-            yield harm(6, subject, fault, "Ship a finished zip")
-            continue
-        try:
+_SETTINGS = all_of(
+    RuleRow(9, "title", _is_long_title,
+        "has {length} characters; with a long user name the competition is left half made",
+        f"Keep it below {TITLE + 1}", WARNS),
+    RuleRow(14, "docker_image", is_absent,
+        "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7",
+        "Write docker_image: codalab/codalab-legacy:py312, or your own", WARNS),
+    RuleRow(19, "registration_auto_approve", is_absent, "is missing, so that you approve each participant by hand",
+        "Write it, true or false", WARNS),
+)  # fmt: skip
+
+
+def _leads_out(at: At) -> Verdict:
+    return isinstance(at.value, str) and can_be_path(at.value) and not at.bundle.is_inside(at.value)
+
+
+def _is_no_zip(at: At) -> Verdict:
+    path = at.bundle.data(at.value)
+    try:
+        if path:
             list_names(path)
-        except GivenUpError:
-            fault = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
-            yield harm(6, subject, fault, "Zip it")
+    except GivenUpError:
+        return True
+    return False
 
 
-def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
-    used = [index for _, phase in bundle.mappings("phases") for index in _as_list(phase.get("tasks"))]
-    for subject, task in bundle.mappings("tasks"):
-        if "index" in task and task["index"] not in used:
-            yield harm(27, subject, "is in no phase", "Name its index in a phase, or remove it")
+_PATH = RuleRow(5, "", _leads_out, "{value} leads out of the bundle, to files of the site", "Put it into the bundle",
+    WARNS)  # fmt: skip
+_DATA = first_of(
+    RuleRow(6, "", lambda at: os.path.isdir(at.bundle.data(at.value)),
+        "is a folder, which the site zips; without a final slash, into a place that all uploads share",
+        "Ship a finished zip", WARNS),
+    RuleRow(6, "", _is_no_zip,
+        "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds", "Zip it", WARNS),
+)  # fmt: skip
+
+
+def _check_paths(top: At) -> BundleProblems:
+    texts = [top.below("image"), top.below("terms"), *(at.below("file") for at in entries(top.bundle, "pages"))]
+    blocks = (("tasks", TASK_FILES), ("phases", PHASE_FILES), ("solutions", ("path",)))
+    data = [at.below(key) for block, keys in blocks for at in entries(top.bundle, block) for key in keys]
+    yield from (problem for at in texts + data for problem in _PATH(at))
+    yield from (problem for at in data for problem in _DATA(at))
+
+
+# ── tasks and their programs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_tasks(top: At) -> BundleProblems:
+    used = [index for phase in entries(top.bundle, "phases") for index in _as_list(phase.item.get("tasks"))]
+    for at in entries(top.bundle, "tasks"):
+        if "index" in at.item and at.item["index"] not in used:
+            yield warning(at.path, "is in no phase", "Name its index in a phase, or remove it", 27)
         for key in ("scoring_program", "reference_data"):
-            path = bundle.data(task.get(key))
+            path = top.bundle.data(at.item.get(key))
             if path:
                 with suppress(GivenUpError):  # said of its path already
-                    yield from _data(f"{subject}.{key}", key, path)
+                    yield from _check_content(f"{at.path}.{key}", key, path)
 
 
-def _data(subject: str, key: str, path: str) -> BundleProblems:
+def _check_content(subject: str, key: str, path: str) -> BundleProblems:
     """Yield what is wrong with the content of a scoring program or of reference data."""
     names = list_names(path)
     tops = {name.split("/")[0] for name in names}
     if names and len(tops) == 1 and all("/" in name for name in names):
         fault = f"everything in it is in the folder {tops.pop()}"
-        yield harm(29, subject, fault, "Zip the files themselves, not the folder around them")
+        yield warning(subject, fault, "Zip the files themselves, not the folder around them", 29)
     if key != "scoring_program":
         return
     command = find_command(path)
     if not command:
         what = "no command" if any(name in names for name in METADATA) else f"no {METADATA[0]} at its root"
         fault = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
-        yield harm(25, subject, fault, "Write metadata.yaml with command: python3 FILE.py")
+        yield warning(subject, fault, "Write metadata.yaml with command: python3 FILE.py", 25)
         return
     if re.search(r"[|;<>*]|&&|\$\(|`", command):
-        yield harm(26, subject, f"its command needs a shell, and there is none: {command}", "Put it into a script")
+        yield warning(subject, f"its command needs a shell, and there is none: {command}", "Put it into a script", 26)
     try:
         words = shlex.split(command)
     except ValueError as error:
-        yield harm(26, subject, f"its command cannot be split into words ({error})", "Correct its quotes")
+        yield warning(subject, f"its command cannot be split into words ({error})", "Correct its quotes", 26)
         return
     scripts = [re.sub(r"^(\$program|/app/program)/", "", word) for word in words if re.search(r"\.(py|sh)$", word)]
     for script in [script for script in scripts[:1] if not script.startswith("/")]:
         if os.path.normpath(script) not in names:
-            yield harm(26, subject, f"its command runs {script}, which is not in it", "Correct the command")
+            yield warning(subject, f"its command runs {script}, which is not in it", "Correct the command", 26)
 
 
 def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _phase_rules(bundle: OpenedCompetition) -> BundleProblems:
+# ── phases and leaderboards ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _has_zone(at: At) -> Verdict:
+    is_date, is_text = isinstance(at.value, datetime.datetime), isinstance(at.value, str)
+    zone = at.value.tzinfo if is_date else is_text and _ZONE.search(at.value)
+    return bool(zone) and not str(at.value).endswith(("Z", "UTC", "+00:00"))
+
+
+_PHASE = all_of(
+    RuleRow(32, "tasks", lambda at: at.value == [], "is empty, so that nothing can be scored", "Name a task", WARNS),
+    RuleRow(43, "tasks", lambda at: len(_as_list(at.value)) > 1,
+        "has several, and the leaderboard shows what was scored last, or sums",
+        "Score all in one task, in columns of their own", WARNS),
+    *(
+        row
+        for key in ("start", "end")
+        for row in (
+            RuleRow(33, key, lambda at: isinstance(at.value, datetime.datetime) and at.value.time() != datetime.time(),
+                "loses its time, since it is not in quotes", "Write '{value}'", WARNS),
+            RuleRow(34, key, _has_zone, "its zone is dropped, not converted", "Write the time in UTC", WARNS),
+            RuleRow(35, key, lambda at: bool(isinstance(at.value, str) and _AMBIGUOUS.match(at.value)),
+                "{value} is read with the month first", "Write year-month-day", WARNS),
+        )
+    ),
+)  # fmt: skip
+
+
+_LIMITS = all_of(
+    *(
+        RuleRow(40, key, is_absent, f"is missing, which means {default}", "Write it, null for no limit", WARNS)
+        for key, default in (("max_submissions_per_day", 5), ("max_submissions", 100))
+    ),
+    RuleRow(41, "execution_time_limit",
+        lambda at: isinstance(at.value, int) and at.value > CAP and not at.bundle.config.get("queue"),
+        f"is {{value}}, and the public queue allows {CAP} seconds", "Name a queue of your own, or write less", WARNS),
+)  # fmt: skip
+
+
+def _check_phases(top: At) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
-    for subject, phase in sort_phases(bundle):
-        if phase.get("tasks") == []:
-            yield harm(32, f"{subject}.tasks", "is empty, so that nothing can be scored", "Name a task")
-        if len(_as_list(phase.get("tasks"))) > 1:
-            fault = "has several, and the leaderboard shows what was scored last, or sums"
-            yield harm(43, f"{subject}.tasks", fault, "Score all in one task, in columns of their own")
-        yield from _dates(subject, phase)
+    for subject, phase in sort_phases(top.bundle):
+        at = Entry(top.bundle, subject, phase)
+        yield from _PHASE(at)
         try:
             start, end = parse_moment(phase.get("start")), parse_moment(phase.get("end"))
         except (ValueError, OverflowError, TypeError):
             continue
         ends.append(end)
         if start and end and end <= start:
-            yield harm(39, f"{subject}.end", "is not after its start, so that the phase takes nothing", "Correct it")
-        yield from _limits(bundle, subject, phase)
+            fault = "is not after its start, so that the phase takes nothing"
+            yield warning(f"{subject}.end", fault, "Correct it", 39)
+        yield from _LIMITS(at)
     if ends and all(end is not None and end < today for end in ends):
-        yield harm(39, "phases", "have all ended", "Correct their dates")
+        yield warning("phases", "have all ended", "Correct their dates", 39)
 
 
-def _dates(subject: str, phase: dict[Any, Any]) -> BundleProblems:
-    for key in ("start", "end"):
-        value, path = phase.get(key), f"{subject}.{key}"
-        if isinstance(value, datetime.datetime) and value.time() != datetime.time():
-            yield harm(33, path, "loses its time, since it is not in quotes", f"Write '{value}'")
-        zoned = value.tzinfo if isinstance(value, datetime.datetime) else isinstance(value, str) and _ZONE.search(value)
-        if zoned and not str(value).endswith(("Z", "UTC", "+00:00")):
-            yield harm(34, path, "its zone is dropped, not converted", "Write the time in UTC")
-        if isinstance(value, str) and _AMBIGUOUS.match(value):
-            yield harm(35, path, f"{value} is read with the month first", "Write year-month-day")
+def _is_hidden(at: At) -> Verdict:
+    return at.value in (True, "true", "yes")
 
 
-def _limits(bundle: OpenedCompetition, subject: str, phase: dict[Any, Any]) -> BundleProblems:
-    for key, default in (("max_submissions_per_day", 5), ("max_submissions", 100)):
-        if key not in phase:
-            yield harm(40, f"{subject}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
-    limit = phase.get("execution_time_limit")
-    if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
-        fault = f"is {limit}, and the public queue allows {CAP} seconds"
-        yield harm(41, f"{subject}.execution_time_limit", fault, "Name a queue of your own, or write less")
+def _shows_no_primary(at: At) -> Verdict:
+    columns, primary = mappings_in(at.item, "columns"), at.item.get("primary_index", 0)
+    is_shown = any(column.get("index") == primary and not column.get("hidden") for column in columns)
+    return {"primary": primary} if columns and not is_shown else None
 
 
-def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
-    boards = bundle.mappings("leaderboards")
-    for subject, _ in boards[1:]:
+def _shows_no_column(at: At) -> Verdict:
+    columns = mappings_in(at.item, "columns")
+    return bool(columns) and all(column.get("hidden") for column in columns)
+
+
+_BOARD = all_of(
+    RuleRow(47, "submission_rule", lambda at: at.item.get(at.key, "Add") == "Add",
+        "is Add, so that the board stays empty until participants put something there",
+        "Write Force_Best, which is EvalAI's way", WARNS),
+    RuleRow(58, "hidden", _is_hidden, "hides it on the page alone; the API gives it to anybody",
+        "Do not let scores be a secret", WARNS),
+    RuleRow(53, "primary_index", _shows_no_primary,
+        "no visible column has the index {primary}, and the board breaks", "Name the index of a visible column", WARNS),
+    RuleRow(54, "columns", _shows_no_column, "are all hidden", "Show one", WARNS),
+)  # fmt: skip
+_COLUMN = all_of(
+    RuleRow(51, "precision", lambda at: isinstance(at.value, int) and not 0 <= at.value <= 10,
+        "is {value}; ten places are stored", "Write 0 to 10", WARNS),
+    RuleRow(58, "hidden", _is_hidden, "hides it on the page alone", "Leave out what is a secret", WARNS),
+)  # fmt: skip
+
+
+def _check_boards(top: At) -> BundleProblems:
+    boards = [*entries(top.bundle, "leaderboards")]
+    for at in boards[1:]:
         fault = "belongs to no phase: only the first leaderboard counts"
-        yield harm(45, subject, fault, "Make a competition of its own")
-    for subject, board in boards[:1]:
-        if board.get("submission_rule", "Add") == "Add":
-            fault = "is Add, so that the board stays empty until participants put something there"
-            yield harm(47, f"{subject}.submission_rule", fault, "Write Force_Best, which is EvalAI's way")
-        if board.get("hidden") in (True, "true", "yes"):
-            fault = "hides it on the page alone; the API gives it to anybody"
-            yield harm(58, f"{subject}.hidden", fault, "Do not let scores be a secret")
-        columns = mappings_in(board, "columns")
-        primary = board.get("primary_index", 0)
-        if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
-            fault = f"no visible column has the index {primary}, and the board breaks"
-            yield harm(53, f"{subject}.primary_index", fault, "Name the index of a visible column")
-        if columns and all(column.get("hidden") for column in columns):
-            yield harm(54, f"{subject}.columns", "are all hidden", "Show one")
-        for index, column in enumerate(columns):
-            yield from _column(f"{subject}.columns[{index}]", column)
+        yield warning(at.path, fault, "Make a competition of its own", 45)
+    for at in boards[:1]:
+        yield from _BOARD(at)
+        for index, column in enumerate(mappings_in(at.item, "columns")):
+            yield from _COLUMN(Entry(top.bundle, f"{at.path}.columns[{index}]", column))
 
 
-def _column(subject: str, column: dict[Any, Any]) -> BundleProblems:
-    precision = column.get("precision", 2)
-    if isinstance(precision, int) and not 0 <= precision <= 10:
-        yield harm(51, f"{subject}.precision", f"is {precision}; ten places are stored", "Write 0 to 10")
-    if column.get("hidden") in (True, "true", "yes"):
-        yield harm(58, f"{subject}.hidden", "hides it on the page alone", "Leave out what is a secret")
-
-
-def _program_rules(bundle: OpenedCompetition) -> BundleProblems:
+def _check_programs(top: At) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
+    bundle = top.bundle
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
         fault = f"{image} is not known here; the worker pulls it anew for each run"
         remedy = "See that it is in a public registry, and has what the program imports"
-        yield harm(14, "docker_image", fault, remedy)
+        yield warning("docker_image", fault, remedy, 14)
     seen: set[str] = set()
     for subject, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("scoring_program"))
@@ -268,12 +321,12 @@ def _program_rules(bundle: OpenedCompetition) -> BundleProblems:
             continue
         seen.add(path)
         if image in _IMAGES:
-            yield from _module_rules(f"{subject}.scoring_program", path, image)
-    yield from _column_rules(bundle)
-    yield from _task_limits(bundle)
+            yield from _check_modules(f"{subject}.scoring_program", path, image)
+    yield from _check_columns(bundle)
+    yield from _check_task_limits(bundle)
 
 
-def _module_rules(subject: str, path: str, image: str) -> BundleProblems:
+def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
     try:
         names = list_names(path)
         texts = read_texts(path, [name for name in names if name.endswith(".py")])
@@ -286,13 +339,13 @@ def _module_rules(subject: str, path: str, image: str) -> BundleProblems:
             tree = ast.parse(text, feature_version=version)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             fault = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
-            yield harm(28, subject, fault, "Name a newer image in docker_image")
+            yield warning(subject, fault, "Name a newer image in docker_image", 28)
             return
         missing |= _imports(tree) - own
     unknown = sorted(missing - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
         fault = f"imports {', '.join(unknown[:5])}, which {image} lacks"
-        yield harm(28, subject, fault, "Put it into the program's zip, or name another image")
+        yield warning(subject, fault, "Put it into the program's zip, or name another image", 28)
 
 
 def _imports(tree: ast.Module) -> set[str]:
@@ -306,7 +359,7 @@ def _imports(tree: ast.Module) -> set[str]:
     return modules
 
 
-def _column_rules(bundle: OpenedCompetition) -> BundleProblems:
+def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
     """Yield where tasks that say what they write, as ours do, and the leaderboard differ."""
     boards = bundle.mappings("leaderboards")[:1]
     written = find_written_columns(bundle)
@@ -318,17 +371,17 @@ def _column_rules(bundle: OpenedCompetition) -> BundleProblems:
     keys = {hashable_value(column, "key") for column in columns}
     every = {key for task in written.values() for key in task}
     for key in sorted(map(str, keys - every - computed)):
-        yield harm(55, f"{subject}.columns", f"no scoring program writes {key}", "Remove it")
+        yield warning(f"{subject}.columns", f"no scoring program writes {key}", "Remove it", 55)
     for key in sorted(every - keys):
-        yield harm(56, f"{subject}.columns", f"lacks {key}, which the scoring program writes", "Add it")
+        yield warning(f"{subject}.columns", f"lacks {key}, which the scoring program writes", "Add it", 56)
     for key in sorted(every & computed):
-        yield harm(57, f"{subject}.columns", f"{key} is computed and written as well", "Leave one out")
+        yield warning(f"{subject}.columns", f"{key} is computed and written as well", "Leave one out", 57)
     primary_index = board.get("primary_index", 0)
     primary = next((hashable_value(column, "key") for column in columns if column.get("index") == primary_index), None)
     for index, task in written.items():
         if primary in every and primary not in task:
             fault = f"the task {index} does not write {primary}, so that its submissions rank first"
-            yield harm(53, f"{subject}.primary_index", fault, "Name a column that every phase fills")
+            yield warning(f"{subject}.primary_index", fault, "Name a column that every phase fills", 53)
 
 
 def find_written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
@@ -352,7 +405,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
     return documents
 
 
-def _task_limits(bundle: OpenedCompetition) -> BundleProblems:
+def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end their tasks too early, or take over submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
     for subject, phase in sort_phases(bundle):
@@ -363,11 +416,11 @@ def _task_limits(bundle: OpenedCompetition) -> BundleProblems:
         slowest = max([seconds for _, seconds in known_tasks if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:
             fault = f"is {limit}, and its task may take {slowest} seconds"
-            yield harm(41, f"{subject}.execution_time_limit", fault, f"Write {slowest + 120}")
+            yield warning(f"{subject}.execution_time_limit", fault, f"Write {slowest + 120}", 41)
         columns = {column for names, _ in known_tasks for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
             fault = "takes submissions over whose columns are others"
-            yield harm(42, f"{subject}.auto_migrate_to_this_phase", fault, "Let participants submit again")
+            yield warning(f"{subject}.auto_migrate_to_this_phase", fault, "Let participants submit again", 42)
         before = columns
 
 

@@ -43,8 +43,6 @@ _NAME = 64
 
 
 class _CodabenchClient(Client):
-    """Calls of one user of Codabench."""
-
     SERVER, SCHEME = "a Codabench server", "Token"
 
 
@@ -118,10 +116,10 @@ class CompetitionPush:
     def upload(self, name: str, path: str) -> PushedCompetition:
         """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
-        wanted = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
-        wanted["request_sassy_file_name"] = file
+        request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
+        request["request_sassy_file_name"] = file
         try:
-            target = self._client.call("POST", DATA_SETS, json=wanted)
+            target = self._client.call("POST", DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
             answer = self._client.call("PUT", COMPLETED, {"key": str(target["key"])}, json={})
             pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
@@ -144,9 +142,9 @@ class CompetitionPush:
                 answer = {}
             status = answer.get("status") if isinstance(answer, dict) else None
             if status == "Finished":
-                done = replace(pushed, number=int(answer["resulting_competition"]))
-                self._remember(name, done)
-                return done
+                competition = replace(pushed, number=int(answer["resulting_competition"]))
+                self._remember(name, competition)
+                return competition
             if status == "Failed":
                 self._remember(name, None)
                 raise NotUnpackedError(str(answer.get("details") or "Codabench gives no reason."))
@@ -157,7 +155,6 @@ class CompetitionPush:
         )
 
     def page(self, pushed: PushedCompetition) -> str:
-        """Return the address of a competition."""
         return PAGE.format(host=self._account.host, number=pushed.number)
 
     def _send(self, url: str, path: str) -> None:

@@ -35,6 +35,7 @@ PAGE_PROGRAM, PAGE_SECONDS = "page/page_program.py", 60
 #: What a page shows of a truth that is not public, since everybody may read it.
 SHOWN = ("protocol", "result", "scored", "warnings", "versions", "intervals", "provenance")
 LOG = "SEGJUDGE_LOG"
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 #: What the host's bundle says of the phase, beside its truth.
 TASK = "task.json"
 #: The longest alarm that every system takes.
@@ -86,7 +87,10 @@ def main() -> None:
         task = _task(os.path.join(source, "ref", TASK))
         signal.signal(signal.SIGALRM, stop)
         signal.alarm(task["seconds"])
-        answer = _evaluate(task, source)
+        sys.path.append(os.path.join(_FOLDER, PACKAGES))
+        script = importlib.import_module("evaluation_script")
+        annotations = os.path.join(source, "ref", task["annotations"])
+        answer = script.evaluate(annotations, _submission(source), task["phase"], submission_metadata={})
         values = _values(task, answer)
         _check_shown(task, answer)
         page = _submission_page(task, answer, signal.alarm(0))
@@ -128,15 +132,6 @@ def _keep_log_from_participant() -> int:
     return participant
 
 
-def _evaluate(task: Dict[str, Any], source: str) -> Dict[str, Any]:
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path.append(os.path.join(folder, PACKAGES))
-    script = importlib.import_module("evaluation_script")
-    annotations = os.path.join(source, "ref", task["annotations"])
-    answer: Dict[str, Any] = script.evaluate(annotations, _submission(source), task["phase"], submission_metadata={})
-    return answer
-
-
 def _submission(source: str) -> str:
     """Return the path of the submission: its folder, or the file that is alone in it."""
     folder = os.path.join(source, "res")
@@ -173,8 +168,7 @@ def _write(folder: str, name: str, text: str) -> None:
 
 def _submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
     """Return the page of one submission: what the phase left for it, drawn by a program of its own, or a plain one."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    program = os.path.join(folder, PAGE_PROGRAM)
+    program = os.path.join(_FOLDER, PAGE_PROGRAM)
     if task.get("page") and os.path.isfile(program):
         try:
             text = json.dumps({"title": task["title"], "result": _select_public(task, answer)})
@@ -198,7 +192,6 @@ def _check_shown(task: Dict[str, Any], answer: Dict[str, Any]) -> None:
 
 
 def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
-    """Return what everybody may read of a stored result."""
     stored: Dict[str, Any] = answer["submission_result"]
     return stored if task["page"] == "all" else {key: stored[key] for key in SHOWN if key in stored}
 
@@ -207,15 +200,15 @@ def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
     """Return the page of one submission: what the leaderboard shows, error bars, warnings and versions."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}
-    ends = {split: values for entry in answer.get("interval") or [] for split, values in entry.items()}
+    intervals = {split: values for entry in answer.get("interval") or [] for split, values in entry.items()}
     public = answer.get("submission_result") or {}
-    shown: Dict[str, List[str]] = {}
+    labels_of: Dict[str, List[str]] = {}
     for column in task["columns"]:
         if not column["hidden"]:
-            shown.setdefault(column["split"], []).append(column["label"])
+            labels_of.setdefault(column["split"], []).append(column["label"])
     body = [
-        _table(split, labels, results[split], errors.get(split, {}), ends.get(split, {}))
-        for split, labels in shown.items()
+        _table(split, labels, results[split], errors.get(split, {}), intervals.get(split, {}))
+        for split, labels in labels_of.items()
     ]
     warnings = [f"<li>{html.escape(str(line))}</li>" for line in public.get("warnings", [])]
     if warnings:

@@ -6,20 +6,19 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from segjudge.platforms.evalai.bundle.fields import TEXT, WHOLE, Field, validate
 from segjudge.platforms.evalai.bundle.problems import BundleProblems
 
 from .opened_competition import refusal
 
-TEXT, FLAG, NATURAL, INTEGER = "text", "flag", "natural number", "whole number"
+FLAG, NATURAL, INTEGER = "flag", "natural number", "whole number"
 CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
 #: Stands for a key that is not there.
 _MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
-#: The largest number that the database takes.
-_LARGEST = 2**31 - 1
 _USER = re.compile(
     r"[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*"
     r'|"(?:[\x01-\x08\x0b\x0c\x0e-\x1f!#-\[\]-\x7f]|\\[\x01-\x09\x0b\x0c\x0e-\x7f])*"',
@@ -34,7 +33,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class SerializerField:
-    """The rules of one field."""
+    """The rules of one field; EvalAI's serializers are of the same kind, and take less."""
 
     kind: str
     #: The number of the rule that is broken.
@@ -47,25 +46,21 @@ class SerializerField:
     choices: tuple[str, ...] = ()
 
     def answer(self, value: object) -> str:
-        """Return Codabench's message about a value that it refuses; "" for one that it accepts."""
+        """Say what Codabench says of a value that it refuses; "" for one that it accepts."""
         if value is _MISSING:
             return "This field is required." if self.required else ""
         if value is None:
             return "" if self.null else "This field may not be null."
-        return _ANSWERS[self.kind](self, value)
-
-
-def _text(field: SerializerField, value: object) -> str:
-    if str(value).strip() == "":
-        return "" if field.blank else "This field may not be blank."
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return "Not a valid string."
-    if field.limit and len(str(value).strip()) > field.limit:
-        return f"Ensure this field has no more than {field.limit} characters."
-    if "\0" in str(value):
-        return "Null characters are not allowed."
-    half = SURROGATE.search(str(value))
-    return f"Surrogate characters are not allowed: U+{ord(half[0]):X}." if half else ""
+        if self.kind in _ANSWERS:
+            return _ANSWERS[self.kind](self, value)
+        kind, least = (WHOLE, 0 if self.kind == NATURAL else None) if self.kind in (NATURAL, INTEGER) else (TEXT, None)
+        error = validate(
+            "", value, Field(kind, "", limit=self.limit, least=least, blank=self.blank, choices=self.choices)
+        )
+        half = SURROGATE.search(str(value)) if kind == TEXT else None
+        if error is None and half:
+            return f"Surrogate characters are not allowed: U+{ord(half[0]):X}."
+        return error.message if error else ""
 
 
 def _flag(_field: SerializerField, value: object) -> str:
@@ -73,29 +68,8 @@ def _flag(_field: SerializerField, value: object) -> str:
     return "" if isinstance(flag, (str, int, float)) and flag in _FLAGS else "Must be a valid boolean."
 
 
-def to_integer(value: object) -> int:
-    """Return a value as the whole number that Codabench takes it for; raises ValueError where it is none."""
-    return int(re.sub(r"\.0*\s*$", "", str(value)))
-
-
-def _integer(field: SerializerField, value: object) -> str:
-    try:
-        number = to_integer(value)
-    except ValueError:
-        return "A valid integer is required."
-    least = 0 if field.kind == NATURAL else -_LARGEST - 1
-    if number > _LARGEST:
-        return f"Ensure this value is less than or equal to {_LARGEST}."
-    return f"Ensure this value is greater than or equal to {least}." if number < least else ""
-
-
-def _choice(field: SerializerField, value: object) -> str:
-    is_choice = str(value) in field.choices or (value == "" and field.blank)
-    return "" if is_choice else f'"{value}" is not a valid choice.'
-
-
 def _email(field: SerializerField, value: object) -> str:
-    words = _text(field, value)
+    words = replace(field, kind=TEXT).answer(value)
     if words or str(value).strip() == "":
         return words
     user, _, domain = str(value).strip().rpartition("@")
@@ -104,7 +78,7 @@ def _email(field: SerializerField, value: object) -> str:
 
 
 def _is_domain(domain: str) -> bool:
-    """Return whether an address may end so: a name, also in other scripts, or a number in brackets."""
+    """Tell whether an address may end so: a name, also in other scripts, or a number in brackets."""
     if domain.startswith("[") and domain.endswith("]"):
         try:
             return bool(ipaddress.ip_address(domain[1:-1]))
@@ -130,8 +104,7 @@ def _list(_field: SerializerField, value: object) -> str:
     return "" if isinstance(value, list) else f'Expected a list of items but got type "{type(value).__name__}".'
 
 
-_ANSWERS = {TEXT: _text, FLAG: _flag, NATURAL: _integer, INTEGER: _integer}
-_ANSWERS |= {CHOICE: _choice, EMAIL: _email, JSON: _json, LIST: _list}
+_ANSWERS = {FLAG: _flag, EMAIL: _email, JSON: _json, LIST: _list}
 
 
 def check_fields(

@@ -1,21 +1,242 @@
-"""Trying a competition: its samples, scored as Codabench's worker does, and what goes wrong with them."""
+"""Trying a competition: its samples, scored as Codabench's worker does, and what goes wrong with them.
+
+The worker is played without Docker: its folders, variables, time limit and answers.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shlex
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in
+from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in, warning
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
+from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, find_sandbox_for
+from segjudge.system.bounds import TreeBounds, missing_bounds, run_bounded
+from segjudge.system.files import temporary_folder
+from segjudge.system.processes import clean_environment
+from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .compute_worker import FAILED, LIMIT, ComputeWorker, ScoredSubmission, as_zip
-from .opened_competition import OpenedCompetition, harm, sort_phases
+from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, sort_phases, unpack
 from .pitfalls import find_written_columns
-from .scoring_program import ADDED, TOO_LARGE
+from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
+
+FINISHED, FAILED = "Finished", "Failed"
+#: Seconds for a run where a phase names none.
+_LIMIT = 600
+#: Where the folders are in the container.
+_APP = "/app"
+_FOLDERS = ("program", "input", "output", "shared", "input_data")
+_VARIABLES = (
+    ("$input", "/app/input"),
+    ("$output", "/app/output"),
+    ("$program", "/app/program"),
+    ("$ingestion_program", "/app/program"),
+    ("$hidden", "/app/input/ref"),
+    ("$shared", "/app/shared"),
+    ("$submission_program", "/app/ingested_program"),
+    ("$tmp", "/app/output"),
+    ("$predictions", "/app/input/res"),
+)
+#: What the worker leaves in a submission that ran no program.
+_ADDED_TEXT = "elapsedTime: null\nexitCode: null\ningestionElapsedTime: null\ningestionExitCode: null\n"
+_OUTPUT_BYTES, _PAGE_BYTES = 1 << 20, 16 << 20
+
+
+@dataclass(frozen=True)
+class ScoredSubmission:
+    """How Codabench would show a submission."""
+
+    status: str
+    #: Codabench's own words, if it failed.
+    details: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    #: What the program wrote, before the site looked at it.
+    written: Any = None
+    #: Column → value, as the site stores it.
+    scores: Mapping[str, Decimal] = field(default_factory=dict)
+    #: The names of the files in the output.
+    output: tuple[str, ...] = ()
+    seconds: float = 0.0
+    #: What the program kept from the participant.
+    log: str = ""
+    #: The detailed results.
+    page: str = ""
+
+
+class ComputeWorker:
+    """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
+
+    def __init__(self, python: Interpreter, *, required: bool = False) -> None:
+        self._python, self._box = python, find_sandbox_for(python, required=required)
+
+    def missing_bounds(self) -> list[str]:
+        """Return what does not hold for scoring programs here, a sentence each."""
+        return missing_bounds(self._box)
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether there is a sandbox, without which there is a network too."""
+        return self._box is not None
+
+    def score(
+        self, task: Mapping[str, str], submission: str, columns: list[str], seconds: int = _LIMIT
+    ) -> ScoredSubmission:
+        """Score a zip by a task: its file keys and the paths behind them."""
+        if task.get("ingestion_program"):
+            raise HostError("tasks with an ingestion program run code of participants, which is not played here")
+        with temporary_folder("segjudge-") as folder:
+            try:
+                self._prepare(task, submission, folder)
+                return self._run(find_command(task["scoring_program"]), folder, columns, seconds)
+            except GivenUpError as error:
+                return ScoredSubmission(FAILED, str(error))
+
+    def _prepare(self, task: Mapping[str, str], submission: str, folder: str) -> None:
+        """Make the folders of the scoring step; the prediction step of results does no more than add a file."""
+        results = os.path.join(folder, "input", "res")
+        unpack(submission, results)
+        if not os.listdir(results) or any(os.path.exists(os.path.join(results, name)) for name in METADATA):
+            # Such a file makes it a program, whose results are not there.
+            raise GivenUpError("Bad or empty zip file")
+        with open(os.path.join(results, ADDED), "w", encoding="ascii") as file:
+            file.write(_ADDED_TEXT)
+        folders = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
+        for key, name in folders.items():
+            if task.get(key):
+                unpack(task[key], os.path.join(folder, name))
+        for name in ("output", "shared", "tmp"):
+            os.makedirs(os.path.join(folder, name))
+
+    def _run(self, command: str, folder: str, columns: list[str], seconds: int) -> ScoredSubmission:
+        for variable, path in _VARIABLES:
+            command = command.replace(variable, path)
+        words, started = shlex.split(command), time.monotonic()
+        if not words:  # the real worker goes on, and finds nothing
+            raise GivenUpError("Could not find scores file, did the scoring program output it?")
+        if os.path.basename(words[0]) in ("python", "python3"):
+            words[0] = self._python.path
+        program, words, environment = self._words(words, folder)
+        bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
+        try:
+            run = run_bounded(words, bounds, seconds, _OUTPUT_BYTES, environment=environment, folder=program)
+        except OSError as error:
+            raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
+        output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
+        outcome = ScoredSubmission(
+            FINISHED, "", run.output, run.errors,
+            output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
+            page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
+        )  # fmt: skip
+        try:
+            written = _read_result(outcome, run.code, output, seconds, run.excess)
+        except GivenUpError as error:
+            return replace(outcome, status=FAILED, details=str(error))
+        return replace(outcome, written=written, scores=store_scores(written, columns))
+
+    def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
+        """Return the program's folder, command and environment variables, in the sandbox where there is one."""
+        variables = {"PYTHONUNBUFFERED": "1", "http_proxy": "", "https_proxy": ""}
+        program = os.path.join(folder, "program")
+        if self._box is None:
+            words = [word.replace(f"{_APP}/", f"{folder}/") for word in words]
+            log = os.path.join(folder, "shared", LOG)
+            return program, words, clean_environment(HOME=folder, **variables, **{LOG: log})
+        names = [name for name in _FOLDERS if os.path.isdir(os.path.join(folder, name))]
+        # First, since the interpreter may lie in it.
+        mounts = [(os.path.join(folder, "tmp"), "/tmp")]  # noqa: S108 - inside the sandbox
+        mounts += [(os.path.join(folder, name), f"{_APP}/{name}") for name in names]
+        boxed = scorer_command(
+            self._box, words, self._python.folders, mounts, (), f"{_APP}/program", python=self._python.path
+        )
+        return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
+
+
+def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(limit)
+
+
+def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
+    """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
+    if excess:
+        raise GivenUpError(f"The scoring program was ended: {excess}")
+    if code is None:
+        raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
+    if code:
+        raise GivenUpError("Child task failed or non-zero return code")
+    written = _scores_in(output)
+    if ADDED in outcome.output:
+        raise GivenUpError("Error, the output directory already contains a metadata file.")
+    return written
+
+
+def _scores_in(output: str) -> Any:
+    path = os.path.join(output, "scores.json")
+    if os.path.exists(path):
+        try:
+            return json.loads(_read(path))
+        except ValueError as error:
+            reason = getattr(error, "msg", error)
+            raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
+    path = os.path.join(output, "scores.txt")
+    if os.path.exists(path):
+        import yaml
+
+        try:
+            return yaml.safe_load(_read(path))
+        except (yaml.YAMLError, ValueError):
+            return None
+    raise GivenUpError("Could not find scores file, did the scoring program output it?")
+
+
+def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
+    """Return what the site stores: up to the first value that it cannot, and nothing where JSON has none."""
+    values: dict[str, Decimal] = {}
+    if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):
+        return values
+    for key, value in written.items():
+        if key not in columns:
+            continue
+        try:
+            number = Decimal(str(int(value) if isinstance(value, bool) else value))
+        except (ArithmeticError, ValueError, TypeError):
+            break
+        if not number.is_finite() or abs(number) >= TOO_LARGE:
+            break
+        values[key] = number.quantize(Decimal(1).scaleb(-10))
+    return values
+
+
+@contextmanager
+def as_zip(path: str) -> Iterator[str]:
+    """Yield a submission as the zip that Codabench alone takes: a zip itself, anything else in one."""
+    if zipfile.is_zipfile(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        zipped = os.path.join(folder, "submission.zip")
+        if os.path.isdir(path):
+            shutil.make_archive(zipped.removesuffix(".zip"), "zip", path)
+        else:
+            with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(path, os.path.basename(path))
+        yield zipped
 
 
 @dataclass(frozen=True)
@@ -66,37 +287,39 @@ class CompetitionTrial:
 
     def _score(self, index: object, phase: dict[Any, Any], path: str) -> ScoredSubmission:
         _, task = self._tasks[index]
-        named = {key: self._bundle.path(task[key]) for key in TASK_FILES if isinstance(task.get(key), str)}
-        if "scoring_program" not in named:
+        paths = {key: self._bundle.path(task[key]) for key in TASK_FILES if isinstance(task.get(key), str)}
+        if "scoring_program" not in paths:
             raise HostError(f"task {index} is one of the site's, whose program is not here")
         with as_zip(path) as zipped:
-            return self._worker.score(named, zipped, self.columns, int(phase.get("execution_time_limit") or LIMIT))
+            return self._worker.score(paths, zipped, self.columns, int(phase.get("execution_time_limit") or _LIMIT))
 
     def _problems(self, subject: str, name: str, index: object, outcome: ScoredSubmission) -> Iterator[BundleProblem]:
         task = f"{self._tasks[index][0]}.scoring_program"
         if outcome.status == FAILED:
             if "Time Limit" in outcome.details:
                 fault = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
-                yield harm(64, f"{subject}.execution_time_limit", fault, "Let the program limit itself")
+                yield warning(f"{subject}.execution_time_limit", fault, "Let the program limit itself", 64)
             elif ADDED in outcome.output:
-                yield harm(63, task, "writes a file named metadata, which is Codabench's", "Rename it")
+                yield warning(task, "writes a file named metadata, which is Codabench's", "Rename it", 63)
             return
         if not isinstance(outcome.written, dict):
             fault = f"{name} is finished without scores: what it writes is no object"
-            yield harm(59, task, fault, "Write {key: number}")
+            yield warning(task, fault, "Write {key: number}", 59)
             return
-        wanted = self._written.get(index, self.columns)
+        expected_keys = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
             if key in self.columns and not abs(number) < TOO_LARGE:
                 fault = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
-                yield harm(59, task, fault, "Write a number")
+                yield warning(task, fault, "Write a number", 59)
             if key not in self.columns:
-                yield harm(56, task, f"{name}: {key} is written, and no column has that key", "Add the column")
-        missing = [key for key in wanted if key not in outcome.written]
+                yield warning(task, f"{name}: {key} is written, and no column has that key", "Add the column", 56)
+        missing = [key for key in expected_keys if key not in outcome.written]
         if missing:
             fault = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
-            yield harm(60, task, fault, "Write every column, or end with exit code 1")
+            yield warning(task, fault, "Write every column, or end with exit code 1", 60)
         if outcome.stderr.strip():
-            last = outcome.stderr.strip().splitlines()[-1][:120]
-            yield harm(62, task, f"{name}: stderr, which participants read, says {last!r}", "Keep the log elsewhere")
+            last_line = outcome.stderr.strip().splitlines()[-1][:120]
+            yield warning(
+                task, f"{name}: stderr, which participants read, says {last_line!r}", "Keep the log elsewhere", 62
+            )

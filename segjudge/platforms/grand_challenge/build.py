@@ -69,12 +69,12 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
     with zipfile.ZipFile(io.BytesIO(bundle.read(f"{SCRIPT_FOLDER}.zip"))) as script:
         files = {f"{SCRIPT_FOLDER}/{name}": script.read(name) for name in script.namelist()}
     truth = os.path.basename(phase.annotations)
-    shown = [split for split in phase.splits if not split.hidden]
-    keys = {split.codename: split.codename.replace(".", "_") for split in shown}
+    public_splits = [split for split in phase.splits if not split.hidden]
+    keys = {split.codename: split.codename.replace(".", "_") for split in public_splits}
     task = {"phase": phase.codename, "annotations": truth, "keys": keys}
     files |= {"evaluate.py": Path(evaluate.__file__).read_bytes(), "task.json": _json(task)}
     files |= {"Dockerfile": _DOCKERFILE.encode(), ".dockerignore": b"ground_truth.tar.gz\nphase-settings.json\n"}
-    files["phase-settings.json"] = _json(_settings(bundle.config, configured, shown, keys))
+    files["phase-settings.json"] = _json(_settings(bundle.config, configured, public_splits, keys))
     for name, content in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)

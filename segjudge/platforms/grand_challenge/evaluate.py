@@ -65,9 +65,9 @@ def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str
 
 def _submission(source: str, task: dict[str, Any], temporary: str) -> str:
     """Return the path of a submission: the folder, the file that is alone in it, or what an algorithm's jobs wrote."""
-    listed = os.path.join(source, _JOBS)
-    if os.path.isfile(listed) and os.path.getsize(listed) <= _JOBS_BYTES:
-        with open(listed, encoding="utf-8") as file:
+    list_path = os.path.join(source, _JOBS)
+    if os.path.isfile(list_path) and os.path.getsize(list_path) <= _JOBS_BYTES:
+        with open(list_path, encoding="utf-8") as file:
             jobs = json.load(file)
         if isinstance(jobs, list) and jobs and all(isinstance(job, dict) and "outputs" in job for job in jobs):
             return _join(_outputs(source, jobs), task, temporary)

@@ -22,8 +22,8 @@ import pytest
 from segjudge.cli import main
 from segjudge.platforms.codabench import scoring_program
 from segjudge.platforms.codabench.build import BuiltCompetitions, _read_page_files, build
-from segjudge.platforms.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.platforms.codabench.opened_competition import open_competition
+from segjudge.platforms.codabench.trial import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 from tests.browser import chromium, fresh_page, needs_chromium

@@ -32,14 +32,14 @@ def check_agreement(bundle: Bundle) -> BundleProblems:
         yield breaks_later(PHASES_FILE, f"cannot be read ({error})", "Correct it")
         return
     configured = {str(phase.get("codename")): phase for phase in mappings_in(bundle.config, "challenge_phases")}
-    scored = {phase.codename: phase for phase in phases}
-    for codename in [name for name in configured if name not in scored]:
+    own_phases = {phase.codename: phase for phase in phases}
+    for codename in [name for name in configured if name not in own_phases]:
         yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
-    for codename in [name for name in scored if name not in configured]:
+    for codename in [name for name in own_phases if name not in configured]:
         fault = f"has the phase {codename}, which the YAML lacks"
         yield breaks_later("phases.py", fault, "Remove it, or add it there")
-    for codename in [name for name in configured if name in scored]:
-        yield from _check_phase(bundle, configured[codename], scored[codename])
+    for codename in [name for name in configured if name in own_phases]:
+        yield from _check_phase(bundle, configured[codename], own_phases[codename])
     yield from check_reports(bundle, phases)
 
 
@@ -49,8 +49,10 @@ def describe_scoring(bundle: Bundle) -> dict[str, str]:
         return {}
     scoring = {}
     for phase in read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}"):
-        named = [(split.codename, PROTOCOLS[split.protocol]) for split in phase.splits if split.protocol in PROTOCOLS]
-        rules = [f"{codename} by {protocol.name}, revision {protocol.revision}" for codename, protocol in named]
+        protocols = [
+            (split.codename, PROTOCOLS[split.protocol]) for split in phase.splits if split.protocol in PROTOCOLS
+        ]
+        rules = [f"{codename} by {protocol.name}, revision {protocol.revision}" for codename, protocol in protocols]
         scoring[phase.codename] = "; ".join([*rules, "in percent" if phase.percent else "from 0 to 1"])
     return scoring
 
@@ -112,13 +114,13 @@ def _find_revealed_splits(config: dict[str, Any], configured: dict[str, Any], ph
 
 def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
     """Raise `HostError` where `phases.py` shows what the YAML hides, or lacks a phase: nothing is built of that."""
-    scored: Mapping[str, Phase] = {phase.codename: phase for phase in phases}
+    own_phases: Mapping[str, Phase] = {phase.codename: phase for phase in phases}
     problems: list[str] = []
     for configured in mappings_in(config, "challenge_phases"):
         codename = str(configured.get("codename"))
-        if codename not in scored:
+        if codename not in own_phases:
             raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
-        problems += map(str, _find_revealed_splits(config, configured, scored[codename]))
+        problems += map(str, _find_revealed_splits(config, configured, own_phases[codename]))
     if problems:
         raise HostError("\n".join(problems))
 

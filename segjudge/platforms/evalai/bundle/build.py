@@ -80,8 +80,8 @@ def build(
     names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
-        named = f"and {source.config_name} names it"
-        raise HostError("\n".join(f"{name}: {why}, {named}" for name, why in missing.items()))
+        reason = f"and {source.config_name} names it"
+        raise HostError("\n".join(f"{name}: {why}, {reason}" for name, why in missing.items()))
     if os.path.realpath(out) in [os.path.realpath(os.path.join(root, name)) for name in (source.config_name, *names)]:
         raise HostError(f"{out}: is a file of the bundle, and would be written over")
     try:
@@ -306,18 +306,17 @@ class _LineEditor:
         self.changes.append(LineChange(len(self.lines), "", f"{key}: {value}"))
 
     def replace(self, mapping: yaml.MappingNode, key: str, after: str) -> None:
-        """Replace the line of a key."""
         key_node, value_node = _key_and_value(mapping, key)
         if key_node is None or value_node is None:
             return
         number, end = key_node.start_mark.line, value_node.end_mark
         line = self.lines[number]
-        parts = re.fullmatch(r"([\s\ufeff]*)[^\s#].*?(\r?\n)?", line)
-        if end.line != number or parts is None or line.lstrip().startswith(("-", "{")):
+        match = re.fullmatch(r"([\s\ufeff]*)[^\s#].*?(\r?\n)?", line)
+        if end.line != number or match is None or line.lstrip().startswith(("-", "{")):
             raise HostError(f"{CONFIG}:{number + 1}: write {key} on a line of its own, so that variants can change it")
         comment = "" if after.startswith("#") else line[end.column + line.startswith(_BOM) :].strip()
         comment = f"  {comment}" if comment.startswith("#") else ""
-        self.lines[number] = f"{parts.group(1)}{after}{comment}{parts.group(2) or ''}"
+        self.lines[number] = f"{match.group(1)}{after}{comment}{match.group(2) or ''}"
         self.changes.append(LineChange(number + 1, line.strip(), after))
 
 
@@ -344,14 +343,14 @@ _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".
 
 def _list_uploaded_files(root: str) -> list[str]:
     """Return the files that the starter uploads from a fresh clone: those that git tracks or would add."""
-    listed = subprocess.run(
+    listing = subprocess.run(
         ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"],  # noqa: S607 - the host's git
         capture_output=True,
         check=False,
     )
-    if listed.returncode:
+    if listing.returncode:
         raise HostError(f"{root}: is not a git checkout, and the starter uploads a checkout")
-    names = {name for name in os.fsdecode(listed.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
+    names = {name for name in os.fsdecode(listing.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
     return sorted(name for name in names if not _is_skipped(name))
 
 
@@ -373,11 +372,11 @@ def build_starter_zip(root: str, out: str) -> str:
 def find_unwanted_files(bundle: str) -> BundleProblems:
     """Yield the files of a bundle that should not be uploaded: annotations, journals and secrets."""
     with Bundle(bundle) as opened:
-        named = {os.path.normpath(name) for name in _list_named_files(opened.config)} | {CONFIG}
+        named_files = {os.path.normpath(name) for name in _list_named_files(opened.config)} | {CONFIG}
         for name in sorted(opened.names):
             if name == f"{SCRIPT_FOLDER}.zip" or name.endswith("/"):
                 continue
-            if name not in named and (name.startswith("annotations/") or _is_truth(opened, name)):
+            if name not in named_files and (name.startswith("annotations/") or _is_truth(opened, name)):
                 fault = f"is an annotation that {CONFIG} does not name"
                 yield BundleProblem(name, fault, "Keep it out of the repository")
             elif _JOURNAL_NAMES.search(name):
@@ -391,7 +390,6 @@ def find_unwanted_files(bundle: str) -> BundleProblems:
 
 
 def _is_truth(bundle: Bundle, name: str) -> bool:
-    """Return whether a file is a packed truth, wherever it lies."""
     return (
         name.endswith(".zip")
         and not name.startswith("examples/")

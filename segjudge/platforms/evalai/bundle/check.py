@@ -25,21 +25,8 @@ from .problems import (
     warning,
     with_field_errors,
 )
-from .rules import (
-    BREAKS_LATER,
-    CREATION,
-    ROWS,
-    WARNS,
-    Entry,
-    RuleRow,
-    Verdict,
-    all_of,
-    check_each,
-    check_form_rules,
-    check_server_rules,
-    entries,
-    first_of,
-)
+from .rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries, first_of
+from .rules import CREATION, ROWS, Entry, check_form_rules, check_server_rules
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
 
@@ -104,7 +91,6 @@ def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
 
 
 def _check_pitfalls(bundle: Bundle) -> BundleProblems:
-    """Yield the problems of an accepted bundle."""
     top = Entry(bundle, "", bundle.config)
     for path in bundle.lines.duplicate_keys:
         yield warning(path, "is there twice, and the last one counts", "Remove one")
@@ -149,24 +135,13 @@ def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Fie
             yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
 
 
-def _needs_image(at: Entry) -> bool:
-    return at.bundle.has_flag("is_docker_based") and not at.bundle.has_flag("is_static_dataset_code_upload")
-
-
-def _is_static_alone(at: Entry) -> Verdict:
-    return at.bundle.has_flag(at.key) and not at.bundle.has_flag("is_docker_based")
-
-
-def _is_old_python(at: Entry) -> Verdict:
-    return at.is_written and str(at.value) in ("3.7", "3.8") and not at.bundle.is_foreign
-
-
 #: What the way of running a challenge needs and lacks, or has and does not need.
 _VARIANT = all_of(
-    RuleRow(0, "is_static_dataset_code_upload", _is_static_alone, "is True without is_docker_based: True",
-        "Set both: segjudge build --variant does", BREAKS_LATER),
-    RuleRow(0, "worker_python_version", _is_old_python, "is older than the scorers' 3.9",
-        "Write 3.9, or remove the line", BREAKS_LATER),
+    RuleRow(0, "is_static_dataset_code_upload",
+        lambda at: at.bundle.has_flag(at.key) and not at.bundle.has_flag("is_docker_based"),
+        "is True without is_docker_based: True", "Set both: segjudge build --variant does", BREAKS_LATER),
+    RuleRow(0, "worker_python_version", lambda at: str(at.value) in ("3.7", "3.8") and not at.bundle.is_foreign,
+        "is older than the scorers' 3.9", "Write 3.9, or remove the line", BREAKS_LATER),
     check_each("challenge_phases", all_of(
         RuleRow(0, "test_annotation_file", lambda at: at.bundle.is_evaluated_elsewhere and at.value,
             "would give {value} to EvalAI, which does not need it here", "Remove it: segjudge build --variant does",
@@ -182,18 +157,17 @@ _VARIANT = all_of(
             RuleRow(0, "environment_image", lambda at: at.value == DEFAULT_IMAGE,
                 f"is {DEFAULT_IMAGE}, which no registry has", "Push yours: segjudge build --environment-image NAME",
                 WARNS),
-            unless=lambda at: not _needs_image(at),
+            unless=lambda at: (
+                at.bundle.has_flag("is_static_dataset_code_upload") or not at.bundle.has_flag("is_docker_based")
+            ),
         ),
     )),
 )  # fmt: skip
 
 
-def _date(entry: Entry, key: str) -> datetime.datetime | None:
-    return as_datetime(entry.item.get(key))
-
-
 def _check_dates(top: Entry) -> BundleProblems:
-    start, end, phases = _date(top, "start_date"), _date(top, "end_date"), [*entries(top.bundle, "challenge_phases")]
+    start, end = (as_datetime(top.item.get(key)) for key in ("start_date", "end_date"))
+    phases = [*entries(top.bundle, "challenge_phases")]
     if end and end < datetime.datetime.now(datetime.UTC):
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
     if start and end and end.year - start.year > _YEARS:
@@ -209,7 +183,7 @@ def _check_dates(top: Entry) -> BundleProblems:
             fault = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
             yield warning(zoned[0], fault, "Write both alike, best in UTC without a zone")
     for entry in phases:
-        opening, closing = _date(entry, "start_date"), _date(entry, "end_date")
+        opening, closing = (as_datetime(entry.item.get(key)) for key in ("start_date", "end_date"))
         if start and opening and opening < start:
             subject, fault = f"{entry.path}.start_date", "is before the challenge starts"
             yield warning(subject, fault, "Nobody can submit until then")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -371,15 +371,6 @@ def as_flag(value: object) -> bool | None:
     return True if value in TRUE else False if value in FALSE else None
 
 
-def is_json(value: object) -> bool:
-    """Return whether a value of the YAML can be kept as JSON, which has no dates, sets, bytes or NaN."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
 def _validate_text(value: object, field: Field) -> Messages:
     text = str(value).strip()
     if text == "":
@@ -442,10 +433,6 @@ def _is_address(text: str) -> bool:
     return re.fullmatch(_ADDRESS, text, re.IGNORECASE) is not None  # compiled when first needed: it takes 30 ms
 
 
-def _validate_flag(value: object, _field: Field) -> Messages:
-    return [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else []
-
-
 def _validate_integer(value: object, field: Field) -> Messages:
     if isinstance(value, str) and len(value) > _DIGITS:
         return [("String value too large.", "max_string_length")]
@@ -497,10 +484,6 @@ def _validate_date(value: object, _field: Field) -> Messages:
     return [] if as_datetime(date) else [("Datetime value out of range.", "overflow")]
 
 
-def _validate_json(value: object, _field: Field) -> Messages:
-    return [] if is_json(value) else [("Value must be valid JSON.", "invalid")]
-
-
 def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
         message = f'Expected a list of items but got type "{type(value).__name__}".'
@@ -515,9 +498,18 @@ def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
     return FieldError(key, earliest.message, earliest.code, list_text=f"{{{texts}}}")
 
 
-_VALIDATORS = {
+def _validate_json(value: object, _field: Field) -> Messages:
+    """JSON has no dates, sets, bytes or NaN."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return [("Value must be valid JSON.", "invalid")]
+    return []
+
+
+_VALIDATORS: dict[str, Callable[[Any, Field], Messages]] = {
     TEXT: _validate_text,
-    FLAG: _validate_flag,
+    FLAG: lambda value, _field: [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else [],
     WHOLE: _validate_integer,
     MOMENT: _validate_date,
     URL: _validate_text_form,

@@ -72,7 +72,6 @@ class Bundle:
             raise BundleRefusedError(_not_a_zip(self.path, f"{name} in it cannot be read ({error})")) from None
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
         return self._members[os.path.normpath(name)].file_size
 
     def has(self, path: object) -> bool:
@@ -90,7 +89,6 @@ class Bundle:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the scorers are not ours."""
         return not is_ours(self.script)
 
     @property

@@ -67,18 +67,18 @@ def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
     return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
 
-def warning(subject: str, fault: str, remedy: str) -> BundleProblem:
-    """Return a problem that the server accepts and that is probably not intended."""
-    return BundleProblem(subject, fault, remedy, severity=WARNING)
+def warning(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:
+    """Make a problem that the server accepts and that is probably not intended."""
+    return BundleProblem(subject, fault, remedy, rule=rule, severity=WARNING)
 
 
 def breaks_later(subject: str, fault: str, remedy: str) -> BundleProblem:
-    """Return a problem that the server accepts without a message and that breaks the challenge later."""
+    """Make a problem that the server accepts without a message and that breaks the challenge later."""
     return BundleProblem(subject, fault, remedy, accepted=True)
 
 
 def crash(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:
-    """Return a problem that the server answers with an error 500 and no reason."""
+    """Make a problem that the server answers with an error 500 and no reason."""
     return BundleProblem(subject, f"{fault}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
 
 

@@ -110,8 +110,10 @@ class ChallengePush:
         """Return the challenge that this repository has on the server; None before its first push."""
         with self._explaining():
             challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
-        mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
-        return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
+        own_challenges = [
+            challenge for challenge in challenges if challenge.get("github_repository") == self._repository
+        ]
+        return next((challenge for challenge in own_challenges if isinstance(challenge.get("id"), int)), None)
 
     def fetch_state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
         """Return what the server holds; what its API does not return is taken from the last push."""
@@ -123,26 +125,26 @@ class ChallengePush:
         fifo = challenge.get("use_fifo_sqs")
         with self._explaining():
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
-            listed = [row for row in phases if type(row.get("config_id")) is int]
-            codenames = {row["config_id"]: str(row.get("codename")) for row in listed}
+            numbered = [row for row in phases if type(row.get("config_id")) is int]
+            codenames = {row["config_id"]: str(row.get("codename")) for row in numbered}
             slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
-            mapped = self._phase_splits(number, {row["id"]: row["config_id"] for row in listed})
+            mappings = self._phase_splits(number, {row["id"]: row["config_id"] for row in numbered})
         known_fifo = fifo if isinstance(fifo, bool) else None
         scoring = last_push.scoring if last_push is not None and last_push.source == source else {}
         state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs, scoring=scoring)
-        if mapped is not None:
-            return replace(state, **mapped)
+        if mappings is not None:
+            return replace(state, **mappings)
         if last_push is None or last_push.source != source:
             return state
         return replace(state, leaderboards=last_push.leaderboards, splits=last_push.splits, rows=last_push.rows)
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
         """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
-        listed = self._client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
-        if len(listed) > _PHASE_SPLITS:
+        phase_splits = self._client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
+        if len(phase_splits) > _PHASE_SPLITS:
             return None
         try:
-            rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": split["id"]}) for split in listed]
+            rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": split["id"]}) for split in phase_splits]
             boards = self._each(routes.LEADERBOARD_SCHEMA, "leaderboard", {row["leaderboard"] for row in rows})
             splits = self._each(routes.DATASET_SPLIT, "split", {row["dataset_split"] for row in rows})
             return {
@@ -187,8 +189,8 @@ class ChallengePush:
         number = int(challenge["id"])
         with self._explaining(f"{message}\nIts phases could not be looked up: "):
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
-        listed = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
-        ids = {str(phase.get("codename")): phase["id"] for phase in listed if isinstance(phase.get("id"), int)}
+        sorted_phases = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
+        ids = {str(phase.get("codename")): phase["id"] for phase in sorted_phases if isinstance(phase.get("id"), int)}
         approved = bool(challenge.get("approved_by_admin"))
         return PushedChallenge(message, number, str(challenge.get("queue") or ""), ids, approved)
 
@@ -248,14 +250,14 @@ def _without_key(text: str, removed: str) -> str:
         if key.value != removed:
             continue
         if root.flow_style:
-            last = end.index - (end is root.end_mark)  # the closing brace stays
-            blank = re.sub(r"[^\r\n\x85\u2028\u2029]", " ", text[start.index : last])
-            text = text[: start.index] + blank + text[last:]
+            stop = end.index - (end is root.end_mark)  # the closing brace stays
+            blank = re.sub(r"[^\r\n\x85\u2028\u2029]", " ", text[start.index : stop])
+            text = text[: start.index] + blank + text[stop:]
         else:
             # Commented out: a line of spaces would become part of a block text before it.
             lines = text.splitlines(keepends=True)
-            last = end.line + (end is root.end_mark and end.column > 0)
-            lines[start.line : last] = [f"# {line}" for line in lines[start.line : last]]
+            stop = end.line + (end is root.end_mark and end.column > 0)
+            lines[start.line : stop] = [f"# {line}" for line in lines[start.line : stop]]
             text = "".join(lines)
     return text
 

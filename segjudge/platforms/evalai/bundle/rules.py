@@ -1,22 +1,19 @@
-"""What EvalAI tests, in its order: one row for each rule.
+"""What EvalAI tests, in its order: one row for each rule, whose number is its position in that order.
 
-A row has the rule's number, which is its position in the server's order, the path in the YAML, what breaks it, how that
-is worded, the remedy, and what EvalAI says.  `first_of` says the first broken row of several, as the server does where
-one test stands behind another.  A block's items are looked at one after the other, then as a whole; what only fails
-when the server saves (rule 68), updates, and what only the web form refuses follow below.
+A block's items are looked at one after the other, then as a whole; what only fails when the server saves (rule 68),
+updates, and what only the web form refuses follow below.
 """
 
 from __future__ import annotations
 
-import enum
 import io
 import json
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from PIL import Image
@@ -52,122 +49,24 @@ from .fields import (
 )
 from .opened_bundle import Bundle, escapes, is_html
 from .problems import BundleProblem, BundleProblems, breaks_later, crash, mappings_in, warning
+from .rule_rows import (
+    BREAKS_LATER,
+    CRASH,
+    WARNS,
+    Check,
+    RuleRow,
+    Verdict,
+    all_of,
+    check_each,
+    entries,
+    first_of,
+    is_absent,
+    is_repeated,
+)
+from .rule_rows import Entry as AnyEntry
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 
-# ── what a row is ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Silence(enum.Enum):
-    """What EvalAI does where it has no words for a problem."""
-
-    #: It answers with an error 500 and no reason.
-    CRASH = enum.auto()
-    #: It accepts the bundle, and the challenge breaks later.
-    BREAKS_LATER = enum.auto()
-    #: It accepts the bundle, which is probably not what was intended.
-    WARNS = enum.auto()
-
-
-CRASH, BREAKS_LATER, WARNS = Silence
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What rules look at: a mapping of the YAML, or one of its values."""
-
-    bundle: Bundle
-    #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
-    path: str
-    #: The mapping, and the key of the value in it.
-    item: dict[str, Any]
-    key: str = ""
-    #: What the server's sentences call the item by.
-    number: object = None
-    #: The items before it in its block.
-    earlier: tuple[dict[str, Any], ...] = ()
-    #: The mapping at which a path of several keys begins.
-    owner: Any = None
-
-    @property
-    def value(self) -> Any:
-        """The value; None where the key is not written."""
-        return self.item.get(self.key)
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the key is there."""
-        return self.key in self.item
-
-    def below(self, path: str) -> Entry:
-        """Return the entry of a value of the item: of a key, or of a key in one of its mappings."""
-        if not path:
-            return self
-        *steps, key = path.split(".")
-        item: Any = self.item
-        for step in steps:
-            item = item.get(step) if isinstance(item, dict) else None
-        item = item if isinstance(item, dict) else {}
-        return replace(self, path=f"{self.path}.{path}".lstrip("."), item=item, key=key, owner=self.item)
-
-
-Check = Callable[[Entry], Iterable[BundleProblem]]
-#: What a rule found: nothing, or that it is broken, with further words for its sentences.
-Verdict = bool | dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class RuleRow:
-    """A row: the number in the server's order, the path, what breaks it, how that is worded, and what EvalAI says.
-
-    The sentences are templates for `str.format` with the entry's value, key, path and number, and the verdict's words.
-    """
-
-    number: int
-    path: str
-    test: Callable[[Entry], Verdict]
-    fault: str
-    remedy: str
-    answer: str | Silence
-    #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
-    error: FieldError | None = None
-    consequence: bool = False
-
-    def __call__(self, entry: Entry) -> Iterator[BundleProblem]:
-        at = entry.below(self.path)
-        verdict = self.test(at)
-        if not verdict:
-            return
-        words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
-        words |= {"name": entry.item.get("name"), "errors": "{errors}"}
-        words |= verdict if isinstance(verdict, dict) else {}
-        fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
-        if self.answer is CRASH:
-            yield crash(at.path, fault, remedy, self.number)
-        elif self.answer is BREAKS_LATER:
-            yield breaks_later(at.path, fault, remedy)
-        elif self.answer is WARNS:
-            yield warning(at.path, fault, remedy)
-        else:
-            quote, error = str(self.answer).format_map(words), words.get("error", self.error)
-            error = replace(error, field=error.field or at.key) if error else None
-            consequence = words.get("consequence", self.consequence)
-            yield BundleProblem(at.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
-
-
-def all_of(*checks: Check) -> Check:
-    """Return the check that says what each of these says."""
-    return lambda entry: [problem for check in checks for problem in check(entry)]
-
-
-def first_of(*checks: Check, unless: Callable[[Entry], object] = lambda _entry: False) -> Check:
-    """Return the check that says what the first broken one of these says; nothing where `unless` holds."""
-
-    def say_first(entry: Entry) -> Iterable[BundleProblem]:
-        answers = ([*check(entry)] for check in checks)
-        return [] if unless(entry) else next((problems for problems in answers if problems), [])
-
-    return say_first
-
+Entry = AnyEntry[Bundle]
 
 # ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,10 +97,6 @@ def _is_empty(at: Entry) -> Verdict:
     return not at.value
 
 
-def _is_absent(at: Entry) -> Verdict:
-    return not at.is_written
-
-
 def _is_no_text(at: Entry) -> Verdict:
     return not isinstance(at.value, str)
 
@@ -214,20 +109,12 @@ def _is_no_list_of_mappings(at: Entry) -> Verdict:
     return not _is_list_of_mappings(at.value)
 
 
-def _leads_out(at: Entry) -> Verdict:
-    return escapes(at.value)
-
-
 def _is_not_in_bundle(at: Entry) -> Verdict:
     return escapes(at.value) or not at.bundle.has(at.value)
 
 
 def _is_empty_file(at: Entry) -> Verdict:
     return not at.bundle.size(at.value)
-
-
-def _is_repeated(at: Entry) -> Verdict:
-    return at.is_written and at.value in [item[at.key] for item in at.earlier if at.key in item]
 
 
 def _lacks(*keys: str) -> Any:
@@ -273,20 +160,7 @@ def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FO
 
 
 def _is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    """Return whether a value of the YAML is a list of mappings."""
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-def entries(bundle: Bundle, key: str) -> Iterator[Entry]:
-    """Yield the items of a block as places."""
-    items = mappings_in(bundle.config, key)
-    for index, item in enumerate(items):
-        yield Entry(bundle, f"{key}[{index}]", item, number=item.get("id"), earlier=tuple(items[:index]))
-
-
-def check_each(block: str, check: Check) -> Check:
-    """Return the check of all items of a block."""
-    return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
 
 
 # ── what serializers say ────────────────────────────────────────────────────────────────────────────────────────────
@@ -352,11 +226,7 @@ def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
 
 def _presence(key: str, quote: str, rule: int) -> RuleRow:
     """Return the rule that a key is there which only the serializer demands."""
-    return RuleRow(rule, key, _is_absent, "is missing", "Add it", quote, _REQUIRED)
-
-
-def _has_repeated_id(at: Entry) -> Verdict:
-    return at.value is not None and str(at.value) in [str(item.get("id")) for item in at.earlier]
+    return RuleRow(rule, key, is_absent, "is missing", "Add it", quote, _REQUIRED)
 
 
 #: An item without a number cannot be updated, and of two with one number the last is kept.
@@ -364,8 +234,8 @@ _IDS = all_of(
     RuleRow(0, "id", lambda at: at.is_written and not at.value,
         "is empty ({value!r:.20}): EvalAI keeps the item without a number, and can never update it", "Number it from 1",
         BREAKS_LATER),
-    RuleRow(0, "id", _has_repeated_id, "{value} is there twice", "Give each its own: EvalAI keeps one of them",
-        BREAKS_LATER),
+    RuleRow(0, "id", lambda at: at.value is not None and str(at.value) in [str(item.get("id")) for item in at.earlier],
+        "{value} is there twice", "Give each its own: EvalAI keeps one of them", BREAKS_LATER),
 )  # fmt: skip
 
 
@@ -401,7 +271,7 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
     return first_of(
         RuleRow(rule, key, _is_empty, "is missing", remedy, quote),
         RuleRow(8, key, _is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
-        RuleRow(14, key, _leads_out, "points outside the bundle ({value})", "Name a file in it",
+        RuleRow(14, key, lambda at: escapes(at.value), "points outside the bundle ({value})", "Name a file in it",
             "Invalid file path for {key}."),
         RuleRow(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
             "File at path {key} not found. Please specify a valid file path"),
@@ -535,25 +405,14 @@ def _cannot_be_searched(at: Entry) -> Verdict:
     return has_order is None or (has_order and not isinstance(at.value, dict))
 
 
-def _has_no_labels(at: Entry) -> Verdict:
-    return not _contains(at.owner["schema"], "labels")
-
-
-def _has_no_order(at: Entry) -> Verdict:
-    return not _contains(at.owner["schema"], "default_order_by")
-
-
-def _is_no_list_of_names(at: Entry) -> Verdict:
-    return not isinstance(at.value, list) or not at.value or any(not isinstance(label, str) for label in at.value)
-
-
 _SCHEMA_RULES = first_of(
     RuleRow(27, "schema", _cannot_be_searched, "is not a mapping", "Write labels and default_order_by into it", CRASH),
     all_of(
-        RuleRow(28, "schema.labels", _has_no_labels, "is missing", "List the metrics",
-            "ERROR: There is no 'labels' key in the schema for the leaderboard with ID: {number}."),
+        RuleRow(28, "schema.labels", lambda at: not _contains(at.owner["schema"], "labels"), "is missing",
+            "List the metrics", "ERROR: There is no 'labels' key in the schema for the leaderboard with ID: {number}."),
         first_of(
-            RuleRow(29, "schema.default_order_by", _has_no_order, "is missing", "Name one of the labels",
+            RuleRow(29, "schema.default_order_by", lambda at: not _contains(at.owner["schema"], "default_order_by"),
+                "is missing", "Name one of the labels",
                 "ERROR: There is no 'default_order_by' key in the schema for the leaderboard with ID: {number}."),
             RuleRow(30, "schema.default_order_by",
                 lambda at: "labels" in at.item and _contains(at.item["labels"], at.value) is None,
@@ -565,8 +424,9 @@ _SCHEMA_RULES = first_of(
                 "is not a valid label."),
         ),
         first_of(  # what the server accepts, and its pages cannot show
-            RuleRow(0, "schema.labels", _is_no_list_of_names, "is not a list of names",
-                'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
+            RuleRow(0, "schema.labels",
+                lambda at: not isinstance(at.value, list) or not at.value or {*map(type, at.value)} != {str},
+                "is not a list of names", 'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
             RuleRow(0, "schema.labels", lambda at: len({*at.value}) < len(at.value), "names a metric twice",
                 "Keep one: the columns are found by name", BREAKS_LATER),
             unless=lambda at: not isinstance(at.item["schema"], dict) or "labels" not in at.item["schema"],
@@ -578,8 +438,8 @@ _SCHEMA_RULES = first_of(
     unless=lambda at: "schema" not in at.item,
 )  # fmt: skip
 _BEFORE_SERIALIZER = all_of(
-    RuleRow(26, "id", _is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
-    RuleRow(27, "schema", _is_absent, "is missing", "Add labels and default_order_by",
+    RuleRow(26, "id", is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
+    RuleRow(27, "schema", is_absent, "is missing", "Add labels and default_order_by",
         "ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."),
     _SCHEMA_RULES,
 )  # fmt: skip
@@ -704,14 +564,14 @@ _PHASE_RULES = all_of(
         unless=lambda at: not at.item.get("submission_meta_attributes"),
     ),
     first_of(
-        RuleRow(45, "id", _is_absent, "is missing", "Number it", CRASH),
+        RuleRow(45, "id", is_absent, "is missing", "Number it", CRASH),
         all_of(_presence("name", _PHASE_ERRORS, 44), _check_phase_fields),
     ),
 )  # fmt: skip
 _PHASE_AND_CODENAME = all_of(
-    RuleRow(35, "codename", _is_absent, "is missing", "Add it, as in phases.py",
+    RuleRow(35, "codename", is_absent, "is missing", "Add it, as in phases.py",
         "ERROR: No codename found for the challenge phase. Please add a codename and try again!"),
-    RuleRow(36, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+    RuleRow(36, "codename", is_repeated, "{value} is there twice", "Rename one of them",
         "ERROR: Duplicate codename {value} for phase {name}. Please ensure codenames are unique"),
     _PHASE_RULES,
 )  # fmt: skip
@@ -736,7 +596,7 @@ _PHASES = all_of(
 
 _SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\n {errors}"
 _SPLIT_RULES = first_of(
-    RuleRow(52, "id", _is_absent, "is missing", "Number it", CRASH),
+    RuleRow(52, "id", is_absent, "is missing", "Number it", CRASH),
     all_of(
         _presence("name", _SPLIT_ERRORS, 51),
         _presence("codename", _SPLIT_ERRORS, 51),
@@ -745,12 +605,12 @@ _SPLIT_RULES = first_of(
 )  # fmt: skip
 _SPLIT_NAMES = all_of(
     RuleRow(48, "name", _is_empty, "is missing", "Add it", "ERROR: There is no name for dataset split {number}."),
-    RuleRow(49, "codename", _is_absent, "is missing", "Add it",
+    RuleRow(49, "codename", is_absent, "is missing", "Add it",
         "ERROR: There is no codename for dataset split {number}."),
     first_of(
-        RuleRow(50, "codename", lambda at: "name" not in at.item and _is_repeated(at), "{value} is there twice",
+        RuleRow(50, "codename", lambda at: "name" not in at.item and is_repeated(at), "{value} is there twice",
             "Rename one of them", CRASH),
-        RuleRow(50, "codename", _is_repeated, "{value} is there twice", "Rename one of them",
+        RuleRow(50, "codename", is_repeated, "{value} is there twice", "Rename one of them",
             "ERROR: Duplicate codename {value} for dataset split {name}. Please ensure codenames are unique."),
     ),
 )  # fmt: skip
@@ -1220,7 +1080,6 @@ def _check_splits_update(bundle: Bundle, state: ServerState) -> BundleProblems:
 
 
 def _check_phases_update(bundle: Bundle, state: ServerState) -> BundleProblems:
-    """Yield the phases that are gone."""
     if bundle.config.get("challenge_phases"):
         names = {number: f"id {number} ({codename})" for number, codename in state.phases.items()}
         quote = f"ERROR: Challenge phase {{}} not found in config. Deletion of existing challenge phase {_NOT_ALLOWED}"

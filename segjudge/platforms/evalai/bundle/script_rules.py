@@ -40,7 +40,6 @@ _WORKER = {
 
 
 def _read_pins() -> dict[str, str]:
-    """Return the pinned version of each package."""
     text = Path(PINS).read_text(encoding="utf-8")
     lines = [line.split("==") for line in text.splitlines() if "==" in line]
     return {canonicalize_name(name.strip()): version for name, version in lines}
@@ -205,7 +204,6 @@ def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
 
 
 def _find_imports(tree: ast.Module) -> Iterator[_ImportedName]:
-    """Yield what a module imports."""
     pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, certain = pending.pop(0)
@@ -232,7 +230,6 @@ def _module_path(imported: _ImportedName, importer: str) -> list[str] | None:
 
 
 def _is_module(path: list[str], files: set[str]) -> bool:
-    """Return whether there is a module or a package at a path."""
     name = "/".join(path)
     return f"{name}.py" in files or any(file.startswith(f"{name}/") for file in files)
 

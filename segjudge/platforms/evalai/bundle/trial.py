@@ -73,9 +73,9 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
 
 def _score_samples(worker: HostedWorker, root: str) -> BundleProblems:
     phases = mappings_in(worker.config, "challenge_phases")
-    listed = [(phase, sample) for phase in phases for sample in list_samples(root, str(phase["codename"]))]
+    samples = [(phase, sample) for phase in phases for sample in list_samples(root, str(phase["codename"]))]
     outcomes: dict[str, list[SubmissionOutcome]] = {}
-    for number, (phase, sample) in enumerate(listed, 1):
+    for number, (phase, sample) in enumerate(samples, 1):
         outcome = worker.evaluate(phase, sample, number)
         outcomes.setdefault(str(phase["codename"]), []).append(outcome)
         subject = os.path.relpath(sample, root)

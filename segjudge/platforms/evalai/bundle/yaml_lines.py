@@ -129,8 +129,8 @@ def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
     if id(node) not in sizes:
         sizes[id(node)] = 1  # for an alias that holds itself
         children = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
-        nodes = [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
-        sizes[id(node)] = 1 + sum(_count_values(each, sizes) for each in nodes)
+        nodes = [value for child in children for value in (child if isinstance(child, tuple) else (child,))]
+        sizes[id(node)] = 1 + sum(_count_values(value, sizes) for value in nodes)
     return sizes[id(node)]
 
 

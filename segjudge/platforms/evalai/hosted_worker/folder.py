@@ -51,13 +51,11 @@ class WorkerFolder:
         open(os.path.join(self._challenges, "__init__.py"), "w").close()
 
     def add_script(self, challenge: int, script: zipfile.ZipFile) -> None:
-        """Extract a challenge's script."""
         folder = self.script(challenge)
         os.makedirs(folder)
         script.extractall(folder)  # within the folder: zipfile leaves out what would lead elsewhere
 
     def script(self, challenge: int) -> str:
-        """Return the folder of a challenge's script."""
         return os.path.join(self._challenges, f"challenge_{challenge}")
 
     def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
@@ -91,7 +89,6 @@ class WorkerFolder:
         remove_folder(path)
 
     def remove(self) -> None:
-        """Remove the folder."""
         remove_folder(self.path)
 
 

@@ -82,12 +82,12 @@ def worker_interpreter(name: str | None, root: str) -> Interpreter:
 def _imports_numpy(path: str) -> bool:
     words = [path, "-I", "-c", "import numpy"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             words, capture_output=True, check=False, timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def _path_of(name: str) -> str:
@@ -102,7 +102,7 @@ def _path_of(name: str) -> str:
 
 def _answer(path: str, name: str) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [path, "-I", "-c", _REPORT], capture_output=True, text=True, errors="replace", check=False,
             timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -111,9 +111,9 @@ def _answer(path: str, name: str) -> str:
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error)
     else:
-        if done.returncode == 0:
-            return done.stdout
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit code {done.returncode}"]
+        if process.returncode == 0:
+            return process.stdout
+        lines = (process.stderr.strip() or process.stdout.strip()).splitlines() or [f"exit code {process.returncode}"]
         # The first line of a shim says what is missing, the last of Python what went wrong.
         reason = lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:300]
     raise HostError(f"--python {name}: does not run ({reason})")

@@ -45,8 +45,6 @@ _STREAM_CHARACTERS = 4 << 20
 
 
 class _Script:
-    """A script that was imported."""
-
     def __init__(self, order: Dict[str, Any]) -> None:
         if "module" in order:
             self.path, root = order["module"], order["folder"]

@@ -67,8 +67,6 @@ print("installed already")
 
 @dataclass(frozen=True)
 class _ScriptNeeds:
-    """What a script asks for."""
-
     #: The text of its requirements.
     requirements: bytes
     #: Packages of EvalAI's worker that it imports and the interpreter lacks.
@@ -115,8 +113,8 @@ def _needs(script: str, python: Interpreter) -> _ScriptNeeds:
             if path.suffix == ".py":
                 modules |= _list_imports(data)
                 installs = installs or bool(re.search(rb"\bpip\b", data))
-    wanted = [name for name in _PREINSTALLED if name in modules]
-    lacking = _output([python.path, "-I", "-c", _LACKING, *wanted]).split() if wanted else []
+    imported = [name for name in _PREINSTALLED if name in modules]
+    lacking = _output([python.path, "-I", "-c", _LACKING, *imported]).split() if imported else []
     packages = tuple(_PREINSTALLED[name] for name in lacking)
     return _ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
 

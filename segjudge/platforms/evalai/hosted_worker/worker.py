@@ -50,7 +50,6 @@ class HostedWorker:
         self.config, self._folder, self._process = config, folder, process
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
-        """Return the codenames of the splits that a phase shows."""
         names = {split["id"]: split["codename"] for split in self.config["dataset_splits"]}
         return [
             names[row["dataset_split_id"]]
@@ -92,7 +91,6 @@ class HostedWorker:
             raise HostError(f"{message}\n{self.log()}") from None
 
     def log(self) -> str:
-        """Return what the worker wrote to its own streams."""
         return self._process.log()
 
 
@@ -100,9 +98,9 @@ def _read_undefined(metadata: str | None) -> dict[str, list[str]]:
     """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
     with suppress(TypeError, ValueError):
         fault = json.loads(metadata or "")
-        named = fault.get("undefined") if isinstance(fault, dict) else None
-        if isinstance(named, dict) and all(isinstance(labels, list) for labels in named.values()):
-            return {split: [str(label) for label in labels] for split, labels in named.items()}
+        labels_of = fault.get("undefined") if isinstance(fault, dict) else None
+        if isinstance(labels_of, dict) and all(isinstance(labels, list) for labels in labels_of.values()):
+            return {split: [str(label) for label in labels] for split, labels in labels_of.items()}
     return {}
 
 

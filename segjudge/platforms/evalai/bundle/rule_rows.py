@@ -1,0 +1,155 @@
+"""What a rule is: a row, for EvalAI and for Codabench.
+
+A row has the rule's number, which is its position in the server's order, the path in the YAML, what breaks it, how that
+is worded, the remedy, and what the server says.  `first_of` says the first broken row of several, as the server does
+where one test stands behind another.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from .fields import FieldError, as_written
+from .problems import BundleProblem, breaks_later, crash, mappings_in, warning
+
+Opened = TypeVar("Opened")
+
+
+class Silence(enum.Enum):
+    """What a server does where it has no words for a problem."""
+
+    #: It answers with an error 500 and no reason.
+    CRASH = enum.auto()
+    #: It accepts the bundle, and the challenge breaks later.
+    BREAKS_LATER = enum.auto()
+    #: It accepts the bundle, which is probably not what was intended.
+    WARNS = enum.auto()
+
+
+CRASH, BREAKS_LATER, WARNS = Silence
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Opened]):
+    """What rules look at: a mapping of the YAML, or one of its values."""
+
+    bundle: Opened
+    #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
+    path: str
+    #: The mapping, and the key of the value in it.
+    item: dict[Any, Any]
+    key: str = ""
+    #: What the server's sentences call the item by.
+    number: object = None
+    #: The items before it in its block.
+    earlier: tuple[dict[Any, Any], ...] = ()
+    #: The mapping at which a path of several keys begins.
+    owner: Any = None
+
+    @property
+    def value(self) -> Any:
+        """The value; None where the key is not written."""
+        return self.item.get(self.key)
+
+    @property
+    def is_written(self) -> bool:
+        return self.key in self.item
+
+    def below(self, path: str) -> Entry[Opened]:
+        """Return the entry of a value of the item: of a key, or of a key in one of its mappings."""
+        if not path:
+            return self
+        *steps, key = path.split(".")
+        item: Any = self.item
+        for step in steps:
+            item = item.get(step) if isinstance(item, dict) else None
+        item = item if isinstance(item, dict) else {}
+        return replace(self, path=f"{self.path}.{path}".lstrip("."), item=item, key=key, owner=self.item)
+
+
+Check = Callable[[Entry[Any]], Iterable[BundleProblem]]
+#: What a rule found: nothing, or that it is broken, with further words for its sentences.
+Verdict = bool | dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """A rule of a server.
+
+    The sentences are templates for `str.format` with the entry's value, its kind, key and number, the item's name, and
+    the verdict's words.
+    """
+
+    number: int
+    path: str
+    test: Callable[[Entry[Any]], Verdict]
+    fault: str
+    remedy: str
+    answer: str | Silence
+    #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
+    error: FieldError | None = None
+    consequence: bool = False
+
+    def __call__(self, entry: Entry[Any]) -> Iterator[BundleProblem]:
+        at = entry.below(self.path)
+        verdict = self.test(at)
+        if not verdict:
+            return
+        words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
+        words |= {"kind": type(at.value).__name__, "name": entry.item.get("name"), "errors": "{errors}"}
+        words |= verdict if isinstance(verdict, dict) else {}
+        fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
+        if self.answer is CRASH:
+            yield crash(at.path, fault, remedy, self.number)
+        elif self.answer is BREAKS_LATER:
+            yield breaks_later(at.path, fault, remedy)
+        elif self.answer is WARNS:
+            yield warning(at.path, fault, remedy, self.number)
+        else:
+            quote, error = str(self.answer).format_map(words), words.get("error", self.error)
+            error = replace(error, field=error.field or at.key) if error else None
+            consequence = words.get("consequence", self.consequence)
+            yield BundleProblem(at.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
+
+
+def all_of(*checks: Check) -> Check:
+    """Join checks: what each of them says."""
+    return lambda entry: [problem for check in checks for problem in check(entry)]
+
+
+def first_of(*checks: Check, unless: Callable[[Entry[Any]], object] = lambda _entry: False) -> Check:
+    """Join checks: what the first broken one says; nothing where `unless` holds."""
+
+    def say_first(entry: Entry[Any]) -> Iterable[BundleProblem]:
+        answers = ([*check(entry)] for check in checks)
+        return [] if unless(entry) else next((problems for problems in answers if problems), [])
+
+    return say_first
+
+
+def entries(bundle: Any, key: str) -> Iterator[Entry[Any]]:
+    """Yield the mappings in a block of a bundle's config."""
+    items = mappings_in(bundle.config, key)
+    for index, item in enumerate(items):
+        yield Entry(bundle, f"{key}[{index}]", item, number=item.get("id"), earlier=tuple(items[:index]))
+
+
+def check_each(block: str, check: Check) -> Check:
+    """Make a check of one item that of a whole block."""
+    return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
+
+
+# ── what breaks rules of both ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_absent(at: Entry[Any]) -> Verdict:
+    """Test that a key is not written."""
+    return not at.is_written
+
+
+def is_repeated(at: Entry[Any]) -> Verdict:
+    """Test that an item before this one has the same value."""
+    return at.is_written and at.value in [item[at.key] for item in at.earlier if at.key in item]
