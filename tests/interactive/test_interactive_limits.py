@@ -181,6 +181,7 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) 
             hosting(root)
 
 
+@pytest.mark.long
 def test_two_servers_cannot_share_a_folder(root: Path) -> None:
     server = Served(root)
     try:

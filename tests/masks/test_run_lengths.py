@@ -20,7 +20,7 @@ from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks import polygons
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
 from tests.builders import zipped
 from tests.masks.test_masks_in_files import encoded
@@ -64,14 +64,23 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
-@given(texts=st.lists(texts, min_size=1, max_size=6), more=st.integers(-1, 1), characters=st.sampled_from([9, 1 << 16]))
-def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, characters: int) -> None:
+#: What checks the texts: the kernel where there is one, and numpy.
+BACKENDS = [backend(), NumpyBackend("in a test")]
+
+
+@settings(max_examples=200)
+@given(
+    texts=st.lists(texts, min_size=1, max_size=6),
+    more=st.integers(-1, 1),
+    characters=st.sampled_from([9, 1 << 16]),
+    checks=st.sampled_from(BACKENDS),
+)
+def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, characters: int, checks: NumpyBackend) -> None:
     runs = [decoded(text) for text in texts]
     pixels = [max(0, sum(one or [0]) + more) for one in runs]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rle, "_CHARACTERS", characters)
-        checked = backend().check_masks(texts, np.array(pixels))
+        checked = checks.check_masks(texts, np.array(pixels))
     for text, one, count, fault, area in zip(texts, runs, pixels, checked.fault, checked.area):
         if len(text) > 2 * count + 64:
             expected = 5
@@ -93,8 +102,9 @@ def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, charact
 
 @pytest.mark.parametrize("characters", [7, 1 << 16])
 @pytest.mark.parametrize("beside", [0, 1, 3])
+@pytest.mark.parametrize("checks", BACKENDS)
 def test_each_fault_is_told_of_the_mask_that_has_it(
-    characters: int, beside: int, monkeypatch: pytest.MonkeyPatch
+    checks: NumpyBackend, characters: int, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rle, "_CHARACTERS", characters)
     good = rle.compress([1, 2, 3, 1, 2, 3])
@@ -115,11 +125,11 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
         "0" * 89: 5,
     }
     many = [one for text in cases for one in [*[good] * beside, text]]
-    checked = backend().check_masks(many, np.full(len(many), 12))
+    checked = checks.check_masks(many, np.full(len(many), 12))
     assert checked.fault.tolist() == [one for fault in cases.values() for one in [*[0] * beside, fault]]
     assert checked.area[0] == (6 if many[0] == good else 0)
-    assert backend().check_masks(["", "0"], np.zeros(2, int)).fault.tolist() == [0, 0]
-    assert backend().check_masks([], np.zeros(0, int)).fault.tolist() == []
+    assert checks.check_masks(["", "0"], np.zeros(2, int)).fault.tolist() == [0, 0]
+    assert checks.check_masks([], np.zeros(0, int)).fault.tolist() == []
 
 
 def test_runs_are_compressed_as_they_are_defined() -> None:

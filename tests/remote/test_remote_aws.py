@@ -145,6 +145,7 @@ def _count(sqs: Any, queue: str) -> int:
     return sum(int(value) for value in found.values())
 
 
+@pytest.mark.long
 def test_a_bucket_that_is_not_there_is_said(operator: Operator) -> None:
     output = operator.run("--check", expected=3, ANNOTATIONS="s3://nowhere/truth")
     assert "s3://nowhere/truth" in output

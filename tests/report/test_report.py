@@ -210,6 +210,7 @@ def test_a_click_on_a_strip_goes_to_its_frame(files: Path, browser: Any) -> None
         assert page.locator("[data-part=frame]").input_value() == page.locator("[data-part=frame]").get_attribute("max")
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_sequence_opens_from_wherever_it_is_named(files: Path, browser: Any) -> None:
     with opened(browser, files) as page:
@@ -300,6 +301,7 @@ def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: A
         assert all(one != other for one, other in zip(first, lines.all_inner_texts()))
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
     with open_player(browser, compared.as_uri(), NARROW) as page:
@@ -388,6 +390,7 @@ def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser
         assert page.evaluate("document.documentElement.scrollWidth") <= 1040
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_truth_alone_is_stepped_through_too(files: Path, browser: Any, tmp_path: Path) -> None:
     out = tmp_path / "truth.html"

@@ -38,6 +38,7 @@ def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser:
     context.close()
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_smallest_phones_scroll_in_boxes_alone(files: Path, compared: Path, browser: Any) -> None:
     for address in ((files / "report.html").as_uri(), compared.as_uri()):
@@ -94,6 +95,7 @@ def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
         assert not bar.is_visible()
 
 
+@pytest.mark.long
 @needs_chromium
 def test_two_methods_blink_and_share_a_picture(compared: Path, browser: Any) -> None:
     with open_player(browser, compared.as_uri(), WIDE) as page:
@@ -150,6 +152,7 @@ def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, b
         assert all(name.strip() for name in names[:20])
 
 
+@pytest.mark.long
 @needs_chromium
 def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> None:
     rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
@@ -170,6 +173,7 @@ def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> No
             assert names.all_inner_texts() == left, text
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:

@@ -130,6 +130,7 @@ def test_many_labels_are_no_other_thing() -> None:
     assert score_arrays(high, high, "vos-benchmark").metrics["all"]["J&F-Mean"] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parts", [1, 2, 7, 64])
 @pytest.mark.parametrize("protocol", ["davis2017", "davis2017-unsupervised", "mosev2", "lvos"])
 def test_parts_in_any_order_with_repeats_have_the_same_bits(parts: int, protocol: str) -> None:

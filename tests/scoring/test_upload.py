@@ -47,6 +47,7 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
     assert number == 9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_bad_submission_fails_with_its_sentence_last_and_the_next_scores(python: str, tmp_path: Path) -> None:
     bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path
@@ -71,6 +72,7 @@ def test_a_bundle_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
         stage.evaluate(stage.config["challenge_phases"][0], str(ROOT / "examples/sequences-dev/strong.zip"), 1)
 
 
+@pytest.mark.long
 def test_a_zip_of_the_folder_made_by_hand_works_too(tmp_path: Path) -> None:
     """EvalAI's starter and its GitHub action zip the folder as it is."""
     package = tmp_path / "compute/challenge_data/challenge_9"

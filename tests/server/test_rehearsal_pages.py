@@ -154,6 +154,7 @@ def test_errors_and_decimals_are_as_the_config_says(server: Rehearsal, page: Any
     assert "± 0.0201" in row
 
 
+@pytest.mark.long
 def test_a_lower_is_better_column_sorts_upwards(server: Rehearsal, page: Any) -> None:
     page.goto(f"{server.address}/challenges/1/leaderboard/1?order=J-Decay")
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
@@ -172,6 +173,7 @@ def test_a_host_reruns_and_cancels(server: Rehearsal, page: Any) -> None:
     assert page.locator(".status").all_inner_texts() == ["cancelled"]
 
 
+@pytest.mark.long
 def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     made = server.push(build_other(tmp_path), repository="me/other")
     assert made.status_code == 201
@@ -182,6 +184,7 @@ def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Pat
     page.get_by_role("heading", name="Submit as Borealis").wait_for()
 
 
+@pytest.mark.long
 def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     from tests.rehearsals import bundle_with
 
@@ -248,6 +251,7 @@ def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any,
     assert [one.get("value", one.get("values")) for one in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
 
 
+@pytest.mark.long
 def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
     sent = server.submit("host", STRONG, is_public="true").json()["id"]
     server.settled(sent)

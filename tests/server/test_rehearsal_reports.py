@@ -148,6 +148,7 @@ def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     assert hidden.group(1) not in shown
 
 
+@pytest.mark.long
 def test_a_phase_of_means_shows_its_team_means(server: Rehearsal, people: dict[str, requests.Session]) -> None:
     number = scored(server, COARSE, INSTANCES)
     whole, own = (report(server, people[who], number).text for who in ("host", "aurora"))
@@ -158,6 +159,7 @@ def test_a_phase_of_means_shows_its_team_means(server: Rehearsal, people: dict[s
         assert word not in own
 
 
+@pytest.mark.long
 def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
     server: Rehearsal, people: dict[str, requests.Session], tmp_path: Path
 ) -> None:

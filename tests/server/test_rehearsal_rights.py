@@ -94,6 +94,7 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
         assert server.get(f"/api/jobs/submission/{number}", "borealis").json()["status"] == "submitted"
 
 
+@pytest.mark.long
 def test_a_host_who_is_named_pushes(tmp_path: Path) -> None:
     with started(tmp_path, "--hosts", "aurora,carol", "--workers", "0") as server:
         assert set(server.people) == {"host", "aurora", "borealis", "carol"}

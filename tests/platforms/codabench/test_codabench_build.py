@@ -141,6 +141,7 @@ def test_what_codabench_would_misread_is_written_out(built: BuiltCompetitions) -
     assert phase["execution_time_limit"] == 600
 
 
+@pytest.mark.long
 def test_phases_that_follow_each_other_share_a_competition(tmp_path: Path) -> None:
     for name in ("annotations", "templates", "evaluation_script"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so*", "__pycache__"))
@@ -213,6 +214,7 @@ def test_the_task_says_which_columns_are_written(built: BuiltCompetitions) -> No
     assert task["annotations"] in reference.namelist()
 
 
+@pytest.mark.long
 def test_a_bundle_that_is_too_large_for_evalai_goes_to_other_platforms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

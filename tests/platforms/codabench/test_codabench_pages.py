@@ -122,6 +122,7 @@ def test_where_the_truth_is_not_public_everybody_reads_means_alone(built: BuiltC
     assert [name for name in sequences if name in found.page] == []
 
 
+@pytest.mark.long
 def test_a_phase_without_a_report_has_the_plain_page(built: BuiltCompetitions) -> None:
     with zipfile.ZipFile(built.competitions[2].path) as archive:
         program = zipfile.ZipFile(io.BytesIO(archive.read("scoring_program.zip")))

@@ -158,6 +158,7 @@ def pushed(challenge: Path, *words: str) -> int:
     return main(["push", "--platform", "codabench", "--bundle", str(challenge), *words])
 
 
+@pytest.mark.long
 def test_a_second_push_makes_no_second_competition(
     server: CodabenchServer, challenge: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

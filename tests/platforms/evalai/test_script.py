@@ -115,6 +115,7 @@ def test_samples_of_a_remote_challenge_are_not_for_evalais_worker(fork: Path) ->
         list(trial.try_samples(str(fork), build(str(fork), variant="remote").path))
 
 
+@pytest.mark.long
 def test_pip_tells_what_cannot_be_installed(fork: Path) -> None:
     (fork / "evaluation_script/requirements.txt").write_text("numpy\nscipy==1.99.0\n")
     try:
