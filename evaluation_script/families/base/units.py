@@ -362,6 +362,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self.facts = facts
         #: What was noted before anything was decoded.
         self.notes = list(notes)
+        #: The tables that were stacked, for scores without some of the units.
+        self._stacks: Dict[str, Array] = {}
 
     @classmethod
     def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
@@ -388,7 +390,17 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
-        return np.stack([counts.tables[key] for counts in self.complete_counts()])
+        if key not in self._stacks:
+            self._stacks[key] = np.stack([counts.tables[key] for counts in self.complete_counts()])
+        return self._stacks[key]
+
+    def update(self, counts: UnitCounts) -> None:
+        super().update(counts)
+        self._stacks = {}
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        self._stacks = {}
+        super().load_state_dict(state)
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
@@ -399,10 +411,12 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             return {}
         groups, rows = deal_groups(len(units)), []
         for number in range(int(groups.max()) + 1):
-            units_left = [unit for unit, group in zip(units, groups.tolist()) if group != number]
+            indices = np.flatnonzero(groups != number)
+            units_left = [units[index] for index in indices.tolist()]
             without = UnitAccumulator(self.protocol, self.facts, [unit.name for unit in units_left])
             for unit in units_left:
                 without.update(unit)
+            without._stacks = {key: table[indices] for key, table in self._stacks.items()}
             rows.append(values(without))
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
 

@@ -61,6 +61,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
         self._part_of = np.full(len(images), -1)
+        #: What was ranked last, and of which counts.
+        self._ranked: Optional[Tuple[InstanceCounts, MatchedDetections]] = None
 
     @classmethod
     def restore(cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
@@ -121,8 +123,11 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
 
     def rank_detections(self) -> MatchedDetections:
         """Return the detections of all images, ready for curves."""
-        categories = len(self.categories) * self.protocol.aspects
-        return MatchedDetections(self.join_parts(), categories, self.protocol.detections)
+        counts = self.join_parts()
+        if self._ranked is None or self._ranked[0] is not counts:
+            categories = len(self.categories) * self.protocol.aspects
+            self._ranked = counts, MatchedDetections(counts, categories, self.protocol.detections)
+        return self._ranked[1]
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
