@@ -1,4 +1,4 @@
-"""Every check and test: the linters, then the tests in parts, some of which run at once, and one count of them all.
+"""Every check and test: ruff, then mypy and the tests in parts, some of which run at once, and one count of them all.
 
 usage: ./run.sh test                     the linters and the quick tests
        ./run.sh test --all               and those that are marked `long`
@@ -26,7 +26,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
-LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
+LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
 MENDING = (["format", "."], ["check", "--fix", "."])
 #: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
 NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals""")
@@ -63,7 +63,7 @@ class Part:
         """Run it; what is not shown at once goes to a log."""
         self.folder.mkdir(parents=True)
         self.started = time.monotonic()
-        command = [*self.command, f"--junitxml={self.folder / 'counts.xml'}", f"--basetemp={self.folder / 'files'}"]
+        command = [*self.command, *self.options()]
         with open(self.folder / "log", "wb") as log:
             streams = {} if shown else {"stdout": log, "stderr": subprocess.STDOUT}
             env = os.environ if self.kernel else {**os.environ, "SEGJUDGE_KERNEL": "off"}
@@ -71,6 +71,10 @@ class Part:
                 command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
                 preexec_fn=lambda: control(_SET_DEATH_SIGNAL, signal.SIGINT), **streams,  # noqa: PLW1509 - one thread
             )  # fmt: skip
+
+    def options(self) -> list[str]:
+        """What the command is told beside what it tests."""
+        return [f"--junitxml={self.folder / 'counts.xml'}", f"--basetemp={self.folder / 'files'}"]
 
     def counts(self) -> dict[str, int]:
         """How many passed, failed and were skipped; a part that ended early counts as a failure."""
@@ -86,11 +90,22 @@ class Part:
         return {"passed": max(0, tests - failures - errors - skipped), "failed": failed, "skipped": skipped}
 
 
+class Check(Part):
+    """A linter that works for long, while the tests wait for others; it counts as one test."""
+
+    def options(self) -> list[str]:
+        return []
+
+    def counts(self) -> dict[str, int]:
+        failed = int(self.process.returncode != 0)
+        return {"passed": 1 - failed, "failed": failed, "skipped": 0}
+
+
 def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> list[Part]:
-    """The parts: the worker's, which works all the time, before those on this Python, of which the slow come first."""
+    """The parts: mypy and the worker's, which work all the time, before those on this Python, the slow ones first."""
     # A file that cannot be imported fails, and the others are run all the same.
     pytest = ["-m", "pytest", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
-    parts: list[Part] = []
+    parts: list[Part] = [Check("mypy", [python, "-m", "mypy"], folder / "mypy")] if is_whole(arguments) else []
     quick = ["-m", "not long"] if not arguments else []
     older = quick if is_whole(arguments) else for_worker(arguments)
     if worker and older is not None:

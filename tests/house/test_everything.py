@@ -13,7 +13,7 @@ import pytest
 from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
-from tests.everything import Part, environments_for, missing_path, report
+from tests.everything import AT_ONCE, Check, Part, environments_for, missing_path, report
 from tests.rehearsals import waited
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
@@ -61,6 +61,17 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
     assert output.splitlines()[-1] == last
     for number in range(len(texts)):
         assert f" Part {number} ═" in output
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_check_counts_as_one_test_and_is_shown_when_it_fails(code: int, tmp_path: Path, capfd: object) -> None:
+    check = Check(
+        "types", [sys.executable, "-c", f"print('all is said'); raise SystemExit({code})"], tmp_path / "check"
+    )
+    assert report([*parts(tmp_path, *[GOOD] * AT_ONCE), check]) == (code > 0)
+    output = capfd.readouterr().out  # type: ignore[attr-defined]
+    assert output.splitlines()[-1] == f"{AT_ONCE + (not code)} passed, {int(code > 0)} failed, {AT_ONCE} skipped"
+    assert ("all is said" in output) == (code > 0)
 
 
 SERVERS = """# segjudge: not for the worker's interpreter

@@ -1,0 +1,36 @@
+"""The sample submission that a new challenge makes from its truth scores by how far its masks were moved, in every family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.families import tools_of
+from segjudge.scoring.scores import ScoreRequest, prepare
+from tests.builders import zipped
+from tests.published import UPLOADS, published
+
+PROTOCOL_NAMES = (
+    "davis2017", "mevis", "ref-davis17", "coco", "ovis", "coco-panoptic", "vipseg", "vspw", "mots", "kitti-mots", "burst",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
+def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) -> None:
+    protocol, source = PROTOCOLS[name], TruthSource(str(published(name, tmp_path)), "", "", "", "")
+    sample = tmp_path / "sample.zip"
+    (scorer,) = prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()
+    metric, values = next(iter(UPLOADS[name][1])), []
+    for share in (0.001, 0.05):
+        sample.write_bytes(zipped(dict(tools_of(protocol.family).make_sample([scorer.truth], protocol, share))))
+        report = scorer.score(str(sample))
+        assert [line for line in report.warnings if "nothing to average" not in line] == []
+        values.append(report.values[metric])
+    near, moved = values
+    assert near is not None
+    assert moved is not None
+    assert 0.6 < near < 1
+    assert 0.05 < moved < near
