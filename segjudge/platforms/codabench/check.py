@@ -133,10 +133,10 @@ def _list_rules(rule: int, key: str) -> Check:
     """The rules that a block is a list of mappings; of phases the unpacker calls a method."""
 
     def find_text(at: At) -> Verdict:
-        strangers = [item for item in at.value if not isinstance(at.value, list) or not isinstance(item, dict)]
-        if not strangers:
+        odd_items = [item for item in at.value if not isinstance(at.value, list) or not isinstance(item, dict)]
+        if not odd_items:
             return None
-        kind = type(strangers[0]).__name__
+        kind = type(odd_items[0]).__name__
         text = {
             "str": "string indices must be integers, not 'str'",
             "list": "list indices must be integers or slices, not str",
@@ -470,17 +470,17 @@ def _check_phase_fields(at: At) -> BundleProblems:
 # ── leaderboards ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_STRANGER = "non_field_errors: Invalid data. Expected a dictionary, but got {kind}.\n"
+_NO_DICTIONARY = "non_field_errors: Invalid data. Expected a dictionary, but got {kind}.\n"
 
 
 def _mappings_rule(rule: int, key: str, quote: str) -> RuleRow:
     """The rule that the serializer gets mappings."""
 
-    def find_stranger(at: At) -> Verdict:
-        strangers = [item for item in at.value if not isinstance(item, dict)]
-        return {"kind": type(strangers[0]).__name__} if strangers else None
+    def find_odd_item(at: At) -> Verdict:
+        odd_items = [item for item in at.value if not isinstance(item, dict)]
+        return {"kind": type(odd_items[0]).__name__} if odd_items else None
 
-    return RuleRow(rule, key, find_stranger, "holds something else than mappings", "Write - title: …", quote)
+    return RuleRow(rule, key, find_odd_item, "holds something else than mappings", "Write - title: …", quote)
 
 
 #: What the serializer says of a column that does not go together with others.
@@ -542,7 +542,7 @@ _COLUMNS = first_of(
     RuleRow(48, "columns", lambda at: at.value is not None and not isinstance(at.value, list), "is not a list",
         "Write - title: …", "columns: non_field_errors\n"),
     first_of(
-        _mappings_rule(48, "columns", f"columns: {_STRANGER}\n"),
+        _mappings_rule(48, "columns", f"columns: {_NO_DICTIONARY}\n"),
         lambda board: _check_columns(board.below("columns")),
         unless=lambda at: at.item.get("columns") is None,
     ),
@@ -555,7 +555,7 @@ _LEADERBOARDS = first_of(
     RuleRow(45, "leaderboards", _is_empty, "is empty", _ADD_BOARD, _FIRST_MISSING),
     RuleRow(45, "leaderboards", _is_no_list, "is not a list", "Write a list: - title: …", _NOT_ITERABLE),
     all_of(
-        _mappings_rule(45, "leaderboards", _STRANGER),
+        _mappings_rule(45, "leaderboards", _NO_DICTIONARY),
         check_each("leaderboards", all_of(*(
             _COLUMNS if key == "columns" else _field_rules({key: field}) for key, field in BOARD.items()
         ))),
