@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import os
@@ -15,16 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.evaluation_script.families.base.units import UnitAccumulator
-from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.evaluation_script.scoring.answer import tables
 from segjudge.families import prefers_smaller, tools_of
 from segjudge.report.tables import format_cell, format_csv, format_number
-from segjudge.scoring.parts import merge_parts, rules_as_json
+from segjudge.scoring.document import cases_of, make_document
+from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name
 
@@ -166,20 +162,13 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
             raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {base.protocol.name}")
         if metric not in report.values:
             raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
-        if _cases(report) != _cases(base):
+        if cases_of(report) != cases_of(base):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
         sums = report.sums([metric])
         if metric not in sums:
             raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
         rows.append(sums[metric][0])
     return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric))
-
-
-def _cases(report: Report) -> object:
-    counts = report.counts
-    if isinstance(counts, InstanceAccumulator):
-        return counts.images, counts.categories
-    return (counts.names, counts.facts) if isinstance(counts, UnitAccumulator) else None
 
 
 def ranking_metric(metrics: Iterable[str], wanted: str = "") -> str:
@@ -216,31 +205,6 @@ def _task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     return TaskScores(
         metric, tuple(method.name for method in scores), cases, np.array(rows, float), prefers_smaller(metric)
     )
-
-
-def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
-    """Return, by split, the metrics that are no means over objects by group, and what tells the cases apart."""
-    groups: dict[str, dict[str, object]] = {}
-    for report in reports:
-        counted = report.counts
-        if isinstance(counted, (InstanceAccumulator, UnitAccumulator)):
-            values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
-            cases = {key: value for key, value in counted.describe().items() if key != "notes"}
-            digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
-            groups[report.split] = {"cases": digest, "values": values}
-    return groups
-
-
-def _rules_of(reports: Iterable[Report]) -> dict[str, object]:
-    """Return, by split, the rules of a protocol where they are not its own."""
-    changed = [report for report in reports if report.protocol != PROTOCOLS.get(report.protocol.name)]
-    return {report.split: rules_as_json(report.protocol) for report in changed}
-
-
-def make_document(reports: list[Report], provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of `score --json`, as far as rankings read it."""
-    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports)}
-    return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:

@@ -332,7 +332,7 @@ def _show(
 
 def _document(reports: list[Report], provenance: dict[str, Any]) -> str:
     """Return everything with full precision, as JSON."""
-    from segjudge.analysis.score_tables import make_document
+    from segjudge.scoring.document import make_document
 
     errors = [{report.split: report.errors()} for report in reports]
     intervals = [{report.split: report.intervals()} for report in reports]

@@ -421,6 +421,7 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
     """The counts of the sequences of one split, whoever counted them."""
 
     noun = "sequence"
+    in_groups = False
     decode = staticmethod(decode_counts)
 
     def __init__(
