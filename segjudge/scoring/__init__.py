@@ -1,8 +1,9 @@
 """Scoring without a command line: what `segjudge.score` does, here or on a cluster, of files or of masks in memory.
 
 `scores` opens and checks what is to be scored, and scores it; `parts` writes and merges counts, `sharing` has them
-counted elsewhere, `arrays` counts masks in memory.  All of them count through the Scorer of the upload.  Other rooms
-use `score` and these modules, none of which is imported here: each needs more than a command that uses another.
+counted elsewhere, `arrays` counts masks in memory, all of them through the Scorer of the upload; `document` is what
+`score --json` writes.  Other rooms use `score` and these modules, none of which is imported here: each needs more than
+a command that uses another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from segjudge.scoring.scores import Scores
     from segjudge.scoring.sharing import DaskClient
 
-__all__ = ["arrays", "parts", "score", "scores", "sharing"]
+__all__ = ["arrays", "document", "parts", "score", "scores", "sharing"]
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth

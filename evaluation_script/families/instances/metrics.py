@@ -254,9 +254,9 @@ class MatchedDetections:
 
     def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
         """Return the areas and caps of pairs where something counts, and the same with the caps themselves."""
-        known = [pair for pair in pairs if has_truth[pair[0]]]
-        area, cap = np.array(known, np.int64).reshape(-1, 2).T
-        return area, cap, [(area, self.caps[cap]) for area, cap in known]
+        remaining = [pair for pair in pairs if has_truth[pair[0]]]
+        areas, caps = np.array(remaining, np.int64).reshape(-1, 2).T
+        return areas, caps, [(area, self.caps[cap]) for area, cap in remaining]
 
     def of(self, category: int) -> RankedBits:
         """Return the detections of a category by falling score."""
@@ -281,7 +281,7 @@ class _NeededCounts:
     """How many instances must be found to reach each recall, where there are so many."""
 
     def __init__(self, counts: Array) -> None:
-        self._counts = np.unique(np.maximum(counts, 1))
+        self._counts = np.flatnonzero(np.bincount(np.maximum(counts, 1).astype(np.int64).reshape(-1)))
         count = self._counts[:, None]
         self._needed = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
         for _ in range(2):  # what rounding may be off
