@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.agreement import splits_of
 from segjudge.platforms.evalai.bundle.build import read_config
-from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
-from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.system.errors import UsageError

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NotRequired, TypedDict, cast
 
-from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 from segjudge.platforms.evalai.client import ApiError, Jobs, is_plain_token, is_safe_for_token
 from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
 

@@ -9,6 +9,7 @@ Start-up counts: only the module of the command that runs is imported, and an er
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -119,6 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
             check_files(values)
             code: int = args.run(args)
             sys.stdout.flush()  # what cannot be written is found here, not while Python ends
+        if arguments is None:
+            gc.freeze()  # Python ends without a search for cycles in all that was imported
     except KeyboardInterrupt as error:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))

@@ -16,8 +16,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
-from typing import BinaryIO, Callable, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
+from typing import BinaryIO, Callable, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
 from .limits import (
@@ -343,8 +342,7 @@ def _clean_name(member: _Member, checks: MemberChecks) -> Optional[str]:
     return checks.clean_name(member.name, member.size, member.size, folder=member.folder)
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(NamedTuple):
     """The header of a member, whose bytes follow it."""
 
     name: str

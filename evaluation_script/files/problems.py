@@ -8,8 +8,7 @@ Exception
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, NamedTuple
 
 #: More problems than this are counted, not shown.
 _MOST_SHOWN = 20
@@ -63,8 +62,7 @@ def verb(count: int, singular: str, plural: str) -> str:
     return singular if count == 1 else plural
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing to fix: what it is in, what is wrong with it, what to do."""
 
     subject: str

@@ -7,9 +7,8 @@ what the kernel leaves, such as labels of two bytes, `CompiledBackend` hands on 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable, Collection, List, Optional, Tuple
+from typing import Callable, Collection, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -31,8 +30,7 @@ Names = List[Optional[str]]
 _MOST_KEPT = 32
 
 
-@dataclass(frozen=True)
-class MergingRule:
+class MergingRule(NamedTuple):
     """How the labels of a file become the mask of one object; both raise a Flaw for labels that cannot."""
 
     #: Returns the object's pixels.

@@ -8,7 +8,7 @@ a detection could choose, or crowds are about, the loop runs in Python.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ def order_by_score(score: Array, group: Array) -> Array:
     return order
 
 
-@dataclass(frozen=True)
-class OverlappingPairs:
+class OverlappingPairs(NamedTuple):
     """Pairs of a detection and an instance, by detection, and their IoU."""
 
     prediction: Array
@@ -38,8 +37,7 @@ class OverlappingPairs:
         return OverlappingPairs(self.prediction[flags], self.truth[flags], self.iou[flags])
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(NamedTuple):
     """What decides which detections are matched with which instances: at each threshold, in each range of areas."""
 
     pairs: OverlappingPairs
@@ -125,8 +123,7 @@ def _pack_bits(flags: Array) -> Array:
     return words
 
 
-@dataclass(frozen=True)
-class RankedBits:
+class RankedBits(NamedTuple):
     """The detections of one category by falling score: words of bits, the places in their images, and these."""
 
     true: Array

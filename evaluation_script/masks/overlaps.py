@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from .run_lengths import Masks, runs_of
 from .stack import Array
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Pairs of a prediction and a truth, by index; those between two bounds are of one image and category."""
 
     prediction: Array
@@ -43,8 +41,7 @@ def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) 
     return ious
 
 
-@dataclass(frozen=True)
-class _Boundary:
+class _Boundary(NamedTuple):
     """The boundary of a mask: booleans (columns, rows) of the box around it, and where that begins."""
 
     flags: Array
@@ -131,8 +128,7 @@ def _iou(prediction: _Boundary, truth: _Boundary) -> float:
 SHIFT = 25
 
 
-@dataclass(frozen=True)
-class LabelMap:
+class LabelMap(NamedTuple):
     """A number for each pixel, and the labels that they are indices of; without those they are the labels."""
 
     numbers: Array
@@ -147,8 +143,7 @@ class LabelMap:
         return numbers.astype(np.int64) if self.labels is None else self.labels[numbers]
 
 
-@dataclass(frozen=True)
-class LabelPairs:
+class LabelPairs(NamedTuple):
     """Ids of the truth and of the prediction that lie over each other, and in how many pixels."""
 
     truth: Array

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ _SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """The size of a picture, and how it is written."""
 
     width: int

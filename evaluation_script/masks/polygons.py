@@ -6,9 +6,8 @@ memory: a few characters that jump across the image cost 80 kB.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, List, TypeVar
+from typing import Any, List, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,8 +32,7 @@ _OUTLINES_ANYWAY = 16 << 20
 _OUTLINES_PER_BYTE = 4
 
 
-@dataclass(frozen=True)
-class _Outlines:
+class _Outlines(NamedTuple):
     """The checked rings of some polygon masks."""
 
     #: For each mask its rings, each x and y in turn.

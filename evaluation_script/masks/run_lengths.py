@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
@@ -80,8 +80,7 @@ def join_texts(parts: List[MaskTexts]) -> MaskTexts:
     )
 
 
-@dataclass(frozen=True)
-class Masks:
+class Masks(NamedTuple):
     """Masks whose runs were all checked, the pixels of each, and the sizes of their images."""
 
     texts: MaskTexts
@@ -187,8 +186,7 @@ def _windows(text: str) -> Iterator[Array]:
         before = runs if len(runs) < 3 else np.concatenate((np.zeros(2 - len(runs) % 2, np.int64), runs[-2:]))
 
 
-@dataclass(frozen=True)
-class CheckedMasks:
+class CheckedMasks(NamedTuple):
     """The faults and areas of many compressed masks."""
 
     #: 0 where a mask is good, else a key of FAULTS.

@@ -12,9 +12,8 @@ change, so a mirrored mask may score differently.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Dict, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -45,8 +44,7 @@ def disk(radius: int) -> Disk:
     return tuple((dx, -height, height) for dx, height in heights)
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Pixels that two masks have, share and match; one entry for each frame."""
 
     truth: Array
@@ -58,11 +56,6 @@ class Counts:
     prediction_matched: Array
 
     @property
-    def fields(self) -> Tuple[Array, ...]:
-        """All of these, in this order."""
-        return tuple(vars(self).values())
-
-    @property
     def union(self) -> Array:
         """The number of pixels in either mask."""
         union: Array = self.truth + self.prediction - self.shared
@@ -70,16 +63,16 @@ class Counts:
 
     def at(self, frames: Array) -> Counts:
         """Return the counts of some frames."""
-        return Counts(*(field[frames] for field in self.fields))
+        return Counts(*(field[frames] for field in self))
 
     def sum_frames(self) -> Counts:
         """Return the sums over all frames, as one frame."""
-        return Counts(*(np.add.reduce(field, keepdims=True) for field in self.fields))
+        return Counts(*(np.add.reduce(field, keepdims=True) for field in self))
 
 
 def join_counts(parts: list[Counts]) -> Counts:
     """Return the frames of several counts, one after the other."""
-    return Counts(*map(np.concatenate, zip(*(counts.fields for counts in parts))))
+    return Counts(*map(np.concatenate, zip(*parts)))
 
 
 class Region:

@@ -7,8 +7,7 @@ that hold any of it.  Bits to the right of the frame are always zero.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -58,8 +57,7 @@ def ones(words: Array) -> Array:
     return total
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(NamedTuple):
     """One object in consecutive frames: words (frames, rows, words) from a row and a column of words on."""
 
     words: Array

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.runner.tuning import reuse_memory
@@ -47,8 +47,7 @@ _OFFICIAL = {
 }
 
 
-@dataclass(frozen=True)
-class _Output:
+class _Output(NamedTuple):
     """What is written of scores, and how they are printed."""
 
     csv: str | None
@@ -73,8 +72,7 @@ class _Output:
             raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(NamedTuple):
     """What to score; names are ours, whichever tool's options were given."""
 
     results: str
@@ -157,7 +155,7 @@ def _translate(arguments: dict[str, Any]) -> _Options:
     if arguments["davis_path"]:
         protocol = protocol or _TASKS["unsupervised"]
         arguments = {**arguments, "set": arguments["set"] or subset or "val"}
-    ours = {name: arguments[name] for name in _Options.__dataclass_fields__} | {"protocol": protocol or ""}
+    ours = {name: arguments[name] for name in _Options._fields} | {"protocol": protocol or ""}
     for name, official in _OFFICIAL.items():
         options = [f"--{option}" for option in official if arguments[option]]
         values = {arguments[option] for option in (name, *official)} - {None, ""}

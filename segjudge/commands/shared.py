@@ -35,9 +35,9 @@ class Command(NamedTuple):
 
 
 def read_options(options: type[_Options], args: argparse.Namespace, **values: object) -> _Options:
-    """Return a dataclass whose fields are arguments, beside those whose values are named."""
-    fields: dict[str, object] = options.__dataclass_fields__  # type: ignore[attr-defined]
-    return options(**{name: values[name] if name in values else getattr(args, name) for name in fields})
+    """Return values whose names are those of arguments, beside those that are given here."""
+    names = options.__annotations__
+    return options(**{name: values[name] if name in values else getattr(args, name) for name in names})
 
 
 def say(text: str) -> None:

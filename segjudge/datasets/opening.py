@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, engine_of
@@ -52,7 +51,7 @@ def open_truth(
 def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
     """Return a source with the layout that the protocol's name says, where the host named none."""
     layout = protocol.name if protocol.name in FAMILIES[protocol.family].layouts else ""
-    return replace(source, layout=source.layout or layout)
+    return source._replace(layout=source.layout or layout)
 
 
 def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress: Progress) -> list[str]:

@@ -24,11 +24,8 @@ from segjudge.evaluation_script.families.base.family import (
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
-from segjudge.evaluation_script.main import open_truth as open_phase_truth
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import WHOLE, cores
-from segjudge.evaluation_script.scoring import Phase
-from segjudge.evaluation_script.scoring.answer import join_rows
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.families import tools_of
@@ -37,6 +34,8 @@ from segjudge.system.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from segjudge.evaluation_script.scoring import Phase
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
@@ -101,6 +100,8 @@ class Scores:
     @property
     def tables(self) -> dict[str, list[Row]]:
         """Rows by table: `sequences` and `objects`, or `categories`."""
+        from segjudge.evaluation_script.scoring.answer import join_rows
+
         return join_rows(self.reports)
 
     @property
@@ -256,15 +257,14 @@ def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
 def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open a truth and check the request against it, as `score` does before it scores."""
     path, truth = resolve_address(request.results, SubmissionError), request.truth
-    source = replace(
-        truth,
+    source = truth._replace(
         path=resolve_address(truth.path),
         unseen=resolve_address(truth.unseen),
         categories=resolve_address(truth.categories),
     )
     jobs = cores() if request.jobs == "auto" else request.jobs or 1
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
-    values = {"sequences": request.sequences, **vars(source)}
+    values = {"sequences": request.sequences, **source._asdict()}
     for option in ("sequences", "layout", "unseen", "categories"):
         if values[option] and option not in FAMILIES[request.protocol.family].options:
             raise OptionError(f"{option} has no meaning for {request.protocol.family}")
@@ -287,6 +287,8 @@ def prepare_phase(
     results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
 ) -> PreparedScoring:
     """Open what a phase of a bundle scores, or one split of it; links in a folder are followed: they are one's own."""
+    from segjudge.evaluation_script.main import open_truth as open_phase_truth
+
     results, annotations = resolve_address(results, SubmissionError), resolve_address(annotations)
     phase = replace(phase, limits=replace(phase.limits, links=True))
     codenames = [phase_split.codename for phase_split in phase.splits]

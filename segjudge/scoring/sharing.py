@@ -155,7 +155,7 @@ def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
 
     source = request.truth
     paths = {name: absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
-    return replace(request, results=absolute(request.results), truth=replace(source, **paths))
+    return replace(request, results=absolute(request.results), truth=source._replace(**paths))
 
 
 def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ FIELDS = 7
 _MOST_HEADER = 64 << 20
 
 
-@dataclass(frozen=True)
-class CountedObject:
+class CountedObject(NamedTuple):
     """A scored object, and the compared frames that may count for it."""
 
     name: str
@@ -339,7 +338,7 @@ def compare_masks(
     for number, name in enumerate(objects):
         region = Region(truth[name]) if name in truth else no_region
         for column, label in enumerate(labels[number]):
-            counts[number, column] = backend().compare(region, regions.get(label, no_region), match).fields
+            counts[number, column] = backend().compare(region, regions.get(label, no_region), match)
         if protocol.reappearance:
             prediction = regions.get(labels[number][0], no_region)
             strict[number] = _strict_boundary(region, prediction)

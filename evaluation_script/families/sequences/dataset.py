@@ -7,8 +7,7 @@ Ref-YouTube-VOS.  `segjudge pack` reads the same way as a plain annotation file 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -215,8 +214,7 @@ def _read_expressions(
     return sequences, notes
 
 
-@dataclass(frozen=True)
-class _Video:
+class _Video(NamedTuple):
     name: str
     frames: List[str]
     #: Each expression, and the masks that it names.
@@ -334,8 +332,7 @@ class _LabelSource:
         return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
 
 
-@dataclass(frozen=True)
-class _DatasetMasks:
+class _DatasetMasks(NamedTuple):
     """The masks of one sequence."""
 
     blocks: List[Block]

@@ -233,7 +233,7 @@ class OpenedSequences:
         elsewhere = split.elsewhere
         if protocol.rounds:
             truth = [
-                replace(sequence, name=f"{folder}/{sequence.name}") for folder in protocol.rounds for sequence in truth
+                sequence._replace(name=f"{folder}/{sequence.name}") for folder in protocol.rounds for sequence in truth
             ]
             of_rounds = split.of_rounds or {sequence.name for sequence in truth}
             other_rounds = {f"{folder}/{name}" for folder in protocol.rounds for name in elsewhere}
@@ -323,7 +323,7 @@ class OpenedSequences:
             return sequence
         self._warnings.add("objects", Problem(sequence.name, f"{fault} (left out of the means)", remedy))
         objects_left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
-        return replace(sequence, objects=objects_left)
+        return sequence._replace(objects=objects_left)
 
     def _require_frames(self, sequence: Sequence) -> RequiredFrames:
         return {

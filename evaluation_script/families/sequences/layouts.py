@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Iterable, List, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 from ...files.limits import LONE_SEPARATOR, ArchiveLimits, Files
 from ...files.problems import HostError, name_list
@@ -34,8 +34,7 @@ HOST_LIMITS = ArchiveLimits(
 RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How a dataset is published, where its files allow several readings."""
 
     name: str
@@ -60,7 +59,7 @@ LAYOUTS = {
         Layout("davis2016", years=("2016", "480p", "2017")),
         Layout("davis2017"),
         _UNSUPERVISED,
-        replace(_UNSUPERVISED, name="ref-davis17"),
+        _UNSUPERVISED._replace(name="ref-davis17"),
         Layout("mevis", names_masks="anno_id"),
         Layout("ref-youtube-vos", names_masks="obj_id"),
         Layout("lvos"),

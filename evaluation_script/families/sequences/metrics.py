@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable, Collection, Dict, FrozenSet, List, Optional, Tuple
+from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from .protocols import BESIDE, COMBINED, LifespanRule, SequenceProtocol
 from .truth import is_number, label_order
 
 
-@dataclass(frozen=True)
-class ObjectScore:
+class ObjectScore(NamedTuple):
     """The score of one object of one sequence."""
 
     sequence: str

@@ -12,7 +12,7 @@ import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ _BLOCK_FRAMES = 16
 Ranges = List[Tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Consecutive frames of one size, from `start` up to `stop`."""
 
     start: int
@@ -46,8 +45,7 @@ class Block:
     size: Size
 
 
-@dataclass(frozen=True)
-class ObjectFacts:
+class ObjectFacts(NamedTuple):
     """What the truth says of an object, besides its masks."""
 
     #: The frames in which it is visible.
@@ -57,15 +55,14 @@ class ObjectFacts:
     category: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(NamedTuple):
     """One sequence of the truth; its masks are read block by block."""
 
     name: str
     frames: List[str]
     blocks: List[Block]
     objects: Dict[str, ObjectFacts]
-    read_block: Callable[[int], Stacks] = field(repr=False)
+    read_block: Callable[[int], Stacks]
     #: Of a class that training data lacks, and suited to one salient mask (LVOS).
     unseen: bool = False
     salient: bool = True

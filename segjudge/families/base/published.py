@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitTruth
 
 
-@dataclass(frozen=True)
-class TruthSource:
+class TruthSource(NamedTuple):
     """The location of a truth, and what the files of a published dataset leave open; a packed file leaves nothing."""
 
     path: str
@@ -31,8 +29,7 @@ class TruthSource:
     categories: str = ""
 
 
-@dataclass(frozen=True)
-class PackedTruth:
+class PackedTruth(NamedTuple):
     """What became a split of an annotation file."""
 
     split: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from segjudge.system.errors import UsageError
 
@@ -46,8 +46,7 @@ class ScoringInputs(Protocol):
         """What scores each split."""
 
 
-@dataclass(frozen=True)
-class ScoredMethod:
+class ScoredMethod(NamedTuple):
     """A method's scores of a split, and what they come from."""
 
     name: str

@@ -24,8 +24,7 @@ from segjudge.kernel.compiling import CompileError, cache_folder, fetch
 from segjudge.platforms.evalai.bundle.agreement import check_secrecy
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
-from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
-from segjudge.platforms.evalai.bundle.fields import CONFIG
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.report.page import templates
 

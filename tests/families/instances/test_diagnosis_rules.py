@@ -435,13 +435,13 @@ def test_masks_are_left_out_of_a_page_that_has_no_room_for_them() -> None:
     hidden = view_sequence(scored(), protocol, "s", 5, with_truth=False)
     assert (hidden.truth_stream(), bool(hidden.prediction_stream())) == (b"", True)
     assert header_of(view_sequence(scored(), protocol, "s", 1, most_runs=1).prediction_stream())["runs"] == 0
-    empty = replace(sequence(), frames=[], blocks=[])
+    empty = sequence()._replace(frames=[], blocks=[])
     nothing = view_sequence(ScoredSequence(empty, SentMasks({}), []), protocol, "s", 5)
     assert nothing.losses.width == 1
     assert header_of(nothing.truth_stream())["size"] == [1, 1]
     assert isinstance(nothing, _SequenceView)
     right = ObjectLosses(
-        replace(scores()[1], frames=["b"], j=np.ones(1), f=np.ones(1)), ["right"], np.zeros((1, 9)), [], 0, True
+        scores()[1]._replace(frames=["b"], j=np.ones(1), f=np.ones(1)), ["right"], np.zeros((1, 9)), [], 0, True
     )
     shown = replace(none, losses=replace(none.losses, objects=[right]), predicted=hidden.predicted)
     assert header_of(shown.prediction_stream())["objects"][0]["kinds"] == [-1]

@@ -19,8 +19,8 @@ from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 
-from .bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
-from .fields import CHALLENGE, CONFIG, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
+from .bundle_source import CONFIG, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
+from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
 from .opened_bundle import Bundle, escapes
 from .problems import BundleProblem, BundleProblems, mappings_in
 

@@ -8,21 +8,20 @@ import os
 import traceback
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError, nearest
 from segjudge.platforms.evalai.hosted_worker.folder import is_folder_ours, is_ours
 from segjudge.system import IMPORT_ROOT
 from segjudge.system.errors import UsageError
 
-from .fields import CONFIG, CONFIG_NAMES
-
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase
 
+CONFIG = "challenge_config.yaml"
+CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
 #: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
@@ -44,8 +43,7 @@ class BundleKind(enum.Enum):
     FOREIGN = "foreign"
 
 
-@dataclass(frozen=True)
-class BundleSource:
+class BundleSource(NamedTuple):
     """A bundle that was found."""
 
     #: The folder with the config, the samples and what is remembered; of a zip, the bundle's folder around it if

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-CONFIG = "challenge_config.yaml"
-CONFIG_NAMES = (CONFIG, "challenge_config.yml")
-
 #: The kinds of values; files are given by their path in the bundle.
 TEXT, FLAG, WHOLE, MOMENT, URL, LIST, ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
 SLUG, JSON = "name as in an address", "list or mapping"

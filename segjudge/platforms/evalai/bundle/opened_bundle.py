@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.folder import is_ours
 
-from .bundle_source import UNREADABLE, script_files
-from .fields import CONFIG_NAMES, as_flag
+from .bundle_source import CONFIG_NAMES, UNREADABLE, script_files
+from .fields import as_flag
 from .problems import BundleProblem, breaks_later, crash
 
 if TYPE_CHECKING:
