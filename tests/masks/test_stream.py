@@ -1,0 +1,74 @@
+"""The masks that a page is given are those that were added, as they are read from the bytes: at their size, with overlaps."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.masks.stream import WIDTHS, MaskStream, in_page, width_for
+from tests.builders import stack_of
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """The line of JSON, and the label of each pixel."""
+    line, _, body = zlib.decompress(data).partition(b"\n")
+    about = json.loads(line)
+    numbers, value, shift = [], 0, 0
+    for byte in body:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(value)
+            value = shift = 0
+    assert not shift
+    assert len(numbers) == 2 * about["runs"]
+    return about, np.repeat(numbers[: about["runs"]], numbers[about["runs"] :])
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "across"), [(30, 300, 480), (4, 40_000, 40_000), (60, 80, 40), (33, 70, 20)]
+)
+def test_a_stream_holds_each_pixel_in_the_middle_of_its_own(height: int, width: int, across: int) -> None:
+    draw = np.random.default_rng(1)
+    frames = 3
+    masks = {name: np.zeros((frames, height, width), bool) for name in ("a", "b")}
+    for name, block in masks.items():
+        for mask in block:
+            top, left = draw.integers(0, height // 2), draw.integers(0, width // 2)
+            mask[top : top + height // 2, left : left + width // 2] = True
+        if name == "b":
+            block[-1] = False
+    stream = MaskStream(["a", "b"], (height, width), across)
+    stacks = {name: stack_of(*block) for name, block in masks.items()}
+    stream.add(stacks, frames, (height, width))
+    about, labels = unpacked(stream.pack({"frames": frames}))
+    size = (max(1, round(height * min(across, width) / width)), min(across, width))
+    assert (about["frames"], tuple(about["size"])) == (frames, size)
+    rows, columns = (((2 * np.arange(count) + 1) * whole // (2 * count)) for count, whole in zip(size, (height, width)))
+    labels = labels.reshape(frames, *size)
+    for index, name in enumerate(masks):
+        shown = np.isin(labels, [label for label, group in enumerate(about["groups"]) if index in group])
+        assert np.array_equal(shown, masks[name][:, rows][:, :, columns])
+    assert about["groups"][0] == []
+    assert [0, 1] in about["groups"] or [1, 0] in about["groups"]
+
+
+def test_a_stream_with_more_runs_than_its_limit_is_bare() -> None:
+    mask = np.indices((8, 8)).sum(axis=0) % 2 == 0
+    for limit, runs in ((57, 57), (56, 0)):  # two rows share a run at each of seven borders
+        stream = MaskStream(["a"], (8, 8), 8, limit)
+        stream.add({"a": stack_of(mask)}, 1, (8, 8))
+        assert unpacked(stream.pack({}))[0]["runs"] == runs
+    assert unpacked(stream.pack({}, bare=True))[0] == {"size": [8, 8], "groups": [[]], "runs": 0}
+
+
+def test_masks_are_as_wide_as_a_page_has_room_for() -> None:
+    assert [width_for(10, 1, budget, pictures=False) for budget in (0, 9000, 12_000, 16_000, 10**9)] == [
+        WIDTHS[-1], WIDTHS[-1], WIDTHS[-2], WIDTHS[-3], WIDTHS[0],
+    ]  # fmt: skip
+    assert width_for(10, 1, 12_000, pictures=True) == WIDTHS[-1]
+    assert in_page([b"", b"1", b"123", b"1234"]) == 0 + 4 + 4 + 8
