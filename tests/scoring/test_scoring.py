@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import segjudge
@@ -23,7 +24,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.sequences.published import open_sequences
 from segjudge.masks.run_lengths import runs_of_mask
-from tests.builders import ANNOTATIONS, ROOT, zipped
+from tests.builders import ANNOTATIONS, ROOT, label_zip, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.commands.test_participants import SHARP, TRUTH, folder_of
 
@@ -140,6 +141,13 @@ def test_every_split_is_scored_unless_one_is_named(results: Path, root: Path, tm
 
     assert set(segjudge.score(results, packed).metrics) == {"easy", "hard"}
     assert set(segjudge.score(results, packed, split="hard").metrics) == {"hard"}
+
+
+def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
+    videos = {f"s{number:02d}": [np.ones((4, 4))] for number in range(22)}
+    (tmp_path / "truth.zip").write_bytes(label_zip(videos))
+    with pytest.raises(segjudge.UsageError, match=r"no sequence x, only s00, .*, s18, s19 and 2 more$"):
+        segjudge.score(tmp_path / "truth.zip", tmp_path / "truth.zip", sequences=["x"])
 
 
 @pytest.mark.parametrize(
