@@ -26,6 +26,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FINISHED
 
 from .accounts import HOST, PARTICIPANT
+from .actions import hosting, submitting
 from .actions.reading import file_for_participants
 from .actions.submitting import PhaseTarget, part_count
 from .evalai_json import board_json, phase_split_json
@@ -149,13 +150,13 @@ def _period_of(challenge: JsonObject, moment: float) -> str:
 
 def _challenge_json(request: UserRequest, challenge: Challenge) -> JsonObject:
     """Return a challenge as the caller sees it: its script is for its hosts alone."""
-    host = request.services.permissions.is_host(request.user, challenge.id)
+    host = request.services.accounts.is_host(request.user, challenge.id)
     return request.services.json.challenge(challenge, request.base, host=host)
 
 
 def _require_host(request: UserRequest, challenge: int, refusal: Refusal) -> Challenge:
     row = request.services.store.require(Challenge, challenge)
-    request.services.permissions.check_host(request.require_user(), challenge, refusal)
+    request.services.accounts.check_host(request.require_user(), challenge, refusal)
     return row
 
 
@@ -166,7 +167,7 @@ def _show_challenge(request: UserRequest, challenge: int) -> JsonObject:
 
 @_answer("GET", routes.CHALLENGES_OF_HOST)
 def _list_challenges_of_host(request: UserRequest, team: int) -> JsonObject:
-    request.services.permissions.check_team(request.require_user(), team)
+    request.services.accounts.check_team(request.require_user(), team)
     rows = request.services.store.find(Challenge, Challenge.host_team == team)
     return _list_json([_challenge_json(request, row) for row in rows])
 
@@ -182,25 +183,25 @@ def _list_challenges_of_participant(request: UserRequest, team: int) -> JsonObje
 @_answer("POST", routes.PARTICIPATE)
 def _participate(request: UserRequest, challenge: int, team: int) -> Response:
     request.services.store.require(Challenge, challenge)
-    request.services.submitting.participate(request.require_user(), challenge, team)
+    submitting.participate(request.services, request.require_user(), challenge, team)
     return JSONResponse({}, 201)
 
 
 @_answer("GET", routes.PHASES)
 def _list_phases(request: UserRequest, challenge: int) -> JsonObject:
     request.services.store.require(Challenge, challenge)
-    host = request.services.permissions.is_host(request.user, challenge)
-    rows = request.services.permissions.visible_phases(request.user, challenge)
+    host = request.services.accounts.is_host(request.user, challenge)
+    rows = request.services.accounts.visible_phases(request.user, challenge)
     return _list_json([request.services.json.phase(row, request.base, host=host) for row in rows])
 
 
 @_answer("GET", routes.PHASE)
 def _show_phase(request: UserRequest, challenge: int, phase: int) -> JsonObject:
     request.services.store.require(Challenge, challenge, Refusal(406, "Challenge does not exist"))
-    row = request.services.permissions.visible_phase(request.user, phase)
+    row = request.services.accounts.visible_phase(request.user, phase)
     if row is None or row.challenge_id != challenge:
         raise Refusal(406, f"Challenge phase {phase} does not exist for challenge {challenge}")
-    host = request.services.permissions.is_host(request.user, challenge)
+    host = request.services.accounts.is_host(request.user, challenge)
     return request.services.json.phase(row, request.base, host=host)
 
 
@@ -209,7 +210,7 @@ def _show_phase(request: UserRequest, challenge: int, phase: int) -> JsonObject:
 def _show_phase_alone(request: UserRequest, phase: int = 0, slug: str = "") -> JsonObject:
     condition = ChallengePhase.slug == slug if slug else ChallengePhase.id == phase
     row = request.services.store.find_first(ChallengePhase, condition)
-    if row is None or not request.services.permissions.may_see_phase(request.user, row):
+    if row is None or not request.services.accounts.may_see_phase(request.user, row):
         raise Refusal(404, {"detail": f"ChallengePhase {slug or phase} does not exist"})
     return request.services.json.phase(row, request.base, host=False)
 
@@ -224,12 +225,12 @@ def _list_phases_of_host(request: UserRequest, challenge: int) -> list[JsonObjec
 
 @_answer("GET", routes.PHASE_SPLITS)
 def _list_phase_splits(request: UserRequest, challenge: int) -> list[JsonObject]:
-    permissions = request.services.permissions
+    accounts = request.services.accounts
     request.services.store.require(Challenge, challenge)
     return [
         phase_split_json(split, phase)
-        for phase in permissions.visible_phases(request.user, challenge)
-        for split in permissions.visible_splits(request.user, phase)
+        for phase in accounts.visible_phases(request.user, challenge)
+        for split in accounts.visible_splits(request.user, phase)
     ]
 
 
@@ -250,7 +251,7 @@ _ROWS_FOR_HOSTS: dict[str, tuple[type[ChallengePhaseSplit | Leaderboard | Datase
 def _show_row_for_hosts(request: UserRequest, *, route: str, **address: int) -> JsonObject:
     model, columns = _ROWS_FOR_HOSTS[route]
     row = request.services.store.get(model, *address.values())
-    if row is None or not request.services.permissions.is_host(request.require_user(), row.challenge_id):
+    if row is None or not request.services.accounts.is_host(request.require_user(), row.challenge_id):
         raise Refusal(404, "Not found.")
     return {key: getattr(row, column) for key, column in columns.items()}
 
@@ -331,8 +332,8 @@ def _create_team(request: UserRequest, *, kind: str) -> Response:
 def _check_may_push(request: UserRequest, team: int | None = None) -> None:
     """Refuse, before a bundle is uploaded, who may not push it."""
     if team is not None:
-        request.services.permissions.check_team(request.require_user(), team)
-    request.services.permissions.check_may_push(request.require_user())
+        request.services.accounts.check_team(request.require_user(), team)
+    request.services.accounts.check_may_push(request.require_user())
 
 
 _answer("GET", routes.PARTICIPANT_TEAMS)(functools.partial(_list_teams, kind=PARTICIPANT))
@@ -362,7 +363,7 @@ def _create_or_update(request: UserRequest, team: int) -> Response:
         old = bundles.of_repository(repository)
         if old is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            request.services.permissions.check_host(request.require_user(), old.id, Refusal(403, words))
+            request.services.accounts.check_host(request.require_user(), old.id, Refusal(403, words))
         _check_bundle(request, bundle, repository)
         try:
             number, new = bundles.create_or_update(bundle, repository, team)
@@ -404,7 +405,7 @@ def _receive_bundle(request: UserRequest) -> Iterator[tuple[str, str]]:
 
 
 def _check_may_submit(request: UserRequest, challenge: int, phase: int) -> None:
-    request.services.submitting.admit(request.require_user(), PhaseTarget(challenge, phase))
+    submitting.admit(request.services, request.require_user(), PhaseTarget(challenge, phase))
 
 
 @_answer("POST", routes.SUBMISSIONS, check=_check_may_submit, limits=_UPLOAD)
@@ -419,29 +420,30 @@ def _submit(request: UserRequest, challenge: int, phase: int) -> Response:
     if not upload.size:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
     target, name = PhaseTarget(challenge, phase), upload.filename or "submission"
-    number = request.services.submitting.submit(request.require_user(), target, request.fields, upload.file, name)
+    number = submitting.submit(request.services, request.require_user(), target, request.fields, upload.file, name)
     return JSONResponse(_submission_json(request, number), 201)
 
 
 @_answer("GET", routes.SUBMISSIONS)
 def _list_own_submissions(request: UserRequest, challenge: int, phase: int) -> JsonObject:
-    user, submitting = request.require_user(), request.services.submitting
-    submitting.resolve(PhaseTarget(challenge, phase))
-    rows = request.services.submissions.of_team(submitting.check_participates(user, challenge).id, phase)
-    return _list_json([request.services.json.submission(row, request.base) for row in rows])
+    services = request.services
+    submitting.resolve(services, PhaseTarget(challenge, phase))
+    team = submitting.require_team(services, request.require_user(), challenge)
+    rows = services.submissions.of_team(team.id, phase)
+    return _list_json([services.json.submission(row, request.base) for row in rows])
 
 
 @_answer("GET", routes.SUBMISSION)
 def _show_submission(request: UserRequest, submission: int) -> JsonObject:
     """Return a submission, to its team and the hosts."""
-    user, row, permissions = (
+    user, row, accounts = (
         request.require_user(),
         request.services.submissions.get(submission),
-        request.services.permissions,
+        request.services.accounts,
     )
-    if not permissions.may_see_submission(user, row):
+    if not accounts.may_see_submission(user, row):
         raise Refusal(401, "Sorry, you are not authorized to access this submission.")
-    return _submission_json(request, submission, host=permissions.hosts_submission(user, row))
+    return _submission_json(request, submission, host=accounts.hosts_submission(user, row))
 
 
 @_answer("GET", routes.SUBMISSIONS_OF_CHALLENGE)
@@ -449,7 +451,7 @@ def _list_submissions_of_challenge(request: UserRequest, challenge: int) -> list
     """Return every submission of a challenge, to hosts: the way to find those that are stuck."""
     query = request.query_params
     status, after, before = (query.get(key, "") for key in ("status", "submitted_after", "submitted_before"))
-    request.services.permissions.check_host(request.require_user(), challenge)
+    request.services.accounts.check_host(request.require_user(), challenge)
     if status and status not in STATUSES:
         raise Refusal(400, f"Invalid submission status {status}")
     try:
@@ -466,7 +468,7 @@ def _show_leaderboard(request: UserRequest, split: int) -> JsonObject:
     store = request.services.store
     phase_split = store.require(ChallengePhaseSplit, split)
     phase = store.require(ChallengePhase, phase_split.phase_id)
-    if not request.services.permissions.may_see_board(request.user, phase, phase_split):
+    if not request.services.accounts.may_see_board(request.user, phase, phase_split):
         raise Refusal(400, "Sorry, the leaderboard is not public!")
     board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""))
     return _list_json(board_json(board, split))
@@ -474,26 +476,26 @@ def _show_leaderboard(request: UserRequest, split: int) -> JsonObject:
 
 @_answer("POST", routes.SUBMISSION_RERUN)
 def _rerun(request: UserRequest, submission: int) -> JsonObject:
-    request.services.hosting.rerun(request.require_user(), submission)
+    hosting.rerun(request.services, request.require_user(), submission)
     return {"success": "Submission is successfully submitted for re-running"}
 
 
 @_answer("POST", routes.SUBMISSION_RESUME)
 def _resume(request: UserRequest, submission: int) -> JsonObject:
-    request.services.hosting.resume(request.require_user(), submission)
+    hosting.resume(request.services, request.require_user(), submission)
     return {"success": "Submission is successfully resumed"}
 
 
 @_answer("PATCH", routes.SUBMISSION_META)
 def _edit_submission(request: UserRequest, challenge: int, submission: int) -> JsonObject:
     """Change fields of a submission; a status too, which is how it is cancelled."""
-    host = request.services.hosting.edit(request.require_user(), challenge, submission, request.fields)
+    host = hosting.edit(request.services, request.require_user(), challenge, submission, request.fields)
     return _submission_json(request, submission, host=host)
 
 
 @_answer("PATCH", routes.LEADERBOARD_DATA)
 def _edit_scores(request: UserRequest, row: int) -> JsonObject:
-    values = request.services.hosting.edit_scores(request.require_user(), row, request.fields.get("leaderboard_data"))
+    values = hosting.edit_scores(request.services, request.require_user(), row, request.fields.get("leaderboard_data"))
     return {"id": row, "result": values}
 
 
@@ -511,27 +513,27 @@ def _refuse_bucket(request: UserRequest) -> None:
 @_answer("POST", routes.UPLOAD_URLS)
 def _start_upload(request: UserRequest, phase: int) -> Response:
     """Create a submission whose file comes in parts."""
-    number, upload = request.services.uploading.start(request.require_user(), phase, request.fields)
+    number, upload = submitting.start_upload(request.services, request.require_user(), phase, request.fields)
     return JSONResponse({**_part_urls(request, upload), "submission_pk": number}, 201)
 
 
 @_answer("POST", routes.UPLOAD_FINISHED)
 def _finish_upload(request: UserRequest, phase: int, submission: int) -> Response:
     upload, parts = str(request.fields.get("upload_id", "")), request.fields.get("parts")
-    request.services.uploading.finish(request.require_user(), phase, submission, upload, parts)
+    submitting.finish_upload(request.services, request.require_user(), phase, submission, upload, parts)
     return JSONResponse({"upload_id": request.fields.get("upload_id"), "submission_pk": submission}, 201)
 
 
 @_answer("POST", routes.UPLOAD_SEND)
 def _send_upload(request: UserRequest, phase: int, submission: int) -> JsonObject:
-    request.services.uploading.send(request.require_user(), phase, submission)
+    submitting.send_upload(request.services, request.require_user(), phase, submission)
     return {}
 
 
 @_answer("POST", routes.ANNOTATION_URLS)
 def _start_annotation(request: UserRequest, phase: int) -> JsonObject:
     """Let a truth come in parts."""
-    upload = request.services.uploading.start_annotation(request.require_user(), phase, request.fields)
+    upload = submitting.start_annotation(request.services, request.require_user(), phase, request.fields)
     return _part_urls(request, upload)
 
 
@@ -539,7 +541,7 @@ def _start_annotation(request: UserRequest, phase: int) -> JsonObject:
 def _finish_annotation(request: UserRequest, phase: int) -> Response:
     """Join the parts of a truth, which from now on a push does not change."""
     upload, parts = str(request.fields.get("upload_id", "")), request.fields.get("parts")
-    request.services.uploading.finish_annotation(request.require_user(), phase, upload, parts)
+    submitting.finish_annotation(request.services, request.require_user(), phase, upload, parts)
     return JSONResponse({"upload_id": request.fields.get("upload_id"), "challenge_phase_pk": phase}, 201)
 
 
@@ -595,7 +597,7 @@ async def _put_part(request: Request) -> Response:
             raise Refusal(400, "The upload broke off.") from None
         file.seek(0)
         file_id = await run_in_threadpool(services.files.keep, file, f"part {number}", "part")
-    await run_in_threadpool(services.uploading.keep_part, (upload, number), file_id, tag.hexdigest())
+    await run_in_threadpool(submitting.keep_part, services, (upload, number), file_id, tag.hexdigest())
     return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
 
 
@@ -633,12 +635,12 @@ def _require_queue(request: UserRequest, queue: str, verb: str) -> Challenge:
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
     words = "Sorry, you are not authorized to access this resource"
-    request.services.permissions.check_host(request.require_user(), challenge.id, Refusal(401, words))
+    request.services.accounts.check_host(request.require_user(), challenge.id, Refusal(401, words))
     return challenge
 
 
 def _check_worker(request: UserRequest, challenge: int, **_address: str) -> Challenge:
-    return request.services.reports.check_worker(request.require_user(), challenge, request.fields)
+    return hosting.check_worker(request.services, request.require_user(), challenge, request.fields)
 
 
 #: Of a report, and of each text in it.
@@ -649,22 +651,19 @@ _PRODUCT = BodyLimits(bytes=UPLOAD_BYTES, text=16 << 20, files=3)
 @_answer("PATCH", routes.UPDATE_SUBMISSION, check=_check_worker, limits=_PRODUCT)
 def _start_scoring(request: UserRequest, challenge: int) -> JsonObject:
     """Begin; or, with a file, take the product of a static code upload, which EvalAI's own worker then scores."""
-    row, product, reports = (
-        _check_worker(request, challenge),
-        request.files.get("submission_input_file"),
-        request.services.reports,
-    )
+    row, product = _check_worker(request, challenge), request.files.get("submission_input_file")
     if product is not None and row.flag("is_static_dataset_code_upload"):
-        number = reports.take_product(request.fields, product.file, product.filename or "submission.json")
+        name = product.filename or "submission.json"
+        number = hosting.take_product(request.services, request.fields, product.file, name)
     else:
-        number = reports.start(request.fields)
+        number = hosting.start_scoring(request.services, request.fields)
     return _submission_json(request, number, host=True)
 
 
 def _finish_scoring(request: UserRequest, challenge: int, *, partial: bool) -> JsonObject:
     """Store a result, or a first part of one."""
     _check_worker(request, challenge)
-    request.services.reports.finish(request.fields, partial=partial)
+    hosting.finish_scoring(request.services, request.fields, partial=partial)
     return {"success": "Submission result has been successfully updated"}
 
 
@@ -676,12 +675,12 @@ for _route, _partial in ((routes.UPDATE_SUBMISSION, False), (routes.UPDATE_PARTI
 def _merge_scores(request: UserRequest, challenge: int) -> JsonObject:
     """Store a further part of a result."""
     _check_worker(request, challenge)
-    return _submission_json(request, request.services.reports.merge(request.fields), host=True)
+    return _submission_json(request, hosting.merge_scores(request.services, request.fields), host=True)
 
 
 @_answer("PATCH", routes.SUBMISSION_STARTED)
 def _note_pod_start(request: UserRequest, submission: int) -> JsonObject:
-    request.services.reports.note_pod_start(request.require_user(), submission)
+    hosting.note_pod_start(request.services, request.require_user(), submission)
     return _submission_json(request, submission)
 
 

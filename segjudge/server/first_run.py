@@ -16,6 +16,7 @@ from segjudge.platforms.evalai.bundle.push import without_sponsors
 from segjudge.system.files import hold_folder
 
 from .accounts import HOST, PARTICIPANT
+from .actions import submitting
 from .actions.submitting import PhaseTarget
 from .database import DATABASE, drop_tables
 from .models import Challenge
@@ -117,7 +118,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
-            services.submitting.enter(number, services.accounts.teams(user, PARTICIPANT)[0].id)
+            submitting.enter(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
     return number, new
 
 
@@ -133,7 +134,7 @@ def _take_over(services: Services, bundle: str, repository: str) -> None:
 def why_closed(services: Services, challenge: int, phase: int) -> str:
     """Return why nobody can submit to a phase now; nothing where it is open."""
     try:
-        services.submitting.check_open(PhaseTarget(challenge, phase))
+        submitting.check_open(services, PhaseTarget(challenge, phase))
     except Refusal as refusal:
         return str(refusal)
     return ""
@@ -141,7 +142,7 @@ def why_closed(services: Services, challenge: int, phase: int) -> str:
 
 def open_date(services: Services, challenge: int, phase: int) -> str:
     """Return a date on which a phase and its challenge are open; nothing where there is none."""
-    configs = [row.config for row in services.submitting.resolve(PhaseTarget(challenge, phase))]
+    configs = [row.config for row in submitting.resolve(services, PhaseTarget(challenge, phase))]
     opens = max(parse_moment(config["start_date"]) for config in configs)
     closes = min(parse_moment(config["end_date"]) for config in configs)
     return format_date((format_moment((opens + closes) / 2) or "")[:19]) if opens < closes else ""
@@ -161,12 +162,12 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))
                 services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
             team = services.accounts.teams(user, PARTICIPANT)[0]
-            services.submitting.enter(challenge, team.id)
+            submitting.enter(services, challenge, team.id)
             if services.submissions.of_team(team.id, phase.id):
                 continue  # sent at an earlier start
             with open(path, "rb") as file:
                 file_id = services.files.keep(file, name, "input_file")
             fields = {"method_name": name, "is_public": "true"}
-            services.submitting.send(user, PhaseTarget(challenge, phase.id), fields, file_id)
+            submitting.send(services, user, PhaseTarget(challenge, phase.id), fields, file_id)
             count += 1
     return count

@@ -25,6 +25,7 @@ from segjudge.platforms.evalai.rows import FAILED
 from segjudge.report.page import PAGES as REPORT
 
 from .accounts import PARTICIPANT
+from .actions import hosting, submitting
 from .actions.reading import file_for_participants, report_page, why_no_report
 from .actions.submitting import PhaseTarget
 from .leaderboards import RankedBoard, board_of, history_of
@@ -191,14 +192,14 @@ def _local_path(path: str) -> str:
 
 def _challenge_page(request: UserRequest, challenge: int, template: str, **values: object) -> Response:
     """Return a page with the challenge's head and tabs."""
-    permissions = request.services.permissions
+    accounts = request.services.accounts
     return render(
         request,
         template,
         200,
         challenge=request.services.json.challenge(_find_challenge(request, challenge), request.base),
-        host=permissions.is_host(request.user, challenge),
-        team=permissions.team_of(request.user, challenge),
+        host=accounts.is_host(request.user, challenge),
+        team=accounts.team_of(request.user, challenge),
         **values,
     )
 
@@ -223,7 +224,7 @@ def _redirect_from_evalai(request: UserRequest, challenge: int, page: str) -> Re
 
 def _phases_page(request: UserRequest, challenge: int, template: str) -> Response:
     """Return a page with the challenge's phases."""
-    rows = request.services.permissions.visible_phases(request.user, challenge)
+    rows = request.services.accounts.visible_phases(request.user, challenge)
     shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
     return _challenge_page(request, challenge, template, phases=shown)
 
@@ -237,13 +238,13 @@ _show("/challenges/{challenge:int}/evaluation")(partial(_challenge_page, templat
 def _show_submit_form(request: UserRequest, challenge: int) -> Response:
     """Return the form, with what is left of each limit."""
     services, user = request.services, request.require_user()
-    team = services.permissions.team_of(user, challenge)
+    team = services.accounts.team_of(user, challenge)
     shown = [
         {
             **services.json.phase(phase, request.base, host=False),
-            "left": services.submitting.remaining(team.id, phase) if team else None,
+            "left": submitting.count_remaining(services, team.id, phase) if team else None,
         }
-        for phase in services.permissions.visible_phases(user, challenge)
+        for phase in services.accounts.visible_phases(user, challenge)
     ]
     teams = services.accounts.teams(user, PARTICIPANT)
     return _challenge_page(request, challenge, "submit.html", phases=shown, teams=teams)
@@ -264,8 +265,8 @@ _REPORT_POLICY = (
 def _show_submissions(request: UserRequest, challenge: int) -> Response:
     """Return what the user's team has submitted."""
     services, user = request.services, request.require_user()
-    team = services.permissions.team_of(user, challenge)
-    phases = services.permissions.visible_phases(user, challenge) if team else []
+    team = services.accounts.team_of(user, challenge)
+    phases = services.accounts.visible_phases(user, challenge) if team else []
     rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
     rows.sort(key=lambda row: -row.id)
     return _challenge_page(request, challenge, "submissions.html", rows=_summaries(request, rows[:_LISTED]))
@@ -287,9 +288,7 @@ def _summaries(request: UserRequest, submissions: list[Submission]) -> list[Json
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
             "has_report": not why_no_report(services, submission)
-            and bool(
-                submission.submission_result_file or services.permissions.hosts_submission(request.user, submission)
-            ),
+            and bool(submission.submission_result_file or services.accounts.hosts_submission(request.user, submission)),
         }
         for submission in submissions
     ]
@@ -302,7 +301,7 @@ def _reason(request: UserRequest, submission: Submission) -> str:
 
 def _text(request: UserRequest, submission: Submission, file: str | None) -> str:
     """Return the beginning of a file about a submission, as far as this user may read it."""
-    if file and not request.services.permissions.hosts_submission(request.user, submission):
+    if file and not request.services.accounts.hosts_submission(request.user, submission):
         redacted = file_for_participants(request.services, submission.id, file)
         if redacted is not None:
             return redacted[:EXCERPT]
@@ -324,9 +323,9 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
     """Return a submission: its status, its scores, what was written about it."""
     services, user = request.services, request.require_user()
     row = services.submissions.get(submission)
-    services.permissions.check_may_see_submission(user, row)
+    services.accounts.check_may_see_submission(user, row)
     phase = services.submissions.phase_of(row)
-    host = services.permissions.is_host(user, phase.challenge_id)
+    host = services.accounts.is_host(user, phase.challenge_id)
     files = []
     for column, (name, for_hosts) in _FILES.items():
         file = getattr(row, column)
@@ -347,7 +346,7 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
 
 
 def _scores(request: UserRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
-    splits = {split.id: split for split in request.services.permissions.visible_splits(request.user, phase)}
+    splits = {split.id: split for split in request.services.accounts.visible_splits(request.user, phase)}
     return [
         {"split": splits[split].dataset_split.name, "values": _cells(values, splits[split])}
         for split, values in request.services.submissions.scores(submission.id).items()
@@ -383,9 +382,9 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
     services = request.services
     visible = [
         (phase, phase_split)
-        for phase in services.permissions.visible_phases(request.user, challenge)
+        for phase in services.accounts.visible_phases(request.user, challenge)
         for phase_split in services.store.splits_of(phase.id)
-        if services.permissions.may_see_board(request.user, phase, phase_split)
+        if services.accounts.may_see_board(request.user, phase, phase_split)
     ]
     boards = [
         {"id": phase_split.id, "name": f"{phase.config['name']} / {phase_split.dataset_split.name}"}
@@ -403,7 +402,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
         {"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels
     ]
     current = {**boards[index], "order": board.order, "descending": board.descending}
-    team = services.permissions.team_of(request.user, challenge)
+    team = services.accounts.team_of(request.user, challenge)
     standings = services.comparisons.compare(board, phase_split.dataset_split.codename)
     rows = [_board_row(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
     return _challenge_page(
@@ -440,7 +439,7 @@ def _show_host_page(request: UserRequest, challenge: int) -> Response:
     """Return the queue, the workers, the submissions and what went wrong, to a host."""
     services, user = request.services, request.require_user()
     row = _find_challenge(request, challenge)
-    services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
+    services.accounts.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
     status = request.query_params.get("status", "")
     counted = services.submissions.count_statuses(challenge)
     submissions_shown = services.submissions.of_challenge(challenge, status, limit=_LISTED)
@@ -464,13 +463,13 @@ def _show_host_page(request: UserRequest, challenge: int) -> Response:
 
 
 def _check_participates(request: UserRequest, challenge: int) -> None:
-    request.services.submitting.check_participates(request.require_user(), challenge)
+    submitting.require_team(request.services, request.require_user(), challenge)
 
 
 def _require_hosted(request: UserRequest, submission: int) -> Submission:
     """Return the submission of the address; refuses who does not host it."""
     row = request.services.submissions.get(submission)
-    if not request.services.permissions.hosts_submission(request.require_user(), row):
+    if not request.services.accounts.hosts_submission(request.require_user(), row):
         raise Refusal(403, "This is for the hosts of the challenge.")
     return row
 
@@ -503,8 +502,8 @@ def _join(request: UserRequest, challenge: int) -> Response:
     """Take part, with a team of the user's or a new one."""
     user = request.require_user()
     _find_challenge(request, challenge)
-    if request.services.permissions.team_of(user, challenge) is None:
-        request.services.submitting.participate(user, challenge, _choose_team(request, user))
+    if request.services.accounts.team_of(user, challenge) is None:
+        submitting.participate(request.services, user, challenge, _choose_team(request, user))
     return RedirectResponse(f"/challenges/{challenge}/submit", 303)
 
 
@@ -534,11 +533,11 @@ def _submit(request: UserRequest, challenge: int) -> Response:
         raise Refusal(400, "Choose a file.")
     if not upload.size:
         raise Refusal(400, f"{upload.filename} is empty.")
-    user, submitting, target = request.require_user(), request.services.submitting, PhaseTarget(challenge, int(phase))
-    row, _ = submitting.admit(user, target)
+    services, user, target = request.services, request.require_user(), PhaseTarget(challenge, int(phase))
+    row, _ = submitting.admit(services, user, target)
     questions = row.config.get("submission_meta_attributes") or []
     fields = {**request.fields, "submission_metadata": _read_answers(request, questions, phase)}
-    number = submitting.submit(user, target, fields, upload.file, upload.filename)
+    number = submitting.submit(services, user, target, fields, upload.file, upload.filename)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
@@ -563,20 +562,20 @@ def _read_answers(request: UserRequest, questions: list[JsonObject], phase: str)
 @_receive("/submissions/{submission:int}/mark", _require_hosted)
 def _mark(request: UserRequest, submission: int) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
-    request.services.hosting.mark(request.require_user(), submission, str(request.fields.get("what", "")))
+    hosting.toggle_mark(request.services, request.require_user(), submission, str(request.fields.get("what", "")))
     return RedirectResponse(f"/submissions/{submission}", 303)
 
 
 @_receive("/submissions/{submission:int}/rerun", _require_hosted)
 def _rerun(request: UserRequest, submission: int) -> Response:
     """Send the same file once more, as a new submission."""
-    number = request.services.hosting.rerun(request.require_user(), submission)
+    number = hosting.rerun(request.services, request.require_user(), submission)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
 @_receive("/submissions/{submission:int}/cancel", _require_hosted)
 def _cancel(request: UserRequest, submission: int) -> Response:
     row = _require_hosted(request, submission)
-    request.services.hosting.cancel(request.require_user(), submission)
+    hosting.cancel(request.services, request.require_user(), submission)
     challenge = request.services.submissions.phase_of(row).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)

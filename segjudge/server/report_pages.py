@@ -99,7 +99,7 @@ class ReportPages(Background):
                     self._under_way[key] = team
             return page
 
-    # ── in the background ───────────────────────────────────────────────────
+    # ── in the background ────────────────────────────────────────────────────
 
     def _turn(self) -> bool:
         with suppress(queue.Empty):
@@ -179,7 +179,7 @@ class ReportPages(Background):
         if self._stop.is_set():
             raise InterruptedError("the rehearsal was stopped")
 
-    # ── on the disk ─────────────────────────────────────────────────────────
+    # ── on the disk ──────────────────────────────────────────────────────────
 
     def _read(self, key: str) -> str | None:
         path = os.path.join(self._folder, key)

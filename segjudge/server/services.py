@@ -14,9 +14,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from .accounts import Accounts
-from .actions.hosting import Hosting, WorkerReports
-from .actions.permissions import Permissions
-from .actions.submitting import Submitting, Uploading
 from .background import Background
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
@@ -53,11 +50,6 @@ class Services:
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
-        self.permissions = Permissions(self.store, self.accounts)
-        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions, clock)
-        self.uploading = Uploading(self.store, self.files, self.submissions, self.permissions, self.submitting)
-        self.hosting = Hosting(self.store, self.submissions, self.permissions)
-        self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
         #: What works beside the server, and since when that runs.

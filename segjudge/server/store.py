@@ -97,7 +97,7 @@ class Store:
         """Close all connections."""
         self._writing.dispose()
 
-    # ── writing ─────────────────────────────────────────────────────────────
+    # ── writing ──────────────────────────────────────────────────────────────
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -159,7 +159,7 @@ class Store:
         with self.write() as session:
             session.execute(delete(model).where(*conditions))
 
-    # ── reading ─────────────────────────────────────────────────────────────
+    # ── reading ──────────────────────────────────────────────────────────────
 
     @contextmanager
     def share_reads(self) -> Iterator[None]:
@@ -256,7 +256,7 @@ class Store:
         with self._read() as session:
             return [BoardEntry(*row) for row in session.execute(query)]
 
-    # ── what the server notes for itself ─────────────────────────────────
+    # ── what the server notes for itself ─────────────────────────────────────
 
     def note_folder(self, folder: str) -> None:
         """Remember a worker's folder elsewhere, so that the next start finds what a killed one left."""

@@ -137,7 +137,7 @@ class FileStore:
             if not any(session.scalar(select(column).where(column == number).limit(1)) for column in _REFERENCES):
                 self.drop(number)
 
-    # ── signed addresses, which the official client fetches without a token ─
+    # ── signed addresses, which the official client fetches without a token ──
 
     def url(self, number: str | None, base: str, submission: int = 0) -> str | None:
         """Return where a file can be fetched; None for none.  With a submission: as its participants may read it."""

@@ -138,7 +138,7 @@ class Submissions:
     def __init__(self, store: Store, files: FileStore, queue: MessageQueues) -> None:
         self._store, self._files, self._queue = store, files, queue
 
-    # ── reading ─────────────────────────────────────────────────────────────
+    # ── reading ──────────────────────────────────────────────────────────────
 
     def get(self, submission: int) -> Submission:
         """Return a submission; refuses with the server's words where there is none."""
@@ -197,7 +197,7 @@ class Submissions:
         """Return whether a submission is cancelled; it stays so, whatever is reported of it afterwards."""
         return self.get(submission).status == CANCELLED
 
-    # ── changing ────────────────────────────────────────────────────────────
+    # ── changing ─────────────────────────────────────────────────────────────
 
     def update(self, submission: int, **values: object) -> None:
         """Set columns."""

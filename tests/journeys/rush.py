@@ -18,6 +18,7 @@ from typing import Any
 import requests
 
 from segjudge.server.accounts import PARTICIPANT
+from segjudge.server.actions import submitting
 from segjudge.server.services import Services
 from tests.rehearsals import FINAL, Rehearsal
 
@@ -45,7 +46,7 @@ def enrol(data: Path, teams: int) -> list[str]:
     for number in range(teams):
         user = services.accounts.create(f"team{number}", f"secret{number}")
         team = services.accounts.new_team(user, PARTICIPANT, f"Team {number}")
-        services.submitting.enter(1, team)
+        submitting.enter(services, 1, team)
         tokens.append(services.accounts.mint_token(user, "profile")[0])
     return tokens
 

@@ -16,6 +16,7 @@ import pytest
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
+from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
 from segjudge.server.database import drop_tables
 from segjudge.server.models import (
@@ -112,10 +113,10 @@ def test_a_large_upload_behind_a_long_queue_is_sent_once(services: Services) -> 
     with services.store.write():
         for number in range(300):
             services.queue.send(challenge.queue, {"submission_pk": 1000 + number})
-    number, _ = services.uploading.start(user, phase, {"num_file_chunks": 1})
-    services.uploading.send(user, phase, number)
+    number, _ = submitting.start_upload(services, user, phase, {"num_file_chunks": 1})
+    submitting.send_upload(services, user, phase, number)
     with pytest.raises(Refusal, match="sent already"):
-        services.uploading.send(user, phase, number)
+        submitting.send_upload(services, user, phase, number)
 
 
 def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
@@ -128,7 +129,7 @@ def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
     def submit(number: int) -> str:
         file = services.files.keep(b"zip", f"{number}.zip", "input_file")
         try:
-            services.submitting.send(user, PhaseTarget(1, phase.id), {}, file)
+            submitting.send(services, user, PhaseTarget(1, phase.id), {}, file)
         except Refusal as refusal:
             return str(refusal)
         return "taken"
@@ -190,8 +191,8 @@ def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
 def sent(services: Services, who: str = "aurora") -> int:
     user, phase = services.accounts.find_user(who), services.store.phases(1)[0]
     assert user is not None
-    return services.submitting.send(
-        user, PhaseTarget(1, phase.id), {}, services.files.keep(b"x", "x.zip", "input_file")
+    return submitting.send(
+        services, user, PhaseTarget(1, phase.id), {}, services.files.keep(b"x", "x.zip", "input_file")
     )
 
 
@@ -205,7 +206,7 @@ def test_what_failed_or_was_cancelled_uses_up_no_limit(services: Services, statu
     services.store.change(ChallengePhase, phase.id, config={**phase.config, **dict.fromkeys(limits, 5)})
     services.submissions.update(number, status=status)
     team = services.submissions.get(number).team_id
-    assert services.submitting.remaining(team, services.store.phases(1)[0]) == left
+    assert submitting.count_remaining(services, team, services.store.phases(1)[0]) == left
 
 
 @pytest.mark.parametrize(("visibility", "participant"), [(1, 0), (2, 0), (3, 1)])
@@ -217,8 +218,8 @@ def test_a_splits_scores_are_for_those_whom_its_visibility_names(
     services.store.change(ChallengePhaseSplit, split.id, visibility=visibility)
     for name, count in (("host", 1), ("aurora", participant)):
         user = services.accounts.find_user(name)
-        assert len(services.permissions.visible_splits(user, phase)) == count
-        assert services.permissions.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
+        assert len(services.accounts.visible_splits(user, phase)) == count
+        assert services.accounts.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
 
 
 # ── clocks and folders ──────────────────────────────────────────────────────
@@ -266,8 +267,8 @@ def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
 ) -> None:
     first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
     with pytest.raises(Refusal, match="Challenge Phase does not exist"):
-        services.submitting.resolve(PhaseTarget(2, services.store.phases(1)[0].id))
-    assert services.submitting.resolve(PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
+        submitting.resolve(services, PhaseTarget(2, services.store.phases(1)[0].id))
+    assert submitting.resolve(services, PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
 
 
 # ── versions ────────────────────────────────────────────────────────────────

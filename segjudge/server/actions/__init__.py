@@ -1,6 +1,6 @@
 """What users and workers do on the server, and who may do it: every rule and every permission.
 
-Each module holds what one kind of caller does; all of them are in `Services`.
+Functions over `Services`, one module for each kind of caller.
 """
 
-__all__ = ["hosting", "permissions", "reading", "submitting"]
+__all__ = ["hosting", "reading", "submitting"]

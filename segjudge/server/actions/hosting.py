@@ -17,12 +17,9 @@ from segjudge.server.models import (
     Submission,
     User,
 )
-from segjudge.server.store import Store
-from segjudge.server.stored_files import FileStore
-from segjudge.server.submissions import OPEN, REPORTED, STATUSES, SUBMITTED, SplitScores, Submissions
+from segjudge.server.services import Services
+from segjudge.server.submissions import OPEN, REPORTED, STATUSES, SUBMITTED, SplitScores
 from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, clean
-
-from .permissions import Permissions
 
 _MARKS = ("is_baseline", "is_public", "is_flagged")
 _HOST_FIELDS = ("status", *_MARKS, "method_name", "method_description")
@@ -31,98 +28,99 @@ _TEAM_FIELDS = frozenset({"status", "is_public", "method_name", "method_descript
 _COPIED = ("phase_id", "team_id", "created_by", "input_file", "attributes", "is_public", "is_baseline", *TEXT_FIELDS)
 
 
-class Hosting:
-    """The actions of a host."""
+def require_hosted(services: Services, user: User, submission: int) -> Submission:
+    """Return a submission; refuses who does not host its challenge."""
+    row = services.submissions.get(submission)
+    if not services.accounts.hosts_submission(user, row):
+        raise Refusal(403, NOT_AUTHORIZED)
+    return row
 
-    def __init__(self, store: Store, submissions: Submissions, permissions: Permissions) -> None:
-        self._store, self._submissions, self._permissions = store, submissions, permissions
 
-    def require_hosted(self, user: User, submission: int) -> Submission:
-        """Return a submission; refuses who does not host its challenge."""
-        row = self._submissions.get(submission)
-        if not self._permissions.hosts_submission(user, row):
-            raise Refusal(403, NOT_AUTHORIZED)
-        return row
+def rerun(services: Services, user: User, submission: int) -> int:
+    """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
+    old = require_hosted(services, user, submission)
+    with services.store.write() as session:
+        services.submissions.update(submission, status=CANCELLED)
+        new = Submission(
+            status=SUBMITTED,
+            submitted_at=old.submitted_at,
+            rerun_resumed_at=time.time(),
+            **{key: getattr(old, key) for key in _COPIED},
+        )
+        session.add(new)
+        session.flush()
+        services.submissions.enqueue(new.id)
+    return new.id
 
-    def rerun(self, user: User, submission: int) -> int:
-        """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
-        old = self.require_hosted(user, submission)
-        with self._store.write() as session:
-            self._submissions.update(submission, status=CANCELLED)
-            new = Submission(
-                status=SUBMITTED,
-                submitted_at=old.submitted_at,
-                rerun_resumed_at=time.time(),
-                **{key: getattr(old, key) for key in _COPIED},
-            )
-            session.add(new)
-            session.flush()
-            self._submissions.enqueue(new.id)
-        return new.id
 
-    def resume(self, user: User, submission: int) -> None:
-        """Send a failed submission once more, where the challenge is remote and allows it."""
-        row = self.require_hosted(user, submission)
-        challenge = self._submissions.challenge_of(row)
-        if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
-            raise Refusal(406, "Challenge does not allow resuming submissions")
-        if row.status != FAILED:
-            raise Refusal(400, "Only failed submissions can be resumed")
-        with self._store.write():
-            self._submissions.update(submission, status="resuming", rerun_resumed_at=time.time(), deaths=0)
-            self._submissions.enqueue(submission)
+def resume(services: Services, user: User, submission: int) -> None:
+    """Send a failed submission once more, where the challenge is remote and allows it."""
+    row = require_hosted(services, user, submission)
+    challenge = services.submissions.challenge_of(row)
+    if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
+        raise Refusal(406, "Challenge does not allow resuming submissions")
+    if row.status != FAILED:
+        raise Refusal(400, "Only failed submissions can be resumed")
+    with services.store.write():
+        services.submissions.update(submission, status="resuming", rerun_resumed_at=time.time(), deaths=0)
+        services.submissions.enqueue(submission)
 
-    def cancel(self, user: User, submission: int) -> None:
-        """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
-        self.require_hosted(user, submission)
-        with self._store.write():
-            self._check_unfinished(submission, 400)
-            self._submissions.update(submission, status=CANCELLED)
 
-    def _check_unfinished(self, submission: int, status: int) -> None:
-        row = self._submissions.get(submission)
-        if row.status not in OPEN:
-            raise Refusal(status, f"Submission {submission} is {row.status} already.")
+def cancel(services: Services, user: User, submission: int) -> None:
+    """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
+    require_hosted(services, user, submission)
+    with services.store.write():
+        _check_unfinished(services, submission, 400)
+        services.submissions.update(submission, status=CANCELLED)
 
-    def mark(self, user: User, submission: int, mark: str) -> None:
-        """Set a mark of a submission, or remove it: baseline, shown on the leaderboard, flagged."""
-        row = self.require_hosted(user, submission)
-        if mark not in _MARKS:
-            raise Refusal(400, "There is no such mark.")
-        self._submissions.update(submission, **{mark: not getattr(row, mark)})
 
-    def edit(self, user: User, challenge: int, submission: int, fields: JsonObject) -> bool:
-        """Change fields of a submission, which its team may cancel; return whether a host did it, who may do more."""
-        row = self._submissions.get(submission)
-        ours = self._submissions.phase_of(row).challenge_id == challenge
-        if not ours or not self._permissions.may_see_submission(user, row):
-            raise Refusal(403, NOT_AUTHORIZED)
-        changes = {key: fields[key] for key in _HOST_FIELDS if key in fields}
-        host = self._permissions.is_host(user, challenge)
-        if not host and set(changes) - _TEAM_FIELDS:
-            raise Refusal(403, NOT_AUTHORIZED)
-        if changes.get("status", CANCELLED) not in (STATUSES if host else (CANCELLED,)):
-            raise Refusal(400, {"status": [f'"{changes["status"]}" is not a valid choice.']})
-        values = {key: _column_value(key, value) for key, value in changes.items()}
-        with self._store.write():
-            if not host and "status" in changes:
-                self._check_unfinished(submission, 403)
-            self._submissions.update(submission, **values)
-        return host
+def _check_unfinished(services: Services, submission: int, status: int) -> None:
+    row = services.submissions.get(submission)
+    if row.status not in OPEN:
+        raise Refusal(status, f"Submission {submission} is {row.status} already.")
 
-    def edit_scores(self, user: User, number: int, scores: object) -> JsonObject:
-        """Replace the scores of a leaderboard's row and return them: a number for each label."""
-        data = self._store.require(LeaderboardData, number, Refusal(404, "Leaderboard data does not exist"))
-        self.require_hosted(user, data.submission_id)
-        labels = self._store.require(ChallengePhaseSplit, data.phase_split_id).labels
-        try:
-            values = json.loads(scores) if isinstance(scores, str) else scores
-        except ValueError:
-            values = None
-        if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):
-            raise Refusal(400, "leaderboard_data must hold a number for each label, and no other")
-        self._store.change(LeaderboardData, number, result=values)
-        return values
+
+def toggle_mark(services: Services, user: User, submission: int, mark: str) -> None:
+    """Set a mark of a submission, or remove it: baseline, shown on the leaderboard, flagged."""
+    row = require_hosted(services, user, submission)
+    if mark not in _MARKS:
+        raise Refusal(400, "There is no such mark.")
+    services.submissions.update(submission, **{mark: not getattr(row, mark)})
+
+
+def edit(services: Services, user: User, challenge: int, submission: int, fields: JsonObject) -> bool:
+    """Change fields of a submission, which its team may cancel; return whether a host did it, who may do more."""
+    row = services.submissions.get(submission)
+    ours = services.submissions.phase_of(row).challenge_id == challenge
+    if not ours or not services.accounts.may_see_submission(user, row):
+        raise Refusal(403, NOT_AUTHORIZED)
+    changes = {key: fields[key] for key in _HOST_FIELDS if key in fields}
+    host = services.accounts.is_host(user, challenge)
+    if not host and set(changes) - _TEAM_FIELDS:
+        raise Refusal(403, NOT_AUTHORIZED)
+    if changes.get("status", CANCELLED) not in (STATUSES if host else (CANCELLED,)):
+        raise Refusal(400, {"status": [f'"{changes["status"]}" is not a valid choice.']})
+    values = {key: _column_value(key, value) for key, value in changes.items()}
+    with services.store.write():
+        if not host and "status" in changes:
+            _check_unfinished(services, submission, 403)
+        services.submissions.update(submission, **values)
+    return host
+
+
+def edit_scores(services: Services, user: User, number: int, scores: object) -> JsonObject:
+    """Replace the scores of a leaderboard's row and return them: a number for each label."""
+    data = services.store.require(LeaderboardData, number, Refusal(404, "Leaderboard data does not exist"))
+    require_hosted(services, user, data.submission_id)
+    labels = services.store.require(ChallengePhaseSplit, data.phase_split_id).labels
+    try:
+        values = json.loads(scores) if isinstance(scores, str) else scores
+    except ValueError:
+        values = None
+    if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):
+        raise Refusal(400, "leaderboard_data must hold a number for each label, and no other")
+    services.store.change(LeaderboardData, number, result=values)
+    return values
 
 
 def _column_value(key: str, value: object) -> object:
@@ -140,109 +138,111 @@ _PARTIAL = "partially_evaluated"
 _MOST = 10**300
 
 
-class WorkerReports:
-    """The actions of workers: a submission is begun, finished or failed, and its results are stored or refused."""
+def check_worker(services: Services, user: User, challenge: int, fields: JsonObject) -> Challenge:
+    """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
+    row = services.store.require(Challenge, challenge)
+    services.accounts.check_host(user, challenge, Refusal(400, NOT_AUTHORIZED))
+    if "submission" in fields:
+        # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
+        submission = _submission_of(services, fields)
+        phase = services.store.get(ChallengePhase, _number_of(fields.get("challenge_phase", submission.phase_id)))
+        ours = services.submissions.phase_of(submission).challenge_id == challenge
+        if not ours or phase is None or phase.challenge_id != challenge:
+            raise Refusal(400, NOT_AUTHORIZED)
+    return row
 
-    def __init__(self, store: Store, files: FileStore, submissions: Submissions, permissions: Permissions) -> None:
-        self._store, self._files = store, files
-        self._submissions, self._permissions = submissions, permissions
 
-    def check_worker(self, user: User, challenge: int, fields: JsonObject) -> Challenge:
-        """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
-        row = self._store.require(Challenge, challenge)
-        self._permissions.check_host(user, challenge, Refusal(400, NOT_AUTHORIZED))
-        if "submission" in fields:
-            # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
-            submission = self._submission_of(fields)
-            phase = self._store.get(ChallengePhase, _number_of(fields.get("challenge_phase", submission.phase_id)))
-            ours = self._submissions.phase_of(submission).challenge_id == challenge
-            if not ours or phase is None or phase.challenge_id != challenge:
-                raise Refusal(400, NOT_AUTHORIZED)
-        return row
+def _submission_of(services: Services, fields: JsonObject) -> Submission:
+    return services.submissions.get(_number_of(fields.get("submission")))
 
-    def _submission_of(self, fields: JsonObject) -> Submission:
-        return self._submissions.get(_number_of(fields.get("submission")))
 
-    def start(self, fields: JsonObject) -> int:
-        """Note that a worker has begun, or has put the submission into a queue of its own; return its number."""
-        status, row, name = _status(fields, "queued", RUNNING), self._submission_of(fields), fields.get("job_name")
-        if row.status != CANCELLED:
-            names = [*row.job_name, *([str(name)[:200]] if name else [])]
-            self._submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
-        return row.id
+def start_scoring(services: Services, fields: JsonObject) -> int:
+    """Note that a worker has begun, or has put the submission into a queue of its own; return its number."""
+    status, row, name = _status(fields, "queued", RUNNING), _submission_of(services, fields), fields.get("job_name")
+    if row.status != CANCELLED:
+        names = [*row.job_name, *([str(name)[:200]] if name else [])]
+        services.submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
+    return row.id
 
-    def note_pod_start(self, user: User, submission: int) -> None:
-        """Note when the pod of a code upload began."""
-        if not self._permissions.may_see_submission(user, self._submissions.get(submission)):
-            raise Refusal(403, NOT_AUTHORIZED)
-        self._submissions.update(submission, started_at=time.time())
 
-    def take_product(self, fields: JsonObject, file: IO[bytes], name: str) -> int:
-        """Keep what a static code upload wrote, which EvalAI's own worker then scores; return its number."""
-        row, submissions = self._submission_of(fields), self._submissions
-        file_id = self._files.keep(file, name, "submission_input_file")
-        with self._store.write():
-            if submissions.is_cancelled(row.id):
-                self._files.drop(file_id)
-            else:
-                submissions.update(row.id, submission_input_file=file_id, status=SUBMITTED)
-                submissions.enqueue(row.id)
-        return row.id
+def note_pod_start(services: Services, user: User, submission: int) -> None:
+    """Note when the pod of a code upload began."""
+    if not services.accounts.may_see_submission(user, services.submissions.get(submission)):
+        raise Refusal(403, NOT_AUTHORIZED)
+    services.submissions.update(submission, started_at=time.time())
 
-    def finish(self, fields: JsonObject, *, partial: bool) -> None:
-        """Store a result, or a first part of one.  After a refusal nothing is changed."""
-        status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
-        number, submissions = self._submission_of(fields).id, self._submissions
-        phase = _number_of(fields.get("challenge_phase"))
-        texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
-        if not all(isinstance(text, str) for text in texts.values()):
-            raise Refusal(500, "stdout, stderr and environment_log must be texts")
-        stored_texts = {f"{key}_file": text for key, text in texts.items() if text or key != "environment_log"}
-        scores, shown = None, list[JsonObject]()
-        if status in (FINISHED, _PARTIAL):
-            scores, shown = self._read(phase, fields.get("result"), partial=partial)
-            stored_texts["metadata_file"] = str(fields.get("metadata", ""))
-        with self._store.write():
-            if submissions.end(number, status, scores, **stored_texts) and scores is not None:
-                submissions.keep_texts(number, REPORTED, submission_result_file=str(shown))
 
-    def merge(self, fields: JsonObject) -> int:
-        """Merge a further part of a result into the one that an earlier PUT stored; return the submission's number."""
-        status = _status(fields, RUNNING, _PARTIAL, FINISHED)
-        if status == RUNNING:
-            return self.start(fields)
-        number, submissions = self._submission_of(fields).id, self._submissions
-        phase = _number_of(fields.get("challenge_phase"))
-        new = {row.phase_split: row.values for row in self._read(phase, fields.get("result"), partial=True)[0]}
-        streams = {f"{key}_file": fields.get(key) for key in ("stdout", "stderr")}
-        texts = {key: text for key, text in streams.items() if isinstance(text, str) and text}
-        with self._store.write():
-            stored = submissions.scores(number)
-            merged = [SplitScores(split, {**values, **new.get(split, {})}) for split, values in stored.items()]
-            if submissions.end(number, status, merged, **texts) and set(new) - set(stored):
-                words = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
-                raise Refusal(400, words)
-        return number
+def take_product(services: Services, fields: JsonObject, file: IO[bytes], name: str) -> int:
+    """Keep what a static code upload wrote, which EvalAI's own worker then scores; return its number."""
+    row, submissions = _submission_of(services, fields), services.submissions
+    file_id = services.files.keep(file, name, "submission_input_file")
+    with services.store.write():
+        if submissions.is_cancelled(row.id):
+            services.files.drop(file_id)
+        else:
+            submissions.update(row.id, submission_input_file=file_id, status=SUBMITTED)
+            submissions.enqueue(row.id)
+    return row.id
 
-    def _read(self, phase: int, result: object, *, partial: bool) -> tuple[list[SplitScores], list[JsonObject]]:
-        """Return the scores that a remote worker sent, and those of them that it lets participants see."""
-        splits: dict[str, list[ChallengePhaseSplit]] = {}
-        for split in self._store.splits_of(phase):
-            splits.setdefault(split.dataset_split.codename, []).append(split)
-        row = self._store.get(ChallengePhase, phase)
-        loose = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
-        scores, shown = list[SplitScores](), list[JsonObject]()
-        for name, values, public in _entries(result):
-            mapped = splits.get(name, []) if isinstance(name, str) else []
-            if len(mapped) != 1 or not isinstance(values, dict):
-                words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
-                raise Refusal(400 if len(mapped) < 2 else 500, words)
-            _check_values(values, mapped[0].labels, loose=loose)
-            scores.append(SplitScores(mapped[0].id, values))
-            # EvalAI shows whatever the worker says.
-            if public and mapped[0].visibility != HOST_ONLY:
-                shown.append(values)
-        return scores, shown
+
+def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> None:
+    """Store a result, or a first part of one.  After a refusal nothing is changed."""
+    status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
+    number, submissions = _submission_of(services, fields).id, services.submissions
+    phase = _number_of(fields.get("challenge_phase"))
+    texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise Refusal(500, "stdout, stderr and environment_log must be texts")
+    stored_texts = {f"{key}_file": text for key, text in texts.items() if text or key != "environment_log"}
+    scores, shown = None, list[JsonObject]()
+    if status in (FINISHED, _PARTIAL):
+        scores, shown = _read_scores(services, phase, fields.get("result"), partial=partial)
+        stored_texts["metadata_file"] = str(fields.get("metadata", ""))
+    with services.store.write():
+        if submissions.end(number, status, scores, **stored_texts) and scores is not None:
+            submissions.keep_texts(number, REPORTED, submission_result_file=str(shown))
+
+
+def merge_scores(services: Services, fields: JsonObject) -> int:
+    """Merge a further part of a result into the one that an earlier PUT stored; return the submission's number."""
+    status = _status(fields, RUNNING, _PARTIAL, FINISHED)
+    if status == RUNNING:
+        return start_scoring(services, fields)
+    number, submissions = _submission_of(services, fields).id, services.submissions
+    phase = _number_of(fields.get("challenge_phase"))
+    new = {row.phase_split: row.values for row in _read_scores(services, phase, fields.get("result"), partial=True)[0]}
+    streams = {f"{key}_file": fields.get(key) for key in ("stdout", "stderr")}
+    texts = {key: text for key, text in streams.items() if isinstance(text, str) and text}
+    with services.store.write():
+        stored = submissions.scores(number)
+        merged = [SplitScores(split, {**values, **new.get(split, {})}) for split, values in stored.items()]
+        if submissions.end(number, status, merged, **texts) and set(new) - set(stored):
+            words = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
+            raise Refusal(400, words)
+    return number
+
+
+def _read_scores(
+    services: Services, phase: int, result: object, *, partial: bool
+) -> tuple[list[SplitScores], list[JsonObject]]:
+    """Return the scores that a remote worker sent, and those of them that it lets participants see."""
+    splits: dict[str, list[ChallengePhaseSplit]] = {}
+    for split in services.store.splits_of(phase):
+        splits.setdefault(split.dataset_split.codename, []).append(split)
+    row = services.store.get(ChallengePhase, phase)
+    loose = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
+    scores, shown = list[SplitScores](), list[JsonObject]()
+    for name, values, public in _entries(result):
+        mapped = splits.get(name, []) if isinstance(name, str) else []
+        if len(mapped) != 1 or not isinstance(values, dict):
+            words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
+            raise Refusal(400 if len(mapped) < 2 else 500, words)
+        _check_values(values, mapped[0].labels, loose=loose)
+        scores.append(SplitScores(mapped[0].id, values))
+        # EvalAI shows whatever the worker says.
+        if public and mapped[0].visibility != HOST_ONLY:
+            shown.append(values)
+    return scores, shown
 
 
 def _number_of(value: object) -> int:

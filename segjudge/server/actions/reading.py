@@ -144,15 +144,15 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     elsewhere they see a page of what the phase left for them.
     """
     row = services.submissions.get(submission)
-    services.permissions.check_may_see_submission(user, row)
+    services.accounts.check_may_see_submission(user, row)
     reason = why_no_report(services, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
-    if services.permissions.is_host(user, challenge.id):
+    if services.accounts.is_host(user, challenge.id):
         return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), HOSTS)
     splits = services.store.splits_of(phase.id)
-    if len(services.permissions.visible_splits(user, phase)) == len(splits):
+    if len(services.accounts.visible_splits(user, phase)) == len(splits):
         levels = services.report_pages.find_or_order(
             PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id
         )

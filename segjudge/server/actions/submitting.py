@@ -3,13 +3,13 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, PLACEHOLDER
-from segjudge.server.accounts import PARTICIPANT, Accounts
+from segjudge.server.accounts import PARTICIPANT
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import (
     Challenge,
@@ -21,12 +21,9 @@ from segjudge.server.models import (
     UploadPart,
     User,
 )
-from segjudge.server.store import Store
-from segjudge.server.stored_files import FileStore
-from segjudge.server.submissions import OPEN, SUBMITTED, Submissions
+from segjudge.server.services import Services
+from segjudge.server.submissions import OPEN, SUBMITTED
 from segjudge.server.wire import JsonObject, Refusal, clean, period_start
-
-from .permissions import Permissions
 
 _ATTRIBUTES = 1 << 16
 #: Bytes of a file that names an image.
@@ -46,158 +43,157 @@ class PhaseTarget(NamedTuple):
     phase: int
 
 
-class Submitting:
-    """The actions of a participant who submits."""
+# ── rules ───────────────────────────────────────────────────────────────────
 
-    def __init__(
-        self,
-        store: Store,
-        accounts: Accounts,
-        files: FileStore,
-        submissions: Submissions,
-        permissions: Permissions,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store, self._accounts, self._files, self._clock = store, accounts, files, clock
-        self._submissions, self._permissions = submissions, permissions
 
-    # ── rules ───────────────────────────────────────────────────────────────
+def resolve(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+    """Return the challenge and the phase; refuses a phase of another challenge."""
+    challenge = services.store.require(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
+    phase = services.store.get(ChallengePhase, target.phase)
+    if phase is None or phase.challenge_id != challenge.id:
+        raise Refusal(400, "Challenge Phase does not exist")
+    return challenge, phase
 
-    def resolve(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
-        """Return the challenge and the phase; refuses a phase of another challenge."""
-        challenge = self._store.require(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
-        phase = self._store.get(ChallengePhase, target.phase)
-        if phase is None or phase.challenge_id != challenge.id:
-            raise Refusal(400, "Challenge Phase does not exist")
-        return challenge, phase
 
-    def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
-        """Return the challenge and the phase; refuses when either is not open now."""
-        challenge, phase = self.resolve(target)
-        moment = self._clock()
-        if not challenge.is_open(moment):
-            raise Refusal(406, "Challenge is not active")
-        if not phase.is_open(moment):
-            raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
-        if phase.flag("is_submission_paused"):
-            words = "Submissions are currently paused for this challenge phase. Please try again later."
-            raise Refusal(406, words)
-        return challenge, phase
+def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+    """Return the challenge and the phase; refuses when either is not open now."""
+    challenge, phase = resolve(services, target)
+    moment = services.clock()
+    if not challenge.is_open(moment):
+        raise Refusal(406, "Challenge is not active")
+    if not phase.is_open(moment):
+        raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
+    if phase.flag("is_submission_paused"):
+        words = "Submissions are currently paused for this challenge phase. Please try again later."
+        raise Refusal(406, words)
+    return challenge, phase
 
-    def admit(self, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
-        """Return the phase, and the team with which a user may submit now; refuses where the server would."""
-        challenge, phase = self.check_open(target)
-        host = self._permissions.is_host(user, challenge.id)
-        if not phase.flag("is_public") and not host:
-            raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
-        allowed = phase.config.get("allowed_email_ids")
-        if allowed and user.email not in allowed and not host:
-            raise Refusal(403, "Sorry, you are not allowed to participate in this challenge phase")
-        team = self.check_participates(user, challenge.id)
-        if user.email in (challenge.config.get("banned_email_ids") or []):
-            words = "You're a part of participant team and it has been banned from this challenge."
-            raise Refusal(403, f"{words} Please contact the challenge host.")
-        self._check_limits(team.id, phase)
-        return phase, team
 
-    def check_participates(self, user: User, challenge: int) -> Team:
-        """Return the team with which a user takes part; refuses where there is none."""
-        team = self._permissions.team_of(user, challenge)
-        if team is None:
-            raise Refusal(403, "You haven't participated in the challenge")
-        return team
+def admit(services: Services, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
+    """Return the phase, and the team with which a user may submit now; refuses where the server would."""
+    challenge, phase = check_open(services, target)
+    host = services.accounts.is_host(user, challenge.id)
+    if not phase.flag("is_public") and not host:
+        raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
+    allowed = phase.config.get("allowed_email_ids")
+    if allowed and user.email not in allowed and not host:
+        raise Refusal(403, "Sorry, you are not allowed to participate in this challenge phase")
+    team = require_team(services, user, challenge.id)
+    if user.email in (challenge.config.get("banned_email_ids") or []):
+        words = "You're a part of participant team and it has been banned from this challenge."
+        raise Refusal(403, f"{words} Please contact the challenge host.")
+    _check_limits(services, team.id, phase)
+    return phase, team
 
-    def _check_limits(self, team: int, phase: ChallengePhase) -> None:
-        processed = self._submissions.count(team, phase.id, Submission.status.in_(OPEN))
-        if processed >= int(phase.config["max_concurrent_submissions_allowed"]):
-            raise Refusal(
-                406,
-                f"You have {processed} submissions that are being processed. "
-                "                           Please wait for them to finish and then try again.",
-            )
-        for limit, remaining in self._remaining(team, phase).items():
-            if remaining <= 0:
-                raise Refusal(403, _LIMITS[limit][1])
 
-    def remaining(self, team: int, phase: ChallengePhase) -> int:
-        """Return how many submissions a team may still send to a phase today."""
-        return max(0, min(self._remaining(team, phase).values()))
+def require_team(services: Services, user: User, challenge: int) -> Team:
+    """Return the team with which a user takes part; refuses where there is none."""
+    team = services.accounts.team_of(user, challenge)
+    if team is None:
+        raise Refusal(403, "You haven't participated in the challenge")
+    return team
 
-    def _remaining(self, team: int, phase: ChallengePhase) -> dict[str, int]:
-        moment, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
-        return {
-            limit: int(float(phase.config[limit]))
-            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= period_start(period, moment))
-            for limit, (period, _) in _LIMITS.items()
-        }
 
-    # ── actions of participants ─────────────────────────────────────────────
+def _check_limits(services: Services, team: int, phase: ChallengePhase) -> None:
+    processed = services.submissions.count(team, phase.id, Submission.status.in_(OPEN))
+    if processed >= int(phase.config["max_concurrent_submissions_allowed"]):
+        raise Refusal(
+            406,
+            f"You have {processed} submissions that are being processed. "
+            "                           Please wait for them to finish and then try again.",
+        )
+    for limit, remaining in _remaining(services, team, phase).items():
+        if remaining <= 0:
+            raise Refusal(403, _LIMITS[limit][1])
 
-    def participate(self, user: User, challenge: int, team: int) -> None:
-        """Enter a challenge with a team; doing it twice changes nothing."""
-        if not self._accounts.is_member(user, team, PARTICIPANT):
-            raise Refusal(403, "You are not a member of this participant team")
-        team_of_user = self._permissions.team_of(user, challenge)
-        if team_of_user is not None and team_of_user.id != team:
-            words = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
-            raise Refusal(406, words)
-        self.enter(challenge, team)
 
-    def enter(self, challenge: int, team: int) -> None:
-        """Let a team take part in a challenge, whoever its members are."""
-        with self._store.write() as session:
-            session.merge(Participation(challenge_id=challenge, team_id=team))
+def count_remaining(services: Services, team: int, phase: ChallengePhase) -> int:
+    """Return how many submissions a team may still send to a phase today."""
+    return max(0, min(_remaining(services, team, phase).values()))
 
-    def submit(self, user: User, target: PhaseTarget, fields: JsonObject, file: IO[bytes], name: str) -> int:
-        """Store a file as a submission, put it into the queue, and return its number."""
-        image = self._image_of(target.challenge, file)
-        return self.send(user, target, fields, self._files.keep(file, name, "input_file"), image)
 
-    def send(self, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
-        """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
-        try:
-            with self._store.write():
-                number = self.create(user, target, fields, file)
-                self._submissions.enqueue(number, image)
-        except BaseException:
-            self._files.abandon(file)
-            raise
-        return number
+def _remaining(services: Services, team: int, phase: ChallengePhase) -> dict[str, int]:
+    moment, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
+    return {
+        limit: int(float(phase.config[limit]))
+        - services.submissions.count(team, phase.id, counted, Submission.submitted_at >= period_start(period, moment))
+        for limit, (period, _) in _LIMITS.items()
+    }
 
-    def create(self, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
-        """Create a submission that is not yet in the queue; refuses where the server would not take it."""
-        with self._store.write() as session:
-            # In the transaction, so that two at once cannot both be the last that is allowed.
-            phase, team = self.admit(user, target)
-            public = phase.flag("is_submission_public")
-            if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
-                public = fields["is_public"] in TRUE
-            submission = Submission(
-                phase_id=phase.id,
-                team_id=team.id,
-                created_by=user.id,
-                status=SUBMITTED,
-                input_file=file,
-                is_public=public,
-                submitted_at=time.time(),
-                attributes=_attributes(fields),
-                **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
-            )
-            session.add(submission)
-            session.flush()
-        return submission.id
 
-    def _image_of(self, challenge: int, file: IO[bytes]) -> str:
-        """Return the image that a file names, for a challenge that runs code; nothing for any other."""
-        row = self._store.get(Challenge, challenge)
-        if row is None or not row.flag("is_docker_based"):
-            return ""
-        try:
-            return str(json.loads(file.read(_IMAGE_BYTES))["submitted_image_uri"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
-        finally:
-            file.seek(0)
+# ── actions of participants ──────────────────────────────────────────────────
+
+
+def participate(services: Services, user: User, challenge: int, team: int) -> None:
+    """Enter a challenge with a team; doing it twice changes nothing."""
+    if not services.accounts.is_member(user, team, PARTICIPANT):
+        raise Refusal(403, "You are not a member of this participant team")
+    team_of_user = services.accounts.team_of(user, challenge)
+    if team_of_user is not None and team_of_user.id != team:
+        words = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
+        raise Refusal(406, words)
+    enter(services, challenge, team)
+
+
+def enter(services: Services, challenge: int, team: int) -> None:
+    """Let a team take part in a challenge, whoever its members are."""
+    with services.store.write() as session:
+        session.merge(Participation(challenge_id=challenge, team_id=team))
+
+
+def submit(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: IO[bytes], name: str) -> int:
+    """Store a file as a submission, put it into the queue, and return its number."""
+    image = _image_of(services, target.challenge, file)
+    return send(services, user, target, fields, services.files.keep(file, name, "input_file"), image)
+
+
+def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
+    """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
+    try:
+        with services.store.write():
+            number = create_submission(services, user, target, fields, file)
+            services.submissions.enqueue(number, image)
+    except BaseException:
+        services.files.abandon(file)
+        raise
+    return number
+
+
+def create_submission(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
+    """Create a submission that is not yet in the queue; refuses where the server would not take it."""
+    with services.store.write() as session:
+        # In the transaction, so that two at once cannot both be the last that is allowed.
+        phase, team = admit(services, user, target)
+        public = phase.flag("is_submission_public")
+        if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
+            public = fields["is_public"] in TRUE
+        submission = Submission(
+            phase_id=phase.id,
+            team_id=team.id,
+            created_by=user.id,
+            status=SUBMITTED,
+            input_file=file,
+            is_public=public,
+            submitted_at=time.time(),
+            attributes=_attributes(fields),
+            **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
+        )
+        session.add(submission)
+        session.flush()
+    return submission.id
+
+
+def _image_of(services: Services, challenge: int, file: IO[bytes]) -> str:
+    """Return the image that a file names, for a challenge that runs code; nothing for any other."""
+    row = services.store.get(Challenge, challenge)
+    if row is None or not row.flag("is_docker_based"):
+        return ""
+    try:
+        return str(json.loads(file.read(_IMAGE_BYTES))["submitted_image_uri"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
+    finally:
+        file.seek(0)
 
 
 def _attributes(fields: JsonObject) -> object:
@@ -221,129 +217,130 @@ def _attributes(fields: JsonObject) -> object:
 _MOST_PARTS = 10_000
 
 
-class Uploading:
-    """The steps of a large upload."""
+# ── a submission's file ─────────────────────────────────────────────────────
 
-    def __init__(
-        self,
-        store: Store,
-        files: FileStore,
-        submissions: Submissions,
-        permissions: Permissions,
-        submitting: Submitting,
-    ) -> None:
-        self._store, self._files, self._submissions = store, files, submissions
-        self._permissions, self._submitting = permissions, submitting
 
-    # ── a submission's file ─────────────────────────────────────────────────
+def start_upload(services: Services, user: User, phase: int, fields: JsonObject) -> tuple[int, str]:
+    """Create a submission with a placeholder as its file; return its number and the upload's id."""
+    row = _visible_phase(services, user, phase)
+    part_count(fields)
+    name = str(fields.get("file_name") or "submission")
+    file = services.files.keep(PLACEHOLDER, name, "input_file")
+    try:
+        submission = create_submission(services, user, PhaseTarget(row.challenge_id, row.id), fields, file)
+    except BaseException:
+        services.files.abandon(file)
+        raise
+    return submission, _create_upload(services, user, row, submission, fields)
 
-    def start(self, user: User, phase: int, fields: JsonObject) -> tuple[int, str]:
-        """Create a submission with a placeholder as its file; return its number and the upload's id."""
-        row = self._visible_phase(user, phase)
-        part_count(fields)
-        name = str(fields.get("file_name") or "submission")
-        file = self._files.keep(PLACEHOLDER, name, "input_file")
-        try:
-            submission = self._submitting.create(user, PhaseTarget(row.challenge_id, row.id), fields, file)
-        except BaseException:
-            self._files.abandon(file)
-            raise
-        return submission, self._start(user, row, submission, fields)
 
-    def finish(self, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
-        """Join the parts, in the place of the placeholder."""
-        self._submitting.check_open(self._target(user, phase))
-        with self._join_parts(user, phase, submission, upload, parts) as file:
-            self._files.drop(self._submissions.get(submission).input_file)
-            self._submissions.update(submission, input_file=file)
+def finish_upload(services: Services, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
+    """Join the parts, in the place of the placeholder."""
+    check_open(services, _target(services, user, phase))
+    with _join_parts(services, user, phase, submission, upload, parts) as file:
+        services.files.drop(services.submissions.get(submission).input_file)
+        services.submissions.update(submission, input_file=file)
 
-    def send(self, user: User, phase: int, submission: int) -> None:
-        """Put the submission into the queue, whether or not its file has come."""
-        row = self._submissions.get(submission)
-        if not self._permissions.may_see_submission(user, row) or row.phase_id != phase:
-            raise Refusal(403, "Sorry, this submission is not yours")
-        self._submitting.check_open(self._target(user, phase))
-        with self._store.write():
-            # EvalAI takes it again and again, and would score it as often.
-            if self._submissions.is_queued(submission) or self._submissions.get(submission).status != SUBMITTED:
-                raise Refusal(400, "This submission was sent already.")
-            self._submissions.enqueue(submission)
 
-    # ── a truth ─────────────────────────────────────────────────────────────
+def send_upload(services: Services, user: User, phase: int, submission: int) -> None:
+    """Put the submission into the queue, whether or not its file has come."""
+    row = services.submissions.get(submission)
+    if not services.accounts.may_see_submission(user, row) or row.phase_id != phase:
+        raise Refusal(403, "Sorry, this submission is not yours")
+    check_open(services, _target(services, user, phase))
+    with services.store.write():
+        # EvalAI takes it again and again, and would score it as often.
+        if services.submissions.is_queued(submission) or services.submissions.get(submission).status != SUBMITTED:
+            raise Refusal(400, "This submission was sent already.")
+        services.submissions.enqueue(submission)
 
-    def start_annotation(self, user: User, phase: int, fields: JsonObject) -> str:
-        """Return the id of an upload of a phase's truth, by a host who may push."""
-        return self._start(user, self._host_phase(user, phase), None, fields)
 
-    def finish_annotation(self, user: User, phase: int, upload: str, parts: object) -> None:
-        """Replace the truth of a phase; a push does not change it any more."""
-        row = self._host_phase(user, phase)
-        with self._join_parts(user, phase, None, upload, parts) as file:
-            self._store.change(ChallengePhase, row.id, annotation=file, by_client=True)
-            self._store.require(Challenge, row.challenge_id).version += 1
+# ── a truth ──────────────────────────────────────────────────────────────────
 
-    # ── both ────────────────────────────────────────────────────────────────
 
-    def keep_part(self, key: tuple[str, int], file: str, tag: str) -> None:
-        """Keep a part that has arrived, in the place of an earlier one."""
-        with self._store.write():
-            row = self._store.get(UploadPart, key)
-            if row is None:  # the upload was finished meanwhile
-                self._files.drop(file)
-                return
-            self._files.drop(row.file)
-            row.file, row.etag = file, tag
+def start_annotation(services: Services, user: User, phase: int, fields: JsonObject) -> str:
+    """Return the id of an upload of a phase's truth, by a host who may push."""
+    return _create_upload(services, user, _host_phase(services, user, phase), None, fields)
 
-    def _visible_phase(self, user: User, phase: int) -> ChallengePhase:
-        """Return a phase that a user may see; refuses where there is none."""
-        row = self._permissions.visible_phase(user, phase)
-        if row is None:
-            raise Refusal(404, {"detail": f"ChallengePhase {phase} does not exist"})
-        return row
 
-    def _host_phase(self, user: User, phase: int) -> ChallengePhase:
-        self._permissions.check_may_push(user)
-        row = self._visible_phase(user, phase)
-        self._permissions.check_host(user, row.challenge_id)
-        return row
+def finish_annotation(services: Services, user: User, phase: int, upload: str, parts: object) -> None:
+    """Replace the truth of a phase; a push does not change it any more."""
+    row = _host_phase(services, user, phase)
+    with _join_parts(services, user, phase, None, upload, parts) as file:
+        services.store.change(ChallengePhase, row.id, annotation=file, by_client=True)
+        services.store.require(Challenge, row.challenge_id).version += 1
 
-    def _target(self, user: User, phase: int) -> PhaseTarget:
-        return PhaseTarget(self._visible_phase(user, phase).challenge_id, phase)
 
-    def _start(self, user: User, phase: ChallengePhase, submission: int | None, fields: JsonObject) -> str:
-        parts, name = part_count(fields), str(fields.get("file_name") or "file")[:200]
-        upload = MultipartUpload(
-            id=secrets.token_hex(16), phase_id=phase.id, submission_id=submission, user_id=user.id, name=name
-        )
-        with self._store.write() as session:
-            session.add(upload)
-            session.flush()
-            session.add_all(UploadPart(upload_id=upload.id, number=number + 1) for number in range(parts))
-        return upload.id
+# ── both ─────────────────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _join_parts(
-        self, user: User, phase: int, submission: int | None, number: str, parts_or_json: object
-    ) -> Iterator[str]:
-        """Give the file that the parts of an upload make, in the transaction with which the upload is over."""
-        upload = self._store.get(MultipartUpload, number)
-        if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
-            raise Refusal(403, "Sorry, this upload is not yours")
-        rows, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(parts_or_json)
-        files = [row.file for row in rows if row.file is not None and tags.get(row.number) == row.etag]
-        if len(files) < len(rows):
-            raise Refusal(400, "One or more of the specified parts could not be found")
-        file = self._files.join(files, upload.name)
-        try:
-            with self._store.write():
-                for name in files:
-                    self._files.drop(name)
-                self._store.remove(UploadPart, UploadPart.upload_id == upload.id)
-                self._store.remove(MultipartUpload, MultipartUpload.id == upload.id)
-                yield file
-        except BaseException:
-            self._files.abandon(file)
-            raise
+
+def keep_part(services: Services, key: tuple[str, int], file: str, tag: str) -> None:
+    """Keep a part that has arrived, in the place of an earlier one."""
+    with services.store.write():
+        row = services.store.get(UploadPart, key)
+        if row is None:  # the upload was finished meanwhile
+            services.files.drop(file)
+            return
+        services.files.drop(row.file)
+        row.file, row.etag = file, tag
+
+
+def _visible_phase(services: Services, user: User, phase: int) -> ChallengePhase:
+    """Return a phase that a user may see; refuses where there is none."""
+    row = services.accounts.visible_phase(user, phase)
+    if row is None:
+        raise Refusal(404, {"detail": f"ChallengePhase {phase} does not exist"})
+    return row
+
+
+def _host_phase(services: Services, user: User, phase: int) -> ChallengePhase:
+    services.accounts.check_may_push(user)
+    row = _visible_phase(services, user, phase)
+    services.accounts.check_host(user, row.challenge_id)
+    return row
+
+
+def _target(services: Services, user: User, phase: int) -> PhaseTarget:
+    return PhaseTarget(_visible_phase(services, user, phase).challenge_id, phase)
+
+
+def _create_upload(
+    services: Services, user: User, phase: ChallengePhase, submission: int | None, fields: JsonObject
+) -> str:
+    parts, name = part_count(fields), str(fields.get("file_name") or "file")[:200]
+    upload = MultipartUpload(
+        id=secrets.token_hex(16), phase_id=phase.id, submission_id=submission, user_id=user.id, name=name
+    )
+    with services.store.write() as session:
+        session.add(upload)
+        session.flush()
+        session.add_all(UploadPart(upload_id=upload.id, number=number + 1) for number in range(parts))
+    return upload.id
+
+
+@contextmanager
+def _join_parts(
+    services: Services, user: User, phase: int, submission: int | None, number: str, parts_or_json: object
+) -> Iterator[str]:
+    """Give the file that the parts of an upload make, in the transaction with which the upload is over."""
+    upload = services.store.get(MultipartUpload, number)
+    if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
+        raise Refusal(403, "Sorry, this upload is not yours")
+    rows, tags = services.store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(parts_or_json)
+    files = [row.file for row in rows if row.file is not None and tags.get(row.number) == row.etag]
+    if len(files) < len(rows):
+        raise Refusal(400, "One or more of the specified parts could not be found")
+    file = services.files.join(files, upload.name)
+    try:
+        with services.store.write():
+            for name in files:
+                services.files.drop(name)
+            services.store.remove(UploadPart, UploadPart.upload_id == upload.id)
+            services.store.remove(MultipartUpload, MultipartUpload.id == upload.id)
+            yield file
+    except BaseException:
+        services.files.abandon(file)
+        raise
 
 
 def _tags(parts_or_json: object) -> dict[int, str]:
