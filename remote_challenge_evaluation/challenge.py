@@ -81,7 +81,6 @@ def _read_annotations(choice: ScorerChoice) -> dict[str, list[str]]:
 
 
 def _annotation_facts(phase: Phase, path: str) -> str:
-    """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
     from segjudge.evaluation_script.main import open_truth
     from segjudge.evaluation_script.scoring.scorer import phase_scorers
 
@@ -120,7 +119,6 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
 
 def _splits_of_hosts(config: dict[str, Any], phase: dict[str, Any]) -> list[str]:
-    """Return the splits of a phase that EvalAI shows to hosts alone."""
     names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
     rows = mappings_in(config, "challenge_phase_splits")
     own = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
@@ -157,7 +155,6 @@ def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str
 
 
 def _annotation_name(name: object, codename: str, folder: str) -> str:
-    """Return the name of a phase's annotation file: the YAML's, else the one that is called as the phase."""
     if isinstance(name, str) and name:
         return os.path.basename(name)
     paths = sorted(Path(folder).glob(f"{codename}.*")) if os.path.isdir(folder) else []

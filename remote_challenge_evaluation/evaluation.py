@@ -179,7 +179,6 @@ def run_scorer(
 
 
 def _open_scorer(script: HostScript | None, memory: int, terms: ProcessTerms) -> ScoringProcess:
-    """Start a host's own `evaluate()`, or our `evaluate.py`."""
     order: ScoringOrder = {"worker": "remote", "memory": memory}
     if script is None:
         order |= {"folder": IMPORT_ROOT, "module": "segjudge.remote_challenge_evaluation.evaluate"}

@@ -41,7 +41,6 @@ class _Owners:
         self.name, self.lock = self._take_lock()
 
     def _take_lock(self) -> tuple[str, int]:
-        """Return a name of our own, and the descriptor of its lock."""
         while True:
             name = secrets.token_hex(4)
             path = os.path.join(self._locks, name)
@@ -71,7 +70,6 @@ class _Owners:
         return False
 
     def remove_abandoned(self) -> list[str]:
-        """Remove what dead workers left behind; return the paths."""
         removed = []
         for folder in (os.path.join(self._folder, name) for name in (DOWNLOADS, FETCHED)):
             for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
@@ -85,7 +83,6 @@ class _Owners:
         return removed
 
     def close(self) -> None:
-        """Remove our lock."""
         with suppress(OSError):
             os.unlink(os.path.join(self._locks, self.name))
         os.close(self.lock)
@@ -154,7 +151,6 @@ class _JournalFile:
         self._inode = self._current_inode()
 
     def close(self) -> None:
-        """Close the connection."""
         self._db.close()
 
     def reopen(self) -> None:
@@ -371,7 +367,6 @@ class Journal:
         self._in_hand: set[tuple[int, str]] = set()
 
     def close(self) -> None:
-        """Close the journal and give up this worker's lock."""
         self.file.close()
         self.owners.close()
 
@@ -403,7 +398,6 @@ class Journal:
         return row["state"] if row else ""
 
     def job(self, submission: int, resumed: str) -> Job:
-        """Return a job that is there; raise JobGoneError if it is not."""
         with self._read() as db:
             row = _row(db, submission, resumed)
         if row is None:
@@ -458,7 +452,6 @@ class Journal:
         self.change(job, state=DONE, outcome=outcome, owner=None, report=None)
 
     def release(self, job: Job, wait: float) -> None:
-        """Let any worker take a job again, after so many seconds."""
         self.change(job, owner=None, next_at=time.time() + wait)
 
     def drop(self, job: Job) -> None:
@@ -498,22 +491,18 @@ class Journal:
         return True
 
     def number(self, key: str) -> float:
-        """Return a number that the machine's workers share; 0 if it was never set."""
         with self._read() as db:
             return _number(db, key)
 
     def set(self, key: str, value: float) -> None:
-        """Set a shared number."""
         with self._write() as db:
             db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
 
     def add(self, key: str, value: float = 1.0) -> None:
-        """Add to a shared number."""
         with self._write() as db:
             _add(db, key, value)
 
     def numbers(self) -> dict[str, float]:
-        """Return all shared numbers."""
         with self._read() as db:
             return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 

@@ -115,7 +115,6 @@ def serve_health(
         timeout = _REQUEST_SECONDS
 
         def do_GET(self) -> None:
-            """Answer the page."""
             if self.path == "/healthz":
                 idle = time.monotonic() - last_look()
                 self._answer(200 if idle < _STALE_SECONDS else 503, _health(started, idle, answered_at()))
@@ -144,7 +143,6 @@ def serve_health(
 
 
 def _health(started: float, idle: float, answered_at: float) -> str:
-    """Return since when the worker runs or stands still, and when EvalAI answered last."""
     last = f"{_moment(time.time() - idle)}, {idle:.0f} s ago"
     state = f"runs since {_moment(started)}; its last turn was at {last}"
     if idle >= _STALE_SECONDS:

@@ -163,7 +163,6 @@ class SubmissionScoring:
         self.files = _SubmissionFiles(services)
 
     def seconds_of(self, phase: int) -> float:
-        """Return how long a submission to a phase that this machine can score may take."""
         return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
 
     def problem_of(self, phase: int) -> str:
@@ -176,7 +175,6 @@ class SubmissionScoring:
         return "" if codename in self._scored_phases else f"no phase {codename!r} in the bundle ({names})"
 
     def score(self, job: Job, row: SubmissionRow) -> None:
-        """Score a submission in a folder of its own, and report the result."""
         name = f"{job.submission}-{self._journal.worker}"
         folder = os.path.join(self._services.settings.save_dir, DOWNLOADS, name)
         shutil.rmtree(folder, ignore_errors=True)
@@ -235,7 +233,6 @@ class SubmissionScoring:
 
     @contextmanager
     def _time_stage(self, stage: str) -> Iterator[None]:
-        """Add the time that a stage takes to what monitoring reads."""
         started = time.monotonic()
         try:
             yield
@@ -283,7 +280,6 @@ class _SubmissionFiles:
         self._services = services
 
     def fetch(self, row: SubmissionRow, path: str) -> None:
-        """Write the file; raise what `download` raises."""
         limit = self._services.settings.max_submission_bytes
         stop = self._services.stop
         # The known row's address, then a new one at each call, since links expire.

@@ -62,7 +62,6 @@ class Stop:
                 signal.signal(number, lambda *_: self.ask())
 
     def ask(self) -> None:
-        """Ask for the end."""
         self._requests += 1
         if self._requests == 1:
             self._deadline = time.monotonic() + self._grace
@@ -118,11 +117,9 @@ class ApiQueue:
         self._jobs, self._journal, self._poll_seconds = jobs, journal, poll_seconds
 
     def is_due(self) -> bool:
-        """Return whether it is time to poll."""
         return self._journal.take_turn("poll_at", self._poll_seconds)
 
     def receive(self) -> QueueMessage | None:
-        """Return a message, if there is one."""
         return self._jobs.receive()
 
     def expect_more(self) -> None:

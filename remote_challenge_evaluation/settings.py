@@ -188,7 +188,6 @@ _NOT_BELOW_ZERO = ("grace_seconds", "health_port")
 
 
 def _value_problems(values: dict[str, Any]) -> list[str]:
-    """Return the problems of values that cannot be meant."""
     problems = []
     server = values.get("api_server", "https://eval.ai")
     if not is_safe_for_token(server):

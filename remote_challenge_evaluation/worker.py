@@ -173,7 +173,6 @@ class Worker:
             self._guard(job, lambda: self._begin(job, row, None))
 
     def _continue(self, job: Job) -> None:
-        """Go on with a job from where it stands."""
         self._log("continues", submission=job.submission, state=job.state)
         if job.attempts > _ATTEMPTS and job.state != SCORED:
             why = f"{job.attempts} workers died with it"
@@ -231,7 +230,6 @@ class Worker:
             self._on_api_error(job, error)
 
     def _give_up(self, job: Job, why: str) -> None:
-        """Give a submission back that was tried often enough."""
         self._fault(self._journal.change(job, failures=FAILURES), why)
 
     def _on_api_error(self, job: Job, error: ApiError) -> None:
@@ -278,7 +276,6 @@ class Sweep:
         self._journal = services.journal
 
     def run_if_due(self) -> None:
-        """Take up what is lost."""
         if not self._journal.take_turn("sweep_at", self._services.settings.sweep_seconds):
             return
         removed = self._journal.owners.remove_abandoned()
@@ -314,7 +311,6 @@ class Sweep:
         return age > _UPLOADING or not scoring.files.is_awaited(row)
 
     def _age(self, time: str | None) -> float:
-        """Return the seconds since a time of the server's, by the server's clock."""
         try:
             moment = datetime.datetime.fromisoformat(str(time))
             if moment.tzinfo is None:

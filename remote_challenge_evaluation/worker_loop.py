@@ -91,7 +91,6 @@ class WorkerLoop:
                 self._journal.close()
 
     def run(self) -> None:
-        """Score until asked to stop."""
         with suppress(StoppedError):
             self._open_journal()
             try:
@@ -108,7 +107,6 @@ class WorkerLoop:
     # ── the start ───────────────────────────────────────────────────────────
 
     def _open_journal(self) -> None:
-        """Open the journal, as soon as the disk permits."""
         folder = self._settings.save_dir
         for pause in growing_pauses():
             try:
@@ -164,7 +162,6 @@ class WorkerLoop:
         return phases
 
     def _start_failure(self, error: StartError | ApiError) -> Exception:
-        """Return the error that ends a start."""
         if isinstance(error, StartError):
             return error
         if error.denied:
@@ -297,7 +294,6 @@ class WorkerLoop:
         self._stop.wait(seconds)
 
     def _alert(self, text: str) -> None:
-        """Tell the operator, in the log and by the webhook."""
         self._log("ALERT", text=text)
         self._journal.add("faults")
         if self._settings.webhook:
@@ -356,7 +352,6 @@ def _watch(
 
 
 def _end(workers: dict[int, Child], grace: float) -> None:
-    """Ask all, then end what is left."""
     for worker in workers.values():
         worker.signal(signal.SIGTERM)
     deadline = time.monotonic() + grace + _MARGIN

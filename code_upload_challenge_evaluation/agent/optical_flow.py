@@ -37,7 +37,6 @@ class OpticalFlow:
         return self.mask()
 
     def layer(self, flags: NDArray[np.bool_]) -> Layer:
-        """Return a mask as a layer."""
         return cv2.resize(flags.astype(np.float32), self._small, interpolation=cv2.INTER_AREA)
 
     def move(self, frame: Image) -> dict[int, Layer]:

@@ -66,7 +66,6 @@ class EvaluationOutcome:
     timings: list[float] = field(default_factory=list)
 
     def metadata(self) -> dict[str, Any]:
-        """Return the submission's metadata."""
         spent = self.timings
         facts = {"median": statistics.median(spent), "most": max(spent), "all": sum(spent)} if spent else {}
         return {"steps": len(spent), "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
@@ -102,15 +101,12 @@ class Service:
     # ── the calls ───────────────────────────────────────────────────────────
 
     def get_action_space(self, _request: tuple[float, bytes], _context: grpc.ServicerContext) -> bytes:
-        """Reply with the description of an action."""
         return pack_message(Reply(space=json.dumps(self._task.space())))
 
     def reset(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
-        """Begin a session where none is active."""
         return self._answer_call(context, lambda: self._begin(self._read(request[1])))
 
     def act_on_environment(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
-        """Take an action and reply with the next observation."""
         reply = self._answer_call(context, lambda: self._act(self._read(request[1]), request[0], context))
         if self.ended.is_set():
             self._hold(context)

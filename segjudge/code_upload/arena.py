@@ -125,7 +125,6 @@ def duel(
 
 
 def _truths(words: Sequence[str]) -> list[str]:
-    """Return the paths among the environment's options that the agent must not see."""
     pairs = (word.partition("=") for word in words if "=" in word)
     return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
 
@@ -216,7 +215,6 @@ def _run_bounded(
 
 
 def _add_reason(log: str, tree: TreeWatch) -> str:
-    """Return an agent's log, and why it was ended, if it was."""
     return f"{log.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else log
 
 

@@ -160,7 +160,6 @@ def _fill_array(target: Any, value: Any) -> None:
 
 
 def _read(name: str, package: bytes) -> dict[str, Any]:
-    """Return the fields of the message in a Package."""
     message = _parse(name, _content(package))
     fields = {field: getattr(message, field) for field in _FIELDS[name] if field != "value"}
     return {**fields, "value": _read_value(message.value) if message.HasField("value") else None}
@@ -180,7 +179,6 @@ def _content(package: bytes) -> bytes:
 
 
 def _read_value(value: Any) -> Any:
-    """Return what a Value holds; None for an empty one."""
     kind = value.WhichOneof("kind")
     if kind is None:
         return None
@@ -295,13 +293,11 @@ def _check(name: str, data: memoryview) -> None:
 
 
 def _field_of(name: str, number: int) -> tuple[str, str]:
-    """Return the name and the type of a field; nothing for one that is not known, which protobuf skips."""
     fields = list(_FIELDS[name].items())
     return fields[number - 1] if 0 < number <= len(fields) else ("", "")
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Yield the number, the wire type and the content of each field."""
     index = 0
     while index < len(data):
         key, index = _varint(data, index)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from segjudge.server.background import Background
     from segjudge.server.code_uploads import AgentTable, CodeUploads
     from segjudge.server.first_run import Person
-    from segjudge.server.middleware import Faults
+    from segjudge.server.server import Faults
     from segjudge.server.services import Services
     from segjudge.server.workers import JobScorer, Workers
 
@@ -178,7 +178,7 @@ def _on_signals(end: Callable[[int, object], None]) -> None:
 
 def _faults(text: str | None) -> Faults | None:
     """Return the faults that calls meet; None where none were asked for."""
-    from segjudge.server.middleware import Faults
+    from segjudge.server.server import Faults
 
     try:
         return Faults.parse(text) if text else None

@@ -11,7 +11,6 @@ __all__ = [
     "background",
     "code_uploads",
     "first_run",
-    "middleware",
     "models",
     "server",
     "services",

@@ -44,7 +44,6 @@ class Accounts:
         )
 
     def create(self, username: str, password: str) -> User:
-        """Create a user, verified at once."""
         salt = secrets.token_hex(8)
         user = User(
             username=username, email=f"{username}@rehearsal.invalid", password=f"{salt}${_stretch(password, salt)}"
@@ -55,7 +54,6 @@ class Accounts:
         return user
 
     def find_user(self, username: str) -> User | None:
-        """Return the user with a name."""
         return self._store.find_first(User, User.username == username)
 
     def authenticate(self, username: str, password: str) -> User | None:
@@ -76,7 +74,6 @@ class Accounts:
         return token, expires
 
     def user_of_token(self, token: str) -> User | None:
-        """Return whose token it is, while it lasts."""
         return self._store.find_first(
             User,
             User.id == AccessToken.user_id,
@@ -85,7 +82,6 @@ class Accounts:
         )
 
     def forget_token(self, token: str) -> None:
-        """End a session."""
         self._store.remove(AccessToken, AccessToken.hash == _hash_token(token))
 
     def new_team(self, user: User, kind: str, name: str, url: str = "") -> int:
@@ -100,11 +96,9 @@ class Accounts:
         return team.id
 
     def teams(self, user: User, kind: str) -> list[Team]:
-        """Return the teams of a kind that a user belongs to."""
         return self._store.find(Team, Team.kind == kind, Team.id == Membership.team_id, Membership.user_id == user.id)
 
     def team_json(self, team: Team) -> JsonObject:
-        """Return a team as EvalAI's API shows it."""
         members = self._store.find(User, User.id == Membership.user_id, Membership.team_id == team.id)
         creator = self._store.get(User, team.created_by)
         key = "user" if team.kind == HOST else "member_name"
@@ -120,7 +114,6 @@ class Accounts:
         }
 
     def is_member(self, user: User | None, team: int, kind: str = "") -> bool:
-        """Return whether a user belongs to a team, and the team is of a kind."""
         if user is None:
             return False
         conditions = [Membership.team_id == team, Membership.user_id == user.id]
@@ -129,7 +122,6 @@ class Accounts:
     # ── belonging ────────────────────────────────────────────────────────────
 
     def is_host(self, user: User | None, challenge: int) -> bool:
-        """Return whether a user belongs to the team that hosts a challenge."""
         return user is not None and self._store.exists(
             Challenge.id == challenge, Membership.team_id == Challenge.host_team, Membership.user_id == user.id
         )
@@ -149,21 +141,17 @@ class Accounts:
     # ── seeing ───────────────────────────────────────────────────────────────
 
     def may_see_phase(self, user: User | None, phase: ChallengePhase) -> bool:
-        """Return whether a phase is public, or a user hosts it."""
         return phase.flag("is_public") or self.is_host(user, phase.challenge_id)
 
     def visible_phases(self, user: User | None, challenge: int) -> list[ChallengePhase]:
-        """Return the phases of a challenge that a user may see."""
         phases, host = self._store.phases(challenge), self.is_host(user, challenge)
         return [phase for phase in phases if host or phase.flag("is_public")]
 
     def visible_phase(self, user: User | None, phase: int) -> ChallengePhase | None:
-        """Return a phase that a user may see; None where there is none."""
         row = self._store.get(ChallengePhase, phase)
         return row if row is not None and self.may_see_phase(user, row) else None
 
     def may_see_board(self, user: User | None, phase: ChallengePhase, split: ChallengePhaseSplit) -> bool:
-        """Return whether a leaderboard and its phase are public, or a user hosts it."""
         public = phase.flag("is_public") and phase.flag("leaderboard_public") and split.visibility == PUBLIC
         return public or self.is_host(user, phase.challenge_id)
 
@@ -176,22 +164,18 @@ class Accounts:
         return [split for split in splits if host or split.visibility == PUBLIC]
 
     def may_see_submission(self, user: User | None, submission: Submission) -> bool:
-        """Return whether a user belongs to the team of a submission, or hosts its challenge."""
         return self.is_member(user, submission.team_id) or self.hosts_submission(user, submission)
 
     def check_may_see_submission(self, user: User | None, submission: Submission) -> None:
-        """Refuse other teams."""
         if not self.may_see_submission(user, submission):
             raise Refusal(403, "This submission is another team's.")
 
     # ── doing ────────────────────────────────────────────────────────────────
 
     def hosts_submission(self, user: User | None, submission: Submission) -> bool:
-        """Return whether a user hosts the challenge of a submission."""
         return self.is_host(user, self._store.require(ChallengePhase, submission.phase_id).challenge_id)
 
     def check_host(self, user: User | None, challenge: int, refusal: Refusal | None = None) -> None:
-        """Refuse who does not host a challenge."""
         if not self.is_host(user, challenge):
             raise refusal or Refusal(403, NOT_AUTHORIZED)
 

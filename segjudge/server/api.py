@@ -25,6 +25,7 @@ from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FINISHED
 
+from . import bundle_import
 from .accounts import HOST, PARTICIPANT
 from .actions import hosting, submitting
 from .actions.reading import file_for_participants
@@ -125,7 +126,6 @@ def _list_json(rows: Sequence[JsonObject]) -> JsonObject:
 
 
 def _submission_json(request: UserRequest, number: int, *, host: bool = False) -> JsonObject:
-    """Return a submission as it stands now."""
     return request.services.json.submission(request.services.submissions.get(number), request.base, host=host)
 
 
@@ -134,7 +134,6 @@ def _submission_json(request: UserRequest, number: int, *, host: bool = False) -
 
 @_answer("GET", routes.CHALLENGES)
 def _list_challenges(request: UserRequest, time: str, approved: str, published: str) -> JsonObject:  # noqa: ARG001
-    """Return the challenges of a time: all, past, present or future."""
     period, moment = time.lower(), request.services.clock()
     if period not in ("all", "past", "present", "future"):
         raise Refusal(406, "Wrong url pattern!")
@@ -217,7 +216,6 @@ def _show_phase_alone(request: UserRequest, phase: int = 0, slug: str = "") -> J
 
 @_answer("GET", routes.PHASES_OF_HOST)
 def _list_phases_of_host(request: UserRequest, challenge: int) -> list[JsonObject]:
-    """Return all phases with the addresses of their truth."""
     _require_host(request, challenge, Refusal(401, "Sorry, you are not authorized to access this challenge."))
     phases = request.services.store.phases(challenge)
     return [request.services.json.phase(row, request.base, host=True) for row in phases]
@@ -262,7 +260,6 @@ for _route in _ROWS_FOR_HOSTS:
 
 @_answer("GET", routes.REQUEST_APPROVAL)
 def _request_approval(request: UserRequest, challenge: int) -> JsonObject:
-    """Refuse unless each phase has a finished submission."""
     _require_host(request, challenge, Refusal(403, "Sorry, you are not authorized to access this challenge."))
     store = request.services.store
     idle = [
@@ -292,7 +289,6 @@ def _refuse_registry(_request: UserRequest, **_address: int) -> None:
 
 @_answer("POST", routes.LOGIN, check=lambda _request: None, limits=BodyLimits(bytes=16 << 10, text=4 << 10))
 def _log_in(request: UserRequest) -> JsonObject:
-    """Return a token that expires, for a name and a password."""
     accounts, fields = request.services.accounts, request.fields
     user = accounts.authenticate(str(fields.get("username", "")), str(fields.get("password", "")))
     if user is None:
@@ -313,7 +309,6 @@ def _list_teams(request: UserRequest, *, kind: str) -> JsonObject:
 
 
 def _create_team(request: UserRequest, *, kind: str) -> Response:
-    """Create a team to take part with, or to host with."""
     name = str(request.fields.get("team_name", "")).strip()
     if not name:
         raise Refusal(400, {"team_name": ["This field may not be blank."]})
@@ -330,7 +325,6 @@ def _create_team(request: UserRequest, *, kind: str) -> Response:
 
 
 def _check_may_push(request: UserRequest, team: int | None = None) -> None:
-    """Refuse, before a bundle is uploaded, who may not push it."""
     if team is not None:
         request.services.accounts.check_team(request.require_user(), team)
     request.services.accounts.check_may_push(request.require_user())
@@ -349,7 +343,6 @@ _UPLOAD = BodyLimits(bytes=UPLOAD_BYTES, files=3)
 
 @_answer("POST", routes.VALIDATE, check=_check_may_push, limits=_UPLOAD)
 def _validate(request: UserRequest, team: int) -> JsonObject:  # noqa: ARG001
-    """Refuse a bundle with what is wrong with it."""
     with _receive_bundle(request) as (bundle, repository):
         _check_bundle(request, bundle, repository, saving=False)
     return {"Success": "The challenge config has been validated successfully"}
@@ -357,16 +350,14 @@ def _validate(request: UserRequest, team: int) -> JsonObject:  # noqa: ARG001
 
 @_answer("POST", routes.CREATE_OR_UPDATE, check=_check_may_push, limits=_UPLOAD)
 def _create_or_update(request: UserRequest, team: int) -> Response:
-    """Create a challenge, or a new version of the one that the repository has."""
-    bundles = request.services.bundles
     with _receive_bundle(request) as (bundle, repository):
-        old = bundles.of_repository(repository)
+        old = bundle_import.find_challenge(request.services, repository)
         if old is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
             request.services.accounts.check_host(request.require_user(), old.id, Refusal(403, words))
         _check_bundle(request, bundle, repository)
         try:
-            number, new = bundles.create_or_update(bundle, repository, team)
+            number, new = bundle_import.create_or_update(request.services, bundle, repository, team)
         except ValueError as error:
             raise Refusal(400, {"error": str(error), "error_message": ""}) from None
     title = request.services.store.require(Challenge, number).config.get("title")
@@ -377,14 +368,13 @@ def _create_or_update(request: UserRequest, team: int) -> Response:
 
 
 def _check_bundle(request: UserRequest, bundle: str, repository: str, *, saving: bool = True) -> None:
-    refusal = request.services.bundles.refusal(bundle, repository, saving=saving)
+    refusal = bundle_import.refuse_bundle(request.services, bundle, repository, saving=saving)
     if refusal:
         raise Refusal(400, refusal)
 
 
 @contextmanager
 def _receive_bundle(request: UserRequest) -> Iterator[tuple[str, str]]:
-    """Give the bundle as a file of its own, and the repository it comes from."""
     upload, repository = (
         request.files.get("zip_configuration"),
         str(request.fields.get("GITHUB_REPOSITORY", "")).strip(),
@@ -435,7 +425,6 @@ def _list_own_submissions(request: UserRequest, challenge: int, phase: int) -> J
 
 @_answer("GET", routes.SUBMISSION)
 def _show_submission(request: UserRequest, submission: int) -> JsonObject:
-    """Return a submission, to its team and the hosts."""
     user, row, accounts = (
         request.require_user(),
         request.services.submissions.get(submission),
@@ -464,7 +453,6 @@ def _list_submissions_of_challenge(request: UserRequest, challenge: int) -> list
 
 @_answer("GET", routes.LEADERBOARD)
 def _show_leaderboard(request: UserRequest, split: int) -> JsonObject:
-    """Return the best row of each team."""
     store = request.services.store
     phase_split = store.require(ChallengePhaseSplit, split)
     phase = store.require(ChallengePhase, phase_split.phase_id)
@@ -512,7 +500,6 @@ def _refuse_bucket(request: UserRequest) -> None:
 
 @_answer("POST", routes.UPLOAD_URLS)
 def _start_upload(request: UserRequest, phase: int) -> Response:
-    """Create a submission whose file comes in parts."""
     number, upload = submitting.start_upload(request.services, request.require_user(), phase, request.fields)
     return JSONResponse({**_part_urls(request, upload), "submission_pk": number}, 201)
 
@@ -532,7 +519,6 @@ def _send_upload(request: UserRequest, phase: int, submission: int) -> JsonObjec
 
 @_answer("POST", routes.ANNOTATION_URLS)
 def _start_annotation(request: UserRequest, phase: int) -> JsonObject:
-    """Let a truth come in parts."""
     upload = submitting.start_annotation(request.services, request.require_user(), phase, request.fields)
     return _part_urls(request, upload)
 
@@ -630,7 +616,6 @@ def _show_challenge_of_queue(request: UserRequest, queue: str) -> JsonObject:
 
 
 def _require_queue(request: UserRequest, queue: str, verb: str) -> Challenge:
-    """Return the challenge of a queue; refuses who does not host it."""
     challenge = request.services.store.find_first(Challenge, Challenge.queue == queue)
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
@@ -661,7 +646,6 @@ def _start_scoring(request: UserRequest, challenge: int) -> JsonObject:
 
 
 def _finish_scoring(request: UserRequest, challenge: int, *, partial: bool) -> JsonObject:
-    """Store a result, or a first part of one."""
     _check_worker(request, challenge)
     hosting.finish_scoring(request.services, request.fields, partial=partial)
     return {"success": "Submission result has been successfully updated"}
@@ -673,7 +657,6 @@ for _route, _partial in ((routes.UPDATE_SUBMISSION, False), (routes.UPDATE_PARTI
 
 @_answer("PATCH", routes.UPDATE_PARTIAL, check=_check_worker, limits=_REPORT)
 def _merge_scores(request: UserRequest, challenge: int) -> JsonObject:
-    """Store a further part of a result."""
     _check_worker(request, challenge)
     return _submission_json(request, hosting.merge_scores(request.services, request.fields), host=True)
 

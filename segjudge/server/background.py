@@ -4,8 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .database import outage_of, write_line
-from .store import Store
+from .store import Store, outage_of, write_line
 
 #: Seconds between two turns without work, and the longest pause after turns that failed, which doubles from the first.
 _IDLE, _LONGEST_PAUSE = 0.3, 15.0
@@ -22,7 +21,6 @@ class _Loop:
         self._turned = time.monotonic()
 
     def note(self, trouble: str) -> None:
-        """Note the end of a turn."""
         if not trouble:
             self.turned_at, self._turned = time.time(), time.monotonic()
         self.trouble = trouble
@@ -103,13 +101,11 @@ class Background:
                 return
 
     def start(self) -> None:
-        """Begin."""
         for thread in self._threads:
             thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether no thread has ended."""
         return all(thread.is_alive() for thread in self._threads)
 
     def give_up(self) -> None:

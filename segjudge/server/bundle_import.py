@@ -26,8 +26,8 @@ from .models import (
     Participation,
     Team,
 )
-from .store import Model, Store
-from .stored_files import FileStore
+from .services import Services
+from .store import Model
 from .wire import JsonObject
 
 #: What EvalAI assumes of a phase where the YAML says nothing.
@@ -48,125 +48,126 @@ _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attrib
 _UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
 
 
-class BundleImport:
-    """Makes challenges of bundles, and brings them up to date."""
+def find_challenge(services: Services, repository: str) -> Challenge | None:
+    """Return the challenge that was pushed from a repository."""
+    return services.store.find_first(Challenge, Challenge.repository == repository)
 
-    def __init__(self, store: Store, files: FileStore) -> None:
-        self._store, self._files = store, files
 
-    def of_repository(self, repository: str) -> Challenge | None:
-        """Return the challenge that was pushed from a repository."""
-        return self._store.find_first(Challenge, Challenge.repository == repository)
+def refuse_bundle(services: Services, bundle: str, repository: str, *, saving: bool = True) -> str:
+    """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
+    challenge = find_challenge(services, repository)
+    state: ServerState | None = None
+    if challenge:
+        slugs = [phase.slug.rpartition("-")[0] for phase in services.store.phases(challenge.id)]
+        state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
+    try:
+        with Bundle(bundle) as opened:
+            return refusal(list(check_server_rules(opened, state)), saving=saving)
+    except BundleRefusedError as error:
+        return refusal([error.problem]) or str(error.problem)
 
-    def refusal(self, bundle: str, repository: str, *, saving: bool = True) -> str:
-        """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
-        challenge = self.of_repository(repository)
-        state: ServerState | None = None
-        if challenge:
-            slugs = [phase.slug.rpartition("-")[0] for phase in self._store.phases(challenge.id)]
-            state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
-        try:
-            with Bundle(bundle) as opened:
-                return refusal(list(check_server_rules(opened, state)), saving=saving)
-        except BundleRefusedError as error:
-            return refusal([error.problem]) or str(error.problem)
 
-    def create_or_update(self, bundle: str, repository: str, team: int) -> tuple[int, bool]:
-        """Store a bundle that was not refused; return the challenge's number and whether it is new."""
-        with Bundle(bundle) as opened, self._store.write() as session:
-            old = self.of_repository(repository)
-            config = _read_texts(opened)
-            if old is not None and old.config.get("sponsors") and config.get("sponsors"):
-                raise ValueError(_UNSAVED.format(None))
-            merged = _to_json({**_without(old.config if old else {}, _RESET), **config})
-            image = self._keep_file(opened, config.get("image"), "image")
-            script = self._keep_file(opened, config.get("evaluation_script"), "script") or ""
-            if old is not None:
-                old.config, old.image, old.script = merged, image or old.image, script
-                old.version += 1
-                challenge = old
-            else:
-                challenge = Challenge(
-                    host_team=team, repository=repository, queue="", config=merged, image=image, script=script
-                )
-                session.add(challenge)
-                session.flush()
-                challenge.queue = f"{challenge.slug[:40]}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
-                if not challenge.flag("is_docker_based"):
-                    self._let_host_participate(challenge)
-            self._save_blocks(challenge.id, merged, opened)
-        return challenge.id, old is None
-
-    def _let_host_participate(self, challenge: Challenge) -> None:
-        """Let the hosts of a new challenge submit at once, as a team of their own, as EvalAI does."""
-        creator = self._store.require(Team, challenge.host_team).created_by
-        members = self._store.find(Membership, Membership.team_id == challenge.host_team)
-        name = f"Host_{secrets.randbelow(10**5):05d}_Team"
-        with self._store.write() as session:
-            team = Team(kind=PARTICIPANT, team_name=name, created_by=creator)
-            session.add(team)
-            session.flush()
-            session.add_all(Membership(team_id=team.id, user_id=member.user_id) for member in members)
-            session.add(Participation(challenge_id=challenge.id, team_id=team.id))
-
-    def _save_blocks(self, challenge: int, config: JsonObject, bundle: Bundle) -> None:
-        with self._store.write() as session:
-            boards, splits, phases = {}, {}, {}
-            for block in mappings_in(config, "leaderboard"):
-                board = self._row(Leaderboard, challenge_id=challenge, config_id=_number(block["id"]))
-                board.schema = block["schema"]
-                session.add(board)
-                boards[board.config_id] = board
-            for block in mappings_in(config, "dataset_splits"):
-                split = self._row(DatasetSplit, challenge_id=challenge, config_id=_number(block["id"]))
-                split.name, split.codename = str(block["name"]), str(block["codename"])
-                session.add(split)
-                splits[split.config_id] = split
-            for block in mappings_in(config, "challenge_phases"):
-                phase = self._row(ChallengePhase, challenge_id=challenge, config_id=_number(block["id"]))
-                self._fill_phase(phase, first_word(config["title"]), block, bundle)
-                session.add(phase)
-                phases[phase.config_id] = phase
-            session.flush()
-            for block in mappings_in(config, "challenge_phase_splits"):
-                row = self._row(
-                    ChallengePhaseSplit,
-                    phase_id=phases[_number(block["challenge_phase_id"])].id,
-                    leaderboard_id=boards[_number(block["leaderboard_id"])].id,
-                    split_id=splits[_number(block["dataset_split_id"])].id,
-                )
-                row.visibility = _number(block["visibility"])
-                row.decimals = _number(block["leaderboard_decimal_precision"])
-                row.descending = block["is_leaderboard_order_descending"] in TRUE
-                session.add(row)
-
-    def _keep_file(self, bundle: Bundle, path: object, kind: str) -> str | None:
-        """Store a file that the YAML names and return its id; None when it names none."""
-        return self._files.keep(bundle.read(str(path)), str(path), kind) if bundle.has(path) else None
-
-    def _row(self, model: type[Model], **keys: int) -> Model:
-        """Return the row with these keys; a new one, which is not stored yet, where there is none."""
-        return self._store.find_first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
-
-    def _fill_phase(self, phase: ChallengePhase, word: str, block: JsonObject, bundle: Bundle) -> None:
-        merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
-        merged.setdefault("max_submissions", _LIMIT)
-        if merged.get("max_submissions_per_month") is None:
-            merged["max_submissions_per_month"] = merged["max_submissions"]
-        page = str(block.get("description"))
-        has_page = bundle.has(page) and page.endswith(".html")
-        merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
-        for key in NUMBERS:
-            merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
-        at_once = merged["max_concurrent_submissions_allowed"]
-        merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
-        if not phase.by_client:
-            phase.annotation = (
-                self._keep_file(bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
+def create_or_update(services: Services, bundle: str, repository: str, team: int) -> tuple[int, bool]:
+    """Store a bundle that was not refused; return the challenge's number and whether it is new."""
+    with Bundle(bundle) as opened, services.store.write() as session:
+        old = find_challenge(services, repository)
+        config = _read_texts(opened)
+        if old is not None and old.config.get("sponsors") and config.get("sponsors"):
+            raise ValueError(_UNSAVED.format(None))
+        merged = _to_json({**_without(old.config if old else {}, _RESET), **config})
+        image = _keep_file(services, opened, config.get("image"), "image")
+        script = _keep_file(services, opened, config.get("evaluation_script"), "script") or ""
+        if old is not None:
+            old.config, old.image, old.script = merged, image or old.image, script
+            old.version += 1
+            challenge = old
+        else:
+            challenge = Challenge(
+                host_team=team, repository=repository, queue="", config=merged, image=image, script=script
             )
-        phase.codename = str(merged["codename"])
-        phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
-        phase.config = _to_json(merged)
+            session.add(challenge)
+            session.flush()
+            challenge.queue = f"{challenge.slug[:40]}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
+            if not challenge.flag("is_docker_based"):
+                _let_host_participate(services, challenge)
+        _save_blocks(services, challenge.id, merged, opened)
+    return challenge.id, old is None
+
+
+def _let_host_participate(services: Services, challenge: Challenge) -> None:
+    """Let the hosts of a new challenge submit at once, as a team of their own, as EvalAI does."""
+    creator = services.store.require(Team, challenge.host_team).created_by
+    members = services.store.find(Membership, Membership.team_id == challenge.host_team)
+    name = f"Host_{secrets.randbelow(10**5):05d}_Team"
+    with services.store.write() as session:
+        team = Team(kind=PARTICIPANT, team_name=name, created_by=creator)
+        session.add(team)
+        session.flush()
+        session.add_all(Membership(team_id=team.id, user_id=member.user_id) for member in members)
+        session.add(Participation(challenge_id=challenge.id, team_id=team.id))
+
+
+def _save_blocks(services: Services, challenge: int, config: JsonObject, bundle: Bundle) -> None:
+    with services.store.write() as session:
+        boards, splits, phases = {}, {}, {}
+        for block in mappings_in(config, "leaderboard"):
+            board = _row(services, Leaderboard, challenge_id=challenge, config_id=_number(block["id"]))
+            board.schema = block["schema"]
+            session.add(board)
+            boards[board.config_id] = board
+        for block in mappings_in(config, "dataset_splits"):
+            split = _row(services, DatasetSplit, challenge_id=challenge, config_id=_number(block["id"]))
+            split.name, split.codename = str(block["name"]), str(block["codename"])
+            session.add(split)
+            splits[split.config_id] = split
+        for block in mappings_in(config, "challenge_phases"):
+            phase = _row(services, ChallengePhase, challenge_id=challenge, config_id=_number(block["id"]))
+            _fill_phase(services, phase, first_word(config["title"]), block, bundle)
+            session.add(phase)
+            phases[phase.config_id] = phase
+        session.flush()
+        for block in mappings_in(config, "challenge_phase_splits"):
+            row = _row(
+                services,
+                ChallengePhaseSplit,
+                phase_id=phases[_number(block["challenge_phase_id"])].id,
+                leaderboard_id=boards[_number(block["leaderboard_id"])].id,
+                split_id=splits[_number(block["dataset_split_id"])].id,
+            )
+            row.visibility = _number(block["visibility"])
+            row.decimals = _number(block["leaderboard_decimal_precision"])
+            row.descending = block["is_leaderboard_order_descending"] in TRUE
+            session.add(row)
+
+
+def _keep_file(services: Services, bundle: Bundle, path: object, kind: str) -> str | None:
+    return services.files.keep(bundle.read(str(path)), str(path), kind) if bundle.has(path) else None
+
+
+def _row(services: Services, model: type[Model], **keys: int) -> Model:
+    """Return the row with these keys; a new one, which is not stored yet, where there is none."""
+    return services.store.find_first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
+
+
+def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: JsonObject, bundle: Bundle) -> None:
+    merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
+    merged.setdefault("max_submissions", _LIMIT)
+    if merged.get("max_submissions_per_month") is None:
+        merged["max_submissions_per_month"] = merged["max_submissions"]
+    page = str(block.get("description"))
+    has_page = bundle.has(page) and page.endswith(".html")
+    merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
+    for key in NUMBERS:
+        merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
+    at_once = merged["max_concurrent_submissions_allowed"]
+    merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
+    if not phase.by_client:
+        phase.annotation = (
+            _keep_file(services, bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
+        )
+    phase.codename = str(merged["codename"])
+    phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
+    phase.config = _to_json(merged)
 
 
 def _number(value: object) -> int:

@@ -17,9 +17,9 @@ from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background
-from .database import outage_of, unless_away
 from .models import Challenge, Submission, User
 from .services import Services
+from .store import outage_of, unless_away
 from .submissions import ReceivedMessage
 
 _ENDED = (FINISHED, FAILED, CANCELLED)

@@ -15,12 +15,13 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import without_sponsors
 from segjudge.system.files import hold_folder
 
+from . import bundle_import
 from .accounts import HOST, PARTICIPANT
 from .actions import submitting
 from .actions.submitting import PhaseTarget
-from .database import DATABASE, drop_tables
 from .models import Challenge
 from .services import Services
+from .store import DATABASE, drop_tables
 from .wire import Refusal, format_date, format_moment, parse_moment
 
 #: The repository under which an earlier version knew its only bundle, wherever that lay.
@@ -104,15 +105,15 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     """
     repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
     _take_over(services, bundle, repository)
-    old = services.bundles.of_repository(repository)
-    refusal = services.bundles.refusal(bundle, repository)
+    old = bundle_import.find_challenge(services, repository)
+    refusal = bundle_import.refuse_bundle(services, bundle, repository)
     if refusal:
         anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
         raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
     if old and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
-        number, new = services.bundles.create_or_update(bundle, repository, _host_team(services))
+        number, new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
     for name in _PARTICIPANTS:
@@ -124,8 +125,8 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
 
 def _take_over(services: Services, bundle: str, repository: str) -> None:
     """Let the bundle of an earlier version have a repository of its own, where it has the same title."""
-    old = services.bundles.of_repository(_ANY_BUNDLE)
-    if old is not None and services.bundles.of_repository(repository) is None:
+    old = bundle_import.find_challenge(services, _ANY_BUNDLE)
+    if old is not None and bundle_import.find_challenge(services, repository) is None:
         with Bundle(bundle) as opened:
             if old.config.get("title") == opened.config.get("title"):
                 services.store.change(Challenge, old.id, repository=repository)

@@ -62,7 +62,6 @@ class _ConfiguredMixin:
         return self.config.get(key) in TRUE
 
     def is_open(self, moment: float) -> bool:
-        """Return whether a moment lies between the start and the end date."""
         return parse_moment(self.config["start_date"]) <= moment <= parse_moment(self.config["end_date"])
 
 
@@ -168,7 +167,6 @@ class ChallengePhase(_ConfiguredMixin, _BlockMixin, Base):
 
     @property
     def name(self) -> str:
-        """The phase's name, as people read it."""
         return str(self.config["name"])
 
 
@@ -209,7 +207,6 @@ class ChallengePhaseSplit(_NumberedMixin, Base):
 
     @property
     def labels(self) -> list[str]:
-        """The labels of the leaderboard's columns."""
         labels: list[str] = self.leaderboard.schema["labels"]
         return labels
 

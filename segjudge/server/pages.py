@@ -100,7 +100,6 @@ def ask_for_login(request: Request) -> Response:
 
 
 def _parse_address(text: str) -> SplitResult:
-    """Return the parts of an address; none of them where it is no address."""
     try:
         return urlsplit(text)
     except ValueError:
@@ -148,17 +147,11 @@ ROUTES: list[BaseRoute] = [
 ]
 
 
-def _show(path: str) -> Callable[[Handler], Handler]:
-    """Register who shows the page of an address."""
-    return _register(path, "GET", _allow_anybody, _FORM)
+def _answer(
+    method: str, path: str, check: Handler = _allow_anybody, limits: BodyLimits = _FORM
+) -> Callable[[Handler], Handler]:
+    """Register who answers a method of an address; `check` refuses before a form is read."""
 
-
-def _receive(path: str, check: Handler, limits: BodyLimits = _FORM) -> Callable[[Handler], Handler]:
-    """Register who receives the form of an address; `check` refuses before it is read."""
-    return _register(path, "POST", check, limits)
-
-
-def _register(path: str, method: str, check: Handler, limits: BodyLimits) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         ROUTES.append(Route(path, _PageEndpoint(handler, check, limits).answer, methods=[method]))
         return handler
@@ -169,9 +162,8 @@ def _register(path: str, method: str, check: Handler, limits: BodyLimits) -> Cal
 # ── pages ───────────────────────────────────────────────────────────────────
 
 
-@_show("/")
+@_answer("GET", "/")
 def _show_home(request: UserRequest) -> Response:
-    """Return all challenges; the only one at once."""
     rows = request.services.store.find(Challenge)
     if len(rows) == 1:
         return RedirectResponse(f"/challenges/{rows[0].id}", 303)
@@ -179,9 +171,8 @@ def _show_home(request: UserRequest) -> Response:
     return render(request, "home.html", challenges=shown)
 
 
-@_show("/login")
+@_answer("GET", "/login")
 def _show_login(request: UserRequest) -> Response:
-    """Return the login's form; the address to go to afterwards stays on this server."""
     return render(request, "login.html", next=_local_path(request.query_params.get("next") or "/"), wrong=False)
 
 
@@ -191,7 +182,6 @@ def _local_path(path: str) -> str:
 
 
 def _challenge_page(request: UserRequest, challenge: int, template: str, **values: object) -> Response:
-    """Return a page with the challenge's head and tabs."""
     accounts = request.services.accounts
     return render(
         request,
@@ -205,7 +195,6 @@ def _challenge_page(request: UserRequest, challenge: int, template: str, **value
 
 
 def _find_challenge(request: UserRequest, number: int) -> Challenge:
-    """Return a challenge; refuses where there is none."""
     return request.services.store.require(Challenge, number, Refusal(404, "There is no such challenge."))
 
 
@@ -213,7 +202,7 @@ def _find_challenge(request: UserRequest, number: int) -> Challenge:
 _NAMES = {"overview": "", "submission": "/submit", "my-submission": "/submissions", "manage": "/host"}
 
 
-@_show("/web/challenges/challenge-page/{challenge:int}/{page:path}")
+@_answer("GET", "/web/challenges/challenge-page/{challenge:int}/{page:path}")
 def _redirect_from_evalai(request: UserRequest, challenge: int, page: str) -> Response:
     """Redirect from the addresses that EvalAI's client prints."""
     _find_challenge(request, challenge)
@@ -223,20 +212,18 @@ def _redirect_from_evalai(request: UserRequest, challenge: int, page: str) -> Re
 
 
 def _phases_page(request: UserRequest, challenge: int, template: str) -> Response:
-    """Return a page with the challenge's phases."""
     rows = request.services.accounts.visible_phases(request.user, challenge)
     shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
     return _challenge_page(request, challenge, template, phases=shown)
 
 
-_show("/challenges/{challenge:int}")(partial(_phases_page, template="overview.html"))
-_show("/challenges/{challenge:int}/phases")(partial(_phases_page, template="phases.html"))
-_show("/challenges/{challenge:int}/evaluation")(partial(_challenge_page, template="evaluation.html"))
+_answer("GET", "/challenges/{challenge:int}")(partial(_phases_page, template="overview.html"))
+_answer("GET", "/challenges/{challenge:int}/phases")(partial(_phases_page, template="phases.html"))
+_answer("GET", "/challenges/{challenge:int}/evaluation")(partial(_challenge_page, template="evaluation.html"))
 
 
-@_show("/challenges/{challenge:int}/submit")
+@_answer("GET", "/challenges/{challenge:int}/submit")
 def _show_submit_form(request: UserRequest, challenge: int) -> Response:
-    """Return the form, with what is left of each limit."""
     services, user = request.services, request.require_user()
     team = services.accounts.team_of(user, challenge)
     shown = [
@@ -261,9 +248,8 @@ _REPORT_POLICY = (
 )
 
 
-@_show("/challenges/{challenge:int}/submissions")
+@_answer("GET", "/challenges/{challenge:int}/submissions")
 def _show_submissions(request: UserRequest, challenge: int) -> Response:
-    """Return what the user's team has submitted."""
     services, user = request.services, request.require_user()
     team = services.accounts.team_of(user, challenge)
     phases = services.accounts.visible_phases(user, challenge) if team else []
@@ -318,9 +304,8 @@ _FILES = {
 }
 
 
-@_show("/submissions/{submission:int}")
+@_answer("GET", "/submissions/{submission:int}")
 def _show_submission(request: UserRequest, submission: int) -> Response:
-    """Return a submission: its status, its scores, what was written about it."""
     services, user = request.services, request.require_user()
     row = services.submissions.get(submission)
     services.accounts.check_may_see_submission(user, row)
@@ -363,7 +348,7 @@ def _number(value: object, decimals: int) -> str:
     return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
 
 
-@_show("/submissions/{submission:int}/report")
+@_answer("GET", "/submissions/{submission:int}/report")
 def _show_report(request: UserRequest, submission: int) -> Response:
     """Return the report of a submission, or until it is made a page that looks again."""
     text = report_page(request.services, request.require_user(), submission)
@@ -375,8 +360,8 @@ def _show_report(request: UserRequest, submission: int) -> Response:
     return waiting
 
 
-@_show("/challenges/{challenge:int}/leaderboard")
-@_show("/challenges/{challenge:int}/leaderboard/{split:int}")
+@_answer("GET", "/challenges/{challenge:int}/leaderboard")
+@_answer("GET", "/challenges/{challenge:int}/leaderboard/{split:int}")
 def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> Response:
     """Return the leaderboard of a phase split; without a number the first one that the user may see."""
     services = request.services
@@ -434,9 +419,8 @@ def _board_row(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None
     }
 
 
-@_show("/challenges/{challenge:int}/host")
+@_answer("GET", "/challenges/{challenge:int}/host")
 def _show_host_page(request: UserRequest, challenge: int) -> Response:
-    """Return the queue, the workers, the submissions and what went wrong, to a host."""
     services, user = request.services, request.require_user()
     row = _find_challenge(request, challenge)
     services.accounts.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
@@ -467,16 +451,14 @@ def _check_participates(request: UserRequest, challenge: int) -> None:
 
 
 def _require_hosted(request: UserRequest, submission: int) -> Submission:
-    """Return the submission of the address; refuses who does not host it."""
     row = request.services.submissions.get(submission)
     if not request.services.accounts.hosts_submission(request.require_user(), row):
         raise Refusal(403, "This is for the hosts of the challenge.")
     return row
 
 
-@_receive("/login", _allow_anybody)
+@_answer("POST", "/login", _allow_anybody)
 def _log_in(request: UserRequest) -> Response:
-    """Begin a session, for a name and a password."""
     accounts, fields = request.services.accounts, request.fields
     after = _local_path(str(fields.get("next", "/")))
     user = accounts.authenticate(str(fields.get("username", "")), str(fields.get("password", "")))
@@ -488,18 +470,16 @@ def _log_in(request: UserRequest) -> Response:
     return redirect
 
 
-@_receive("/logout", require_user)
+@_answer("POST", "/logout", require_user)
 def _log_out(request: UserRequest) -> Response:
-    """End the session here and on the server."""
     request.services.accounts.forget_token(_session_of(request))
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(_cookie_of(request))
     return answer
 
 
-@_receive("/challenges/{challenge:int}/join", require_user)
+@_answer("POST", "/challenges/{challenge:int}/join", require_user)
 def _join(request: UserRequest, challenge: int) -> Response:
-    """Take part, with a team of the user's or a new one."""
     user = request.require_user()
     _find_challenge(request, challenge)
     if request.services.accounts.team_of(user, challenge) is None:
@@ -523,9 +503,8 @@ def _choose_team(request: UserRequest, user: User) -> int:
 _UPLOAD = BodyLimits(bytes=UPLOAD_BYTES, text=1 << 20, files=1, fields=60)
 
 
-@_receive("/challenges/{challenge:int}/submit", _check_participates, _UPLOAD)
+@_answer("POST", "/challenges/{challenge:int}/submit", _check_participates, _UPLOAD)
 def _submit(request: UserRequest, challenge: int) -> Response:
-    """Submit a file to a phase."""
     upload, phase = request.files.get("input_file"), str(request.fields.get("phase", ""))
     if not phase.isdecimal() or len(phase) > 18:
         raise Refusal(400, "Choose a phase.")
@@ -559,21 +538,20 @@ def _read_answers(request: UserRequest, questions: list[JsonObject], phase: str)
     return answers or None
 
 
-@_receive("/submissions/{submission:int}/mark", _require_hosted)
+@_answer("POST", "/submissions/{submission:int}/mark", _require_hosted)
 def _mark(request: UserRequest, submission: int) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
     hosting.toggle_mark(request.services, request.require_user(), submission, str(request.fields.get("what", "")))
     return RedirectResponse(f"/submissions/{submission}", 303)
 
 
-@_receive("/submissions/{submission:int}/rerun", _require_hosted)
+@_answer("POST", "/submissions/{submission:int}/rerun", _require_hosted)
 def _rerun(request: UserRequest, submission: int) -> Response:
-    """Send the same file once more, as a new submission."""
     number = hosting.rerun(request.services, request.require_user(), submission)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
-@_receive("/submissions/{submission:int}/cancel", _require_hosted)
+@_answer("POST", "/submissions/{submission:int}/cancel", _require_hosted)
 def _cancel(request: UserRequest, submission: int) -> Response:
     row = _require_hosted(request, submission)
     hosting.cancel(request.services, request.require_user(), submission)

@@ -7,7 +7,6 @@ import json
 import os
 import queue
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -18,15 +17,14 @@ from functools import partial
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.system import IMPORT_ROOT, sandbox
-from segjudge.system.bounds import TreeBounds, TreeWatch
+from segjudge.system.bounds import TreeBounds, run_bounded
 from segjudge.system.files import open_output
-from segjudge.system.processes import Child, Streams, Tail, clean_environment
+from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import ProcessLimits
 
 from . import report_program
 from .background import Background
-from .database import outage_of, unless_away
-from .store import Store
+from .store import Store, outage_of, unless_away
 from .stored_files import FileStore
 from .wire import Refusal
 
@@ -39,7 +37,7 @@ _KEPT_BYTES = 256 << 20
 _WAITING = 16
 #: Failures that are remembered, and for how many seconds: then a reader may try again.
 _FAILURES, _FAILED_SECONDS = 256, 300.0
-#: Characters of what people read of a failure, and bytes of what the log has of a defect.
+#: Characters of what people read of a failure, and of what the log has of a defect.
 _SENTENCE, _LOGGED = 4000, 16 << 10
 #: In the place of a team.
 HOSTS = 0
@@ -127,7 +125,6 @@ class ReportPages(Background):
                     self._failures = dict(list(self._failures.items())[-_FAILURES:])
 
     def _product(self, order: PageOrder) -> str:
-        """Return what the program makes of an order, in a folder of its own."""
         # The next start of the workers removes what a killed server leaves.
         folder = WorkerFolder(self._store.note_folder)
         try:
@@ -153,27 +150,23 @@ class ReportPages(Background):
         """Return what the program writes; raises Refusal where that is what people may read of a failure."""
         box = sandbox.find_sandbox()
         words = [sys.executable, "-P", "-m", report_program.__name__]
-        child = Child(
+        run = run_bounded(
             sandbox.agent_command(box, words, folder, [], [self._store.folder], _LIMITS),
-            Streams(output=subprocess.PIPE, errors=subprocess.PIPE),
+            TreeBounds(_LIMITS.memory, _LIMITS.processes, sandbox.AGENT_TMPFS if box else ()),
+            _LIMITS.seconds,
+            _PAGE_BYTES,
             environment=clean_environment("HOME", PYTHONPATH=IMPORT_ROOT, TMPDIR="/tmp" if box else folder),  # noqa: S108
             folder=folder,
+            check=self._check_running,
         )
-        tmpfs = sandbox.AGENT_TMPFS if box else ()
-        tree = TreeWatch(child, TreeBounds(_LIMITS.memory, _LIMITS.processes, tmpfs))
-        output, errors = Tail(child.output, _PAGE_BYTES), Tail(child.errors, _LOGGED)
-        try:
-            code = child.watch(self._check_running, _LIMITS.seconds)
-        except TimeoutError:
-            raise Refusal(404, f"The report was not ready within {_LIMITS.seconds:.0f} seconds.") from None
-        finally:
-            child.end()
-        text = output.text()
-        if code == report_program.REFUSED:
-            raise Refusal(404, f"There is no report: {text[:_SENTENCE]}")
-        if code or not text.startswith(("<!doctype html>", "{")):
-            raise ValueError(f"{tree.sentence or f'its process {code.sentence}'}\n{errors.text()}")
-        return text
+        if run.code is None:
+            raise Refusal(404, f"The report was not ready within {_LIMITS.seconds:.0f} seconds.")
+        if run.code == report_program.REFUSED:
+            raise Refusal(404, f"There is no report: {run.output[:_SENTENCE]}")
+        if run.code or not run.output.startswith(("<!doctype html>", "{")):
+            reason = run.excess or f"its process {run.code.sentence}"
+            raise ValueError(f"{reason}\n{run.errors[-_LOGGED:]}")
+        return run.output
 
     def _check_running(self) -> None:
         if self._stop.is_set():
@@ -189,7 +182,6 @@ class ReportPages(Background):
         return None
 
     def _keep(self, key: str, text: str) -> None:
-        """Keep what was made, and drop what was not read for the longest time."""
         with self._lock:
             with open_output(os.path.join(self._folder, key)) as file:
                 file.write(text)

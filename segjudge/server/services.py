@@ -1,5 +1,6 @@
 """What a request handler is given: the services, created once, and a request with its user and its fields."""
 
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from .accounts import Accounts
 from .background import Background
-from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
 from .leaderboards import Comparisons
-from .middleware import content_length
 from .models import User
 from .report_pages import ReportPages
 from .store import Store
@@ -49,7 +49,6 @@ class Services:
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
-        self.bundles = BundleImport(self.store, self.files)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
         #: What works beside the server, and since when that runs.
@@ -61,7 +60,6 @@ class Services:
         self.background = background
 
     def note_worker(self, number: int, activity: str) -> None:
-        """Note what a worker is doing."""
         self.workers[number] = activity
 
 
@@ -94,6 +92,12 @@ class BodyLimits:
     fields: int = 30
 
 
+def content_length(scope: Scope) -> float:
+    """Return how long a request says that its body is; infinity where it says nothing that makes sense."""
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(length) if length.isdigit() and len(length) < 19 else math.inf
+
+
 class UserRequest(Request):
     """A request with its user, and with the fields and files of its body once that was read."""
 
@@ -107,22 +111,18 @@ class UserRequest(Request):
 
     @property
     def services(self) -> Services:
-        """What the server shares."""
         return services_of(self)
 
     @property
     def base(self) -> str:
-        """The address of this server."""
         return str(self.base_url).rstrip("/")
 
     @property
     def user(self) -> User | None:
-        """Who asks; None where nobody logged in."""
         user: User | None = self.scope["user"]
         return user
 
     def require_user(self) -> User:
-        """Return the user; refuses where there is none."""
         if self.user is None:
             raise Refusal(401, {"detail": "Authentication credentials were not provided."})
         return self.user
@@ -213,5 +213,4 @@ class Endpoint:
         raise NotImplementedError
 
     def respond(self, request: UserRequest, handler: Handler) -> Response:
-        """Return what the handler's answer is on the wire."""
         raise NotImplementedError

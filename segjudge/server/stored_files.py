@@ -18,9 +18,8 @@ from urllib.parse import quote
 from itsdangerous import Signer
 from sqlalchemy import select
 
-from .database import unless_away
 from .models import Challenge, ChallengePhase, StoredFile, Submission, UploadPart
-from .store import Store
+from .store import Store, unless_away
 
 _BLOCK = 1 << 18
 #: How much of a file a page shows.
@@ -90,7 +89,6 @@ class FileStore:
                 shutil.rmtree(os.path.join(self._store.folder, name), ignore_errors=True)
 
     def row(self, number: str | None) -> StoredFile | None:
-        """Return what is known of a file; None where there is none."""
         return self._store.get(StoredFile, number) if number else None
 
     def path(self, number: str) -> str:
@@ -100,7 +98,6 @@ class FileStore:
         return self._path_of(number)
 
     def name(self, number: str | None) -> str:
-        """Return what the sender called a file; nothing where there is none."""
         row = self.row(number)
         return row.name if row else ""
 
@@ -109,7 +106,6 @@ class FileStore:
         return re.sub(r"[^\w.]", "", os.path.splitext(self.name(number))[1], flags=re.ASCII)[:20]
 
     def names(self, numbers: Iterable[str | None]) -> dict[str | None, str]:
-        """Return the names of several files."""
         ids = [number for number in numbers if number]
         return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(ids))}
 
@@ -148,7 +144,6 @@ class FileStore:
         return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._sign(text_to_sign(file.id, str(submission)))}"
 
     def part_url(self, upload: str, number: int, base: str) -> str:
-        """Return where a part of a large upload is put."""
         return f"{base}/upload/{upload}/{number}?{self._sign(f'{upload}/{number}')}"
 
     def is_signed(self, text: str, expires: str, signature: str) -> bool:

@@ -40,7 +40,6 @@ class MessageQueues:
         self._store, self._visibility, self._repeats = store, visibility, repeats
 
     def send(self, queue: str, body: JsonObject) -> None:
-        """Put a message at the end of a queue."""
         moment = time.time()
         fields = body if isinstance(body, dict) else {}  # a test sends anything, as who has the queue's keys could
         code_upload = fields.get("is_static_dataset_code_upload_submission") or "submitted_image_uri" in fields
@@ -97,7 +96,6 @@ class MessageQueues:
             return message is not None
 
     def messages(self, queue: str) -> list[JsonObject]:
-        """Return the messages of a queue, for the host's page."""
         moment = time.time()
         return [
             {
@@ -110,7 +108,6 @@ class MessageQueues:
         ]
 
     def holds(self, queue: str, submission: int) -> bool:
-        """Return whether a queue has a message about a submission, visible or not."""
         messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
         return any(message.body.get("submission_pk") == submission for message in messages)
 
@@ -152,15 +149,12 @@ class Submissions:
         return row
 
     def phase_of(self, submission: Submission) -> ChallengePhase:
-        """Return the phase of a submission."""
         return self._store.require(ChallengePhase, submission.phase_id)
 
     def challenge_of(self, submission: Submission) -> Challenge:
-        """Return the challenge of a submission."""
         return self._store.require(Challenge, self.phase_of(submission).challenge_id)
 
     def of_team(self, team: int, phase: int) -> list[Submission]:
-        """Return a team's submissions to a phase, the newest first."""
         return self._store.find(
             Submission, Submission.team_id == team, Submission.phase_id == phase, order=Submission.id.desc()
         )
@@ -178,15 +172,12 @@ class Submissions:
         return self._store.find(Submission, *conditions, order=Submission.id.desc(), limit=limit)
 
     def count_statuses(self, challenge: int) -> dict[str, int]:
-        """Return how many submissions to a challenge have each status, the newest first."""
         return self._store.count_by(Submission.status, *_to_challenge(challenge))
 
     def count(self, team: int, phase: int, *conditions: ColumnElement[bool]) -> int:
-        """Return how many submissions of a team to a phase meet all conditions."""
         return self._store.count(Submission, Submission.team_id == team, Submission.phase_id == phase, *conditions)
 
     def scores(self, submission: int) -> dict[int, JsonObject]:
-        """Return the scores that count, by phase split."""
         return {row.phase_split_id: row.result for row in self.all_scores(submission) if not row.disabled}
 
     def all_scores(self, submission: int) -> list[LeaderboardData]:
@@ -200,14 +191,12 @@ class Submissions:
     # ── changing ─────────────────────────────────────────────────────────────
 
     def update(self, submission: int, **values: object) -> None:
-        """Set columns."""
         with self._store.write():
             row = self.get(submission)
             for name, value in values.items():
                 setattr(row, name, value)
 
     def enqueue(self, submission: int, image: str = "") -> None:
-        """Put a message about a submission into the queue of its challenge."""
         row = self.get(submission)
         challenge = self.challenge_of(row)
         body: JsonObject = {
@@ -222,7 +211,6 @@ class Submissions:
         self._queue.send(challenge.queue, body)
 
     def is_queued(self, submission: int) -> bool:
-        """Return whether a message about a submission is in the queue of its challenge."""
         return self._queue.holds(self.challenge_of(self.get(submission)).queue, submission)
 
     def begin(self, submission: int) -> bool:

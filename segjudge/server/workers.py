@@ -30,9 +30,9 @@ from segjudge.system.files import remove_folder
 from segjudge.system.sandbox import SCORER_PROCESSES
 
 from .background import Background
-from .database import outage_of, unless_away
 from .models import Challenge, Submission
 from .services import Services
+from .store import outage_of, unless_away
 from .submissions import ReceivedMessage
 from .wire import JsonObject
 
@@ -106,11 +106,9 @@ class _Worker:
         self.show("idle")
 
     def show(self, activity: str) -> None:
-        """Show on the host's page what this worker does."""
         self._services.note_worker(self._number, activity)
 
     def close(self) -> None:
-        """End the process and its folder."""
         self._loaded = None
         if self._process is not None:
             self._process.kill()
@@ -121,7 +119,6 @@ class _Worker:
             unless_away(lambda: self._services.store.forget_folder(compute.path))  # or the next start forgets it
 
     def turn(self) -> bool:
-        """Answer one message; return whether there was one."""
         challenges = self._services.store.find(Challenge)
         self._turns += 1
         turn = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one

@@ -70,7 +70,6 @@ class PythonEnvironment:
 
     @property
     def link(self) -> str:
-        """The link to the current folder."""
         return os.path.join(CHECKOUT, LINKS[self.kind])
 
     @property
@@ -136,7 +135,6 @@ class PythonEnvironment:
         return self.folder
 
     def _installations(self) -> list[list[str]]:
-        """Return the arguments of `uv pip install`, one list for each call."""
         if self.kind == "toolkit":  # with pip, which requirements of a challenge are tried with
             return [["pip", "--editable", f"{CHECKOUT}[{self.extra}]" if self.extra else CHECKOUT]]
         files = [os.path.join(CHECKOUT, file) for file in _FILES[self.kind]]
@@ -157,7 +155,6 @@ class PythonEnvironment:
 
 
 def _runs(folder: str) -> bool:
-    """Return whether the interpreter of an environment is still there and runs."""
     with suppress(OSError):
         return subprocess.run([f"{folder}/bin/python", "-I", "-S", "-c", ""], check=False).returncode == 0
     return False

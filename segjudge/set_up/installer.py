@@ -81,7 +81,6 @@ class Installer:
         return [python, "-I", "-m", "pip"] if _prints(python, "-I", "-m", "pip", "--version") else []
 
     def make(self, folder: str, python: str) -> None:
-        """Make an environment without packages."""
         managed = [] if os.sep in python else ["--managed-python"]
         options = ["--quiet", *self._options, *managed]
         self.run([self._uv, "venv", *options, "--python", python, folder])
@@ -166,7 +165,6 @@ def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[st
 
 
 def _prints(*command: str) -> str:
-    """Return what a command prints; "" when it does not run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

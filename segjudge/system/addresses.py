@@ -54,7 +54,6 @@ class _FetchedFile(str):
 
     @classmethod
     def at(cls, path: str) -> Self:
-        """Return the path of a file of the cache."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         file = cls(path)
         file._descriptor = descriptor
@@ -74,7 +73,6 @@ class RemoteFolder(FolderElsewhere):
 
     @classmethod
     def of(cls, address: str, sizes: dict[str, int]) -> Self:
-        """Return the folder at an address with the files of these sizes."""
         folder = cls(address)
         folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
         return folder
@@ -147,7 +145,6 @@ def _redact(address: str, text: str) -> str:
 
 @contextmanager
 def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterator[None]:
-    """Turn the errors of any file system into ours."""
     try:
         yield
     except (UsageError, HostError):
@@ -162,7 +159,6 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
 
 
 def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
-    """Return the file in the cache, fetched unless it is there; processes of this machine take turns."""
     size, base = information["size"], file_name(redact_address(address).rstrip("/").rpartition("/")[2])[-100:]
     versions = [str(information[name]) for name in _VERSIONS if information.get(name)] or [os.urandom(16).hex()]
     key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
@@ -184,7 +180,6 @@ def _cache() -> Path:
 
 
 def _cache_bytes() -> int:
-    """Return how many bytes the cache may hold."""
     text = os.environ.get(GIGABYTES) or str(_DEFAULT_GIGABYTES)
     try:
         return int(float(text) * 1e9)
@@ -308,7 +303,6 @@ class _S3Files:
         return {"name": path.rstrip("/"), "type": "directory", "size": 0}
 
     def find(self, path: str, *, detail: bool) -> dict[str, dict[str, Any]]:
-        """Return the files under a folder."""
         del detail
         bucket, _, key = path.rstrip("/").partition("/")
         return {
@@ -325,7 +319,6 @@ class _S3Files:
             raise FileNotFoundError(bucket) from None
 
     def open(self, path: str, mode: str) -> BinaryIO:
-        """Return a file as a stream."""
         del mode
         bucket, _, key = path.partition("/")
         body: Any = self._client.get_object(Bucket=bucket, Key=key)["Body"]
@@ -335,7 +328,6 @@ class _S3Files:
     def cat_ranges(
         self, paths: Sequence[str], starts: Sequence[int], ends: Sequence[int], on_error: str
     ) -> list[bytes]:
-        """Return parts of files."""
         del on_error
 
         def part(path: str, start: int, end: int) -> bytes:
@@ -350,7 +342,6 @@ class _S3Files:
 
 
 def _s3_files(address: str) -> _S3Files:
-    """Return the files of S3, for this process and its credentials."""
     settings = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
     try:
         return _connect(os.getpid(), *(os.environ.get(name) for name in settings))

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -130,17 +130,20 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
     environment: Mapping[str, str],
     folder: str,
     joins_streams: bool = False,
+    check: Callable[[], object] = lambda: None,
 ) -> BoundedRun:
     """Run a command within bounds, for so many seconds at the most, and end what it leaves behind.
 
-    Raises OSError where it cannot be started.
+    Raises OSError where it cannot be started, and what `check` raises, which is called meanwhile.
     """
     errors = subprocess.STDOUT if joins_streams else subprocess.PIPE
     child = Child(words, Streams(output=subprocess.PIPE, errors=errors), environment=environment, folder=folder)
     tree = TreeWatch(child, bounds)
     tails = [Tail(stream, text_bytes) for stream in ([child.output] if joins_streams else [child.output, child.errors])]
     try:
-        code = child.wait(seconds)
+        code: ExitCode | None = child.watch(check, seconds)
+    except TimeoutError:
+        code = None
     finally:
         child.end()
     texts = [tail.text() for tail in tails]
@@ -294,7 +297,6 @@ class ResourceGroup:
         return ["/bin/sh", "-c", _ENTER, files, *words] if files else list(words)
 
     def close(self) -> None:
-        """Remove the group, as soon as its processes are gone."""
         for folder in self._folders:
             for _ in range(20):
                 try:
@@ -318,7 +320,6 @@ def missing_bounds(program: str | None) -> list[str]:
 
 
 def _remove_abandoned() -> None:
-    """Remove the groups of programs that were killed."""
     for root in _GROUP_ROOTS:
         for name in os.listdir(root) if os.path.isdir(root) else []:
             owner = name.removeprefix(_GROUP_NAME).partition("-")[0]

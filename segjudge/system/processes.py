@@ -47,7 +47,6 @@ class ExitCode(int):
 
     @property
     def is_signal(self) -> bool:
-        """Whether a signal killed the process."""
         return self < 0
 
     @property
@@ -121,17 +120,14 @@ class Child:
 
     @property
     def input(self) -> IO[bytes]:
-        """The command's standard input, if it is a pipe."""
         return self._pipe(self._process.stdin)
 
     @property
     def output(self) -> IO[bytes]:
-        """The command's standard output, if it is a pipe."""
         return self._pipe(self._process.stdout)
 
     @property
     def errors(self) -> IO[bytes]:
-        """The command's standard error, if it is a pipe."""
         return self._pipe(self._process.stderr)
 
     @staticmethod
@@ -141,7 +137,6 @@ class Child:
         return stream
 
     def poll(self) -> ExitCode | None:
-        """Return how the command ended, or None while it runs."""
         return self.wait(0)
 
     def wait(self, seconds: float | None = None) -> ExitCode | None:
@@ -182,7 +177,6 @@ class Child:
         return code
 
     def close_streams(self) -> None:
-        """Close our ends of the command's pipes."""
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with suppress(OSError):  # what was written is not read any more

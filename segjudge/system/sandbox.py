@@ -89,7 +89,6 @@ def _counts_apart() -> bool:
 
 @functools.cache
 def _namespace_words(program: str) -> tuple[str, ...]:
-    """Return the options that forbid namespaces, where this bwrap has them."""
     trial = [program, "--unshare-all", *_NO_NAMESPACES, "--ro-bind", "/", "/", "true"]
     done = subprocess.run(trial, capture_output=True, check=False, start_new_session=True)
     return _NO_NAMESPACES if done.returncode == 0 else ()
@@ -229,7 +228,6 @@ os.execvp(sys.argv[5], sys.argv[5:])
 def _limit_words(
     python: str, command: list[str], memory: int = 0, seconds: int = 0, processes: int = 0, *, is_boxed: bool = False
 ) -> list[str]:
-    """Return a command within limits, which a Python sets; 0 is none."""
     # Elsewhere what the user runs otherwise would be counted, too.
     numbers = (memory, seconds, processes if is_boxed and _counts_apart() else 0)
     return [python, "-I", "-S", "-c", _LIMIT, *map(str, numbers), _filter().hex() if is_boxed else "", *command]

@@ -18,7 +18,6 @@ from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
 from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
-from segjudge.server.database import drop_tables
 from segjudge.server.models import (
     Challenge,
     ChallengePhase,
@@ -30,7 +29,7 @@ from segjudge.server.models import (
     Team,
 )
 from segjudge.server.services import Services
-from segjudge.server.store import SCHEMA, Store
+from segjudge.server.store import SCHEMA, Store, drop_tables
 from segjudge.server.wire import Refusal
 from tests import postgres
 from tests.builders import ROOT

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from segjudge.platforms.evalai import routes
-from segjudge.server import middleware
+from segjudge.server import server as web_server
 from tests.rehearsals import Rehearsal, private, started, waited
 
 
@@ -272,7 +272,7 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
     async def taken() -> bool:
         scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}
-        app = middleware._Body(scope, sender.receive, lambda: stopping)
+        app = web_server._Body(scope, sender.receive, lambda: stopping)
         while True:
             if (await app.receive())["type"] == "http.disconnect":
                 return True
@@ -282,10 +282,10 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "dripping"])
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
-    monkeypatch.setattr(middleware, "_TICK", 0.05)
-    monkeypatch.setattr(middleware, "_SILENCE_SECONDS", 0.3)
-    monkeypatch.setattr(middleware, "_PACED_AFTER", 0.3)
-    monkeypatch.setattr(middleware, "_PACE", 10**9)
+    monkeypatch.setattr(web_server, "_TICK", 0.05)
+    monkeypatch.setattr(web_server, "_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(web_server, "_PACED_AFTER", 0.3)
+    monkeypatch.setattr(web_server, "_PACE", 10**9)
     assert given_up(_Sender(silent=silent))
 
 

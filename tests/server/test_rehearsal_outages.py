@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from segjudge.server import database, store
+from segjudge.server import store
 from segjudge.server.background import Background
-from segjudge.server.database import BusyError, outage_of
 from segjudge.server.models import StoredFile, StoredMessage, Submission
 from segjudge.server.services import Services
+from segjudge.server.store import BusyError, outage_of
 from tests import postgres
 from tests.rehearsals import Rehearsal, waited
 from tests.server.test_rehearsal_stop import send, slow_bundle
@@ -40,8 +40,7 @@ def locked(folder: str | Path) -> Iterator[None]:
 @pytest.fixture
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     """A rehearsal whose writers lose their patience soon."""
-    for module in (database, store):
-        monkeypatch.setattr(module, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(store, "_WAIT_SECONDS", 0.05)
     made = Services(str(tmp_path / "data"))
     yield made
     made.store.close()

@@ -316,13 +316,13 @@ def logged(pages: ReportPages) -> str:
 
 def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[object] = []
-    real = report_pages.Child
+    real = report_pages.run_bounded
 
     def counted(*arguments: Any, **options: Any) -> Any:
         begun.append(arguments)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(report_pages, "Child", counted)
+    monkeypatch.setattr(report_pages, "run_bounded", counted)
     order = ordered(pages, levels())
     found: list[str] = []
     threads = [

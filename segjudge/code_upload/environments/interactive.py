@@ -37,7 +37,6 @@ class _SingleSequence:
 
     @property
     def dataset(self) -> Mapping[str, SequenceRecord]:
-        """The records of the dataset."""
         return self._dataset.dataset
 
     def sequences(self, subset: str) -> list[str]:
@@ -67,7 +66,6 @@ class _InteractiveTask:
         }
 
     def begin(self) -> Observation:
-        """Begin an episode; return the first scribbles."""
         self.close()
         folder = tempfile.mkdtemp(prefix="segjudge-")
         # Notebooks seldom close an environment.
@@ -138,7 +136,6 @@ class _InteractiveTask:
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def close(self) -> None:
-        """Remove the report's folder."""
         self._remove_folder()
 
 

@@ -139,11 +139,9 @@ class _GymTask:
         self._over = True
 
     def space(self) -> dict[str, Any]:
-        """Return the action space as JSON."""
         return _describe_space(self._environment.action_space)
 
     def begin(self) -> Observation:
-        """Begin the first episode."""
         self._sums = []
         return self._episode(0.0)
 
@@ -177,7 +175,6 @@ class _GymTask:
         return [{SPLIT: {SCORE: float(np.mean(self._sums))}}]
 
     def close(self) -> None:
-        """Close the environment."""
         self._environment.close()
 
 
@@ -210,7 +207,6 @@ def _are_numbers(action: Any) -> bool:
 
 
 def _describe_space(space: Any) -> dict[str, Any]:
-    """Return a space as JSON."""
     if isinstance(space, spaces.Discrete):
         return {"type": "discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.Dict):

@@ -88,11 +88,9 @@ class _VideoTask:
         self._view: _View | None = None
 
     def space(self) -> dict[str, Any]:
-        """Return the space of masks."""
         return {"type": "labels", "of": "the frame that was shown", "dtype": "uint8"}
 
     def begin(self) -> Observation:
-        """Return the first frame of the first sequence."""
         self._answers, self._views = {}, self._walk()
         self._view = next(self._views)
         return self._view.observation()
@@ -125,7 +123,6 @@ class _VideoTask:
         return self._view.mask if self._view is not None else None
 
     def _choose_truths(self) -> dict[str, sequence_truth.Split]:
-        """Return the splits, reduced to the sequences that were shown."""
         names = {sequence.name for sequence in self._footage.sequences}
         return {
             name: replace(split, sequences=[sequence for sequence in split.sequences if sequence.name in names])

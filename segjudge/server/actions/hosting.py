@@ -28,8 +28,7 @@ _TEAM_FIELDS = frozenset({"status", "is_public", "method_name", "method_descript
 _COPIED = ("phase_id", "team_id", "created_by", "input_file", "attributes", "is_public", "is_baseline", *TEXT_FIELDS)
 
 
-def require_hosted(services: Services, user: User, submission: int) -> Submission:
-    """Return a submission; refuses who does not host its challenge."""
+def _require_hosted(services: Services, user: User, submission: int) -> Submission:
     row = services.submissions.get(submission)
     if not services.accounts.hosts_submission(user, row):
         raise Refusal(403, NOT_AUTHORIZED)
@@ -38,7 +37,7 @@ def require_hosted(services: Services, user: User, submission: int) -> Submissio
 
 def rerun(services: Services, user: User, submission: int) -> int:
     """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
-    old = require_hosted(services, user, submission)
+    old = _require_hosted(services, user, submission)
     with services.store.write() as session:
         services.submissions.update(submission, status=CANCELLED)
         new = Submission(
@@ -55,7 +54,7 @@ def rerun(services: Services, user: User, submission: int) -> int:
 
 def resume(services: Services, user: User, submission: int) -> None:
     """Send a failed submission once more, where the challenge is remote and allows it."""
-    row = require_hosted(services, user, submission)
+    row = _require_hosted(services, user, submission)
     challenge = services.submissions.challenge_of(row)
     if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
         raise Refusal(406, "Challenge does not allow resuming submissions")
@@ -68,7 +67,7 @@ def resume(services: Services, user: User, submission: int) -> None:
 
 def cancel(services: Services, user: User, submission: int) -> None:
     """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
-    require_hosted(services, user, submission)
+    _require_hosted(services, user, submission)
     with services.store.write():
         _check_unfinished(services, submission, 400)
         services.submissions.update(submission, status=CANCELLED)
@@ -82,7 +81,7 @@ def _check_unfinished(services: Services, submission: int, status: int) -> None:
 
 def toggle_mark(services: Services, user: User, submission: int, mark: str) -> None:
     """Set a mark of a submission, or remove it: baseline, shown on the leaderboard, flagged."""
-    row = require_hosted(services, user, submission)
+    row = _require_hosted(services, user, submission)
     if mark not in _MARKS:
         raise Refusal(400, "There is no such mark.")
     services.submissions.update(submission, **{mark: not getattr(row, mark)})
@@ -111,7 +110,7 @@ def edit(services: Services, user: User, challenge: int, submission: int, fields
 def edit_scores(services: Services, user: User, number: int, scores: object) -> JsonObject:
     """Replace the scores of a leaderboard's row and return them: a number for each label."""
     data = services.store.require(LeaderboardData, number, Refusal(404, "Leaderboard data does not exist"))
-    require_hosted(services, user, data.submission_id)
+    _require_hosted(services, user, data.submission_id)
     labels = services.store.require(ChallengePhaseSplit, data.phase_split_id).labels
     try:
         values = json.loads(scores) if isinstance(scores, str) else scores
@@ -246,7 +245,6 @@ def _read_scores(
 
 
 def _number_of(value: object) -> int:
-    """Return a submission's number as a client sends it."""
     text = str(value)[:100]
     if not re.fullmatch(r"\d{1,18}", text):
         raise Refusal(404, f"Submission {text} does not exist")

@@ -65,7 +65,6 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
 
 
 def _has_our_scorers(services: Services, challenge: Challenge) -> bool:
-    """Return whether the script of a challenge is ours; not where it cannot be read."""
     try:
         return _is_our_script(services.files.path(challenge.script))
     except UNREADABLE:
@@ -169,14 +168,12 @@ def _results(challenge: Challenge, row: Submission) -> str:
 
 
 def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
-    """Return what makes the page of a submission and its truth."""
     files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
     values = {"phase": phase.codename, "title": _title(services, row)}
     return PageOrder(FULL, challenge.id, files, values=values)
 
 
 def _order_for_participants(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
-    """Return what makes the page of what a phase left of a submission for its participants."""
     result = row.submission_result_file
     if not result:
         raise Refusal(404, "There is no report: this phase left nothing of the submission.")

@@ -286,7 +286,6 @@ def keep_part(services: Services, key: tuple[str, int], file: str, tag: str) -> 
 
 
 def _visible_phase(services: Services, user: User, phase: int) -> ChallengePhase:
-    """Return a phase that a user may see; refuses where there is none."""
     row = services.accounts.visible_phase(user, phase)
     if row is None:
         raise Refusal(404, {"detail": f"ChallengePhase {phase} does not exist"})
@@ -344,7 +343,6 @@ def _join_parts(
 
 
 def _tags(parts_or_json: object) -> dict[int, str]:
-    """Return the tag of each part by its number, from a list or its JSON as a client sends it."""
     try:
         parts = json.loads(parts_or_json) if isinstance(parts_or_json, str) else parts_or_json
         if not isinstance(parts, list):
