@@ -9,11 +9,12 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from requests.structures import CaseInsensitiveDict
 
 from segjudge.platforms.evalai.client import Watch, WireError, call_watched, exchange, read_blocks, waits, with_deadline
 
@@ -29,6 +30,7 @@ _SECONDS, _BYTES_PER_SECOND = 120.0, 64 << 10
 _START_SECONDS = 30.0
 #: Statuses of refusals that may pass.
 _PASSING = (408, 425, 429)
+_LENGTH = re.compile(r"[0-9]{1,18}")
 _RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
 #: ETags that are an MD5 in S3, unless a key of the host's encrypts the file.
 _MD5 = re.compile(r'"([0-9a-f]{32})"')
@@ -107,10 +109,10 @@ class _Transfer:
         self._began = time.monotonic()
         self._restart({})
 
-    def _restart(self, headers: dict[str, str]) -> None:
-        self._received, self._headers = 0, headers
-        length = headers.get("content-length", "")
-        self._size = int(length) if length.isascii() and length.isdecimal() and len(length) < 19 else None
+    def _restart(self, headers: Mapping[str, str]) -> None:
+        self._received, self._headers = 0, CaseInsensitiveDict(headers)
+        length = self._headers.get("Content-Length", "")
+        self._size = int(length) if _LENGTH.fullmatch(length) else None
 
     def is_late(self) -> bool:
         """Return whether the file comes too slowly, so that a slow server does not keep a worker."""
@@ -128,30 +130,41 @@ class _Transfer:
         call_watched(self._check_complete, self._check_time)  # a checksum takes seconds
 
     def _continue(self, session: requests.Session, url: str) -> None:
-        tag = self._headers.get("etag", "")
-        validator = tag if tag.startswith('"') else self._headers.get("last-modified", "")
+        tag = self._headers.get("ETag", "")
+        validator = tag if tag.startswith('"') else self._headers.get("Last-Modified", "")
         # Without a validator nobody can tell whether a second answer is of the same file.
         resumes = self._received and self._size is not None and validator
         headers = {"Range": f"bytes={self._received}-", "If-Range": validator} if resumes else {}
         with _open_url(session, url, headers, 200, 206, 416) as response:
-            answer = {name.lower(): value for name, value in response.headers.items()}
             if response.status_code == 200:
-                self._restart(answer)
-            elif not (resumes and response.status_code == 206 and self._is_continued_by(answer)):
+                self._restart(response.headers)
+            elif not (resumes and response.status_code == 206 and self._is_continued_by(response.headers)):
                 self._restart({})
                 raise WireError("the server continued another file")
             self._check_size(self._size or 0)
             # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
             response.raw.enforce_content_length = False
-            with _open_file(self._path, self._received) as write:
-                for block in read_blocks(response, _BLOCK, decode=False):
-                    write(block)
-                    self._received += len(block)
-                    self._check_size(self._received)
+            self._write(read_blocks(response, _BLOCK, decode=False))
 
-    def _is_continued_by(self, answer: dict[str, str]) -> bool:
-        numbers = _RANGE.fullmatch(answer.get("content-range", ""))
-        is_same_tag = answer.get("etag", self._headers.get("etag")) == self._headers.get("etag")
+    def _write(self, blocks: Iterator[bytes]) -> None:
+        with _disk_errors(self._path):  # a scorer's folder: what it left there must not lead elsewhere
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            with _disk_errors(self._path):
+                os.ftruncate(descriptor, self._received)
+            for block in blocks:
+                remaining = memoryview(block)
+                while remaining:
+                    with _disk_errors(self._path):
+                        count = os.pwrite(descriptor, remaining, self._received)
+                    self._received, remaining = self._received + count, remaining[count:]
+                self._check_size(self._received)
+        finally:
+            os.close(descriptor)
+
+    def _is_continued_by(self, answer: Mapping[str, str]) -> bool:
+        numbers = _RANGE.fullmatch(answer.get("Content-Range", ""))
+        is_same_tag = answer.get("ETag", self._headers.get("ETag")) == self._headers.get("ETag")
         return numbers is not None and is_same_tag and tuple(map(int, numbers.groups())) == (self._received, self._size)
 
     def _check_size(self, size: int) -> None:
@@ -161,40 +174,21 @@ class _Transfer:
 
     def _check_complete(self) -> None:
         headers = self._headers
-        if self._size is None and headers.get("transfer-encoding", "").lower() != "chunked":
+        if self._size is None and headers.get("Transfer-Encoding", "").lower() != "chunked":
             raise WireError("the server does not say how long it is")
         if self._size is not None and self._received < self._size:
             raise WireError(f"it broke off after {self._received:,} bytes")
         is_wrong = self._size is not None and self._received > self._size
-        tag = _MD5.fullmatch(headers.get("etag", ""))
-        is_encrypted = any(name.startswith(_ENCRYPTION) and value != "AES256" for name, value in headers.items())
+        tag = _MD5.fullmatch(headers.get("ETag", ""))
+        is_encrypted = any(
+            name.lower().startswith(_ENCRYPTION) and value != "AES256" for name, value in headers.items()
+        )
         if tag and _S3 in headers and not is_encrypted:
             with _disk_errors(self._path), open(self._path, "rb") as file:
                 is_wrong |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
         if is_wrong:
             self._restart({})
             raise WireError("its bytes are not those that the server announced")
-
-
-@contextmanager
-def _open_file(path: str, start: int) -> Iterator[Callable[[bytes], None]]:
-    """Yield what writes to a file, from this place on; raise DiskError if the disk takes no more."""
-    with _disk_errors(path):  # a scorer's folder: what it left there must not lead elsewhere
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        os.ftruncate(descriptor, start)
-    file = os.fdopen(descriptor, "wb", buffering=_BLOCK)
-    file.seek(start)
-
-    def write(block: bytes) -> None:
-        with _disk_errors(path):
-            file.write(block)
-            file.flush()
-
-    try:
-        yield write
-    finally:
-        with suppress(OSError):
-            file.close()
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.main import evaluate_phase, phase_named
@@ -32,8 +33,22 @@ def evaluate(
     truth = test_annotation_file or _annotation(phase, os.environ.get("ANNOTATIONS", "annotations/"))
     # Its page would be in the result file, which EvalAI takes from no remote worker.
     phase = replace(phase, report=False)
-    answer = evaluate_phase(phase, truth, user_submission_file, kwargs.get("submission_metadata"))
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_to_operator
+        answer = evaluate_phase(phase, truth, user_submission_file, kwargs.get("submission_metadata"))
     return {**answer, "result": for_rest(answer["result"], phase.hidden)}
+
+
+def _show_to_operator(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,
+) -> None:
+    """Keep the warnings of libraries from participants, who read what is on stderr."""
+    (sys.__stderr__ or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _phase_named(codename: str, bundle: str) -> Phase:

@@ -23,26 +23,10 @@ _SENTENCES = ("text", "why")
 #: Events that a person should look at, and those that pass or are left for later; the others are the course of things.
 _ERRORS = ("ALERT", "defect", "fault of ours")
 _WARNINGS = (
-    *(
-        "journal",
-        "journal unavailable",
-        "server unavailable",
-        "webhook unavailable",
-        "refused",
-        "not ready",
-        "not limited",
-        "copy not kept",
-    ),
-    *(
-        "postponed",
-        "unfinished",
-        "message left",
-        "message dropped",
-        "message not deleted",
-        "heartbeat lost",
-        "result refused",
-    ),
-)
+    "journal", "journal unavailable", "server unavailable", "webhook unavailable", "refused", "not ready",
+    "not limited", "copy not kept", "postponed", "unfinished", "message left", "message dropped",
+    "message not deleted", "heartbeat lost", "result refused",
+)  # fmt: skip
 _WEBHOOK_SECONDS = 5.0
 
 

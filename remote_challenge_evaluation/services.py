@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from segjudge.platforms.evalai.client import (
     ApiError,
@@ -110,7 +110,33 @@ _LONG_POLL, _VISIBILITY = 20, 60
 _HEARTBEAT = 20.0
 
 
-class ApiQueue:
+class WorkQueue:
+    """A queue of messages that name submissions; what a kind of queue has no need of does nothing."""
+
+    def is_due(self) -> bool:
+        """Return whether it is time to poll."""
+        return True
+
+    def receive(self) -> QueueMessage | None:
+        """Return a message, if there is one."""
+        raise NotImplementedError
+
+    def expect_more(self) -> None:
+        """Have the next poll follow at once."""
+
+    @contextmanager
+    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:  # noqa: ARG002
+        """Return a context in which no other worker receives the message."""
+        yield
+
+    def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Note that the journal has the message's work, or that there is none."""
+
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        """Note that the message's work is done."""
+
+
+class ApiQueue(WorkQueue):
     """EvalAI's own: 30 s of visibility that cannot be extended, so a message is deleted once the journal has it."""
 
     def __init__(self, jobs: Jobs, journal: Journal, poll_seconds: float) -> None:
@@ -123,34 +149,23 @@ class ApiQueue:
         return self._jobs.receive()
 
     def expect_more(self) -> None:
-        """Have the next poll follow at once."""
         self._journal.set("poll_at", 0)
 
-    @contextmanager
-    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
-        """Return a context in which no other worker receives the message."""
-        del message
-        yield
-
     def acknowledge_claim(self, message: QueueMessage) -> None:
-        """Note that the journal has the message's work, or that there is none."""
         # A message that stays comes back in 30 s and is recognised.
         with suppress(ApiError):
             self._jobs.delete(message)
 
-    def acknowledge_end(self, message: QueueMessage) -> None:
-        """Note that the message's work is done; it is deleted already."""
 
+class OwnQueue(WorkQueue):
+    """A queue of the host's own, whose poll itself waits.
 
-class OwnQueue:
-    """A queue of the host's own: a heartbeat keeps a message hidden, and it is deleted when its work is done."""
+    A heartbeat keeps a message hidden; it is deleted when its work is done, since until then the queue remembers, too.
+    """
 
     def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, poll_seconds: int = _LONG_POLL) -> None:
         self._url, self._log, self._watch, self._poll_seconds = settings.sqs_queue_url, log, watch, poll_seconds
         self._sqs: Any = _aws_client("sqs")
-
-    def is_due(self) -> bool:
-        return True  # the poll itself waits
 
     def receive(self) -> QueueMessage | None:
         limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
@@ -162,9 +177,6 @@ class OwnQueue:
             raise
         except Exception as error:  # noqa: BLE001 - botocore's errors have no family
             raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
-
-    def expect_more(self) -> None:
-        """Do nothing: the next poll follows at once anyway."""
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
@@ -185,19 +197,12 @@ class OwnQueue:
             except Exception as error:  # noqa: BLE001 - the journal remembers; a lost heartbeat costs a redelivery
                 self._log("heartbeat lost", why=str(error)[:200])
 
-    def acknowledge_claim(self, message: QueueMessage) -> None:
-        """Do nothing: until the end the queue, too, remembers."""
-
     def acknowledge_end(self, message: QueueMessage) -> None:
         fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
         try:
             call_watched(lambda: self._sqs.delete_message(**fields), with_deadline(_AWS_SECONDS))
         except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
             self._log("message not deleted", why=str(error)[:200])
-
-
-#: A queue of messages that name submissions.
-WorkQueue: TypeAlias = ApiQueue | OwnQueue
 
 
 def _parse_message(message: dict[str, str]) -> QueueMessage:

@@ -27,7 +27,7 @@ from .settings import ScoredPhase
 _ATTEMPTS = 12
 #: A submission is put off so often for reasons outside this machine (a server without its file, an unknown phase),
 #: with growing pauses in seconds: hours in all.
-DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
+_DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
 #: A submission is not ours if the server says so as often: one 404 may be of a proxy.
 _LOOKUPS, _LOOKUP_PAUSE = 3, 1.0
 #: After so many looks a submission that others have to score is not looked at again for so many seconds.
@@ -248,9 +248,9 @@ class Worker:
     def _delay(self, job: Job, why: str) -> None:
         """Put a job off, longer each time; in the end it is given up."""
         job = self._journal.change(job, "delays")
-        if job.delays == DELAYS and job.state != SCORED:
+        if job.delays == _DELAYS and job.state != SCORED:
             self._give_up(job, why)
-        elif job.delays > 2 * DELAYS:
+        elif job.delays > 2 * _DELAYS:
             given_up = "its result could not be reported and is given up"
             self._services.alert(f"submission {job.submission}: {given_up}: {why}")
             self._journal.finish(job, "given up")

@@ -60,7 +60,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class RunEnd:
+class _RunEnd:
     """How a duel or a static submission ended."""
 
     #: The environment's result file, or the name of the static submission's; None where it reported to a server.
@@ -94,7 +94,7 @@ def duel(
     limits: ProcessLimits,
     variables: Mapping[str, str] | None = None,
     hidden: Sequence[str] = (),
-) -> RunEnd:
+) -> _RunEnd:
     """Run an environment with these arguments against an agent and return how it ended.
 
     With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
@@ -121,7 +121,7 @@ def duel(
         player.wait(_FAREWELL if code == 0 else _FAREWELL / 10)
         player.end()
         saved = json.loads(Path(result).read_bytes()) if os.path.exists(result) else None
-        return RunEnd(saved, code, _add_reason(log.text(), tree))
+        return _RunEnd(saved, code, _add_reason(log.text(), tree))
 
 
 def _truths(words: Sequence[str]) -> list[str]:
@@ -136,7 +136,7 @@ def run_static(
     look_every: float,
     take: Callable[[str], None],
     hidden: Sequence[str] = (),
-) -> RunEnd:
+) -> _RunEnd:
     """Run a command that writes a submission, and call `take` with the file, as the platform's sidecar does.
 
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
@@ -178,7 +178,7 @@ def run_static(
             player.wait(_FAREWELL)
         code = player.poll() or 0
         player.end()
-        return RunEnd({"taken": name, "early": early}, code, _add_reason(log.text(), tree))
+        return _RunEnd({"taken": name, "early": early}, code, _add_reason(log.text(), tree))
 
 
 def _copy(source: str, target: str) -> None:
@@ -289,7 +289,7 @@ class HostEnvironment:
 
 
 @dataclass(frozen=True)
-class DuelLogs:
+class _DuelLogs:
     """The output of both sides of a duel, and how it ended."""
 
     agent: str
@@ -311,7 +311,7 @@ def duel_with_host(
     variables: Mapping[str, str],
     hidden: Sequence[str],
     has_ended: Callable[[], bool],
-) -> DuelLogs:
+) -> _DuelLogs:
     """Run both until the submission has ended, one side has, or the time is up.
 
     In a sandbox the agent shares the machine's network, since it has to reach the port.
@@ -326,7 +326,7 @@ def duel_with_host(
         server_log = Tail(server.output, _LOG // 2, beginning=True)
         if not _is_up(server, environment.port):
             server.end()
-            return DuelLogs("", server_log.text(), f"The environment did not listen at port {environment.port}.")
+            return _DuelLogs("", server_log.text(), f"The environment did not listen at port {environment.port}.")
         agents = {**_plain_environment(), "PYTHONPATH": _search_path(agent.folder), **agent.variables}
         agents[ADDRESS_VARIABLE] = f"localhost:{environment.port}"
         utils = os.path.join(os.path.dirname(agent.folder), "utils")
@@ -338,7 +338,7 @@ def duel_with_host(
         sentence = _watch(server, player, limits.seconds, has_ended)
         player.end()
         server.end()
-        return DuelLogs(_add_reason(player_log.text(), tree), server_log.text(), sentence)
+        return _DuelLogs(_add_reason(player_log.text(), tree), server_log.text(), sentence)
 
 
 def _watch(server: Child, player: Child, seconds: float, has_ended: Callable[[], bool]) -> str:

@@ -281,17 +281,17 @@ def _summaries(request: UserRequest, submissions: list[Submission]) -> list[Json
 
 
 def _reason(request: UserRequest, submission: Submission) -> str:
-    lines = _text(request, submission, submission.stderr_file).strip().splitlines()
+    lines = _text(request, submission, submission.stderr_file, end=True).strip().splitlines()
     return lines[-1] if lines else "nothing was written to stderr"
 
 
-def _text(request: UserRequest, submission: Submission, file: str | None) -> str:
-    """Return the beginning of a file about a submission, as far as this user may read it."""
+def _text(request: UserRequest, submission: Submission, file: str | None, *, end: bool = False) -> str:
+    """Return the beginning of a file about a submission, or its end, as far as this user may read it."""
     if file and not request.services.accounts.hosts_submission(request.user, submission):
         redacted = file_for_participants(request.services, submission.id, file)
         if redacted is not None:
-            return redacted[:EXCERPT]
-    return request.services.files.text(file)
+            return redacted[-EXCERPT:] if end else redacted[:EXCERPT]
+    return request.services.files.text(file, end=end)
 
 
 #: Columns of files, their names, and whether they are for hosts alone.

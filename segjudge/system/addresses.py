@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 #: The environment variables with the cache's folder, and how many gigabytes it may hold.
-FOLDER, GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
+FOLDER, _GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
 _DEFAULT_GIGABYTES = 50.0
 #: Bytes fetched at a time.
 _CHUNK = 8 << 20
@@ -180,11 +180,11 @@ def _cache() -> Path:
 
 
 def _cache_bytes() -> int:
-    text = os.environ.get(GIGABYTES) or str(_DEFAULT_GIGABYTES)
+    text = os.environ.get(_GIGABYTES) or str(_DEFAULT_GIGABYTES)
     try:
         return int(float(text) * 1e9)
     except (ValueError, OverflowError):
-        raise UsageError(f"{GIGABYTES} is a number of gigabytes, not {text!r}") from None
+        raise UsageError(f"{_GIGABYTES} is a number of gigabytes, not {text!r}") from None
 
 
 def _make_room(cache: Path, size: int, address: str) -> None:
@@ -203,7 +203,7 @@ def _make_room(cache: Path, size: int, address: str) -> None:
     if total + size > _cache_bytes():
         room = f"the cache {cache}, which may hold {size_text(_cache_bytes())} and has {size_text(total)} in use"
         raise UsageError(
-            f"{redact_address(address)}: {size_text(size)} do not fit into {room}; {GIGABYTES} sets how much"
+            f"{redact_address(address)}: {size_text(size)} do not fit into {room}; {_GIGABYTES} sets how much"
         )
 
 

@@ -110,7 +110,7 @@ class TreeWatch:
 
 
 @dataclass(frozen=True)
-class BoundedRun:
+class _BoundedRun:
     """How a command ended, and the last bytes of what it wrote."""
 
     #: None where its time was over.
@@ -131,7 +131,7 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
     folder: str,
     joins_streams: bool = False,
     check: Callable[[], object] = lambda: None,
-) -> BoundedRun:
+) -> _BoundedRun:
     """Run a command within bounds, for so many seconds at the most, and end what it leaves behind.
 
     Raises OSError where it cannot be started, and what `check` raises, which is called meanwhile.
@@ -147,7 +147,7 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
     finally:
         child.end()
     texts = [tail.text() for tail in tails]
-    return BoundedRun(code, tree.sentence, texts[0], "" if joins_streams else texts[1])
+    return _BoundedRun(code, tree.sentence, texts[0], "" if joins_streams else texts[1])
 
 
 def _disk_bytes(folders: Sequence[str], bound: int) -> int:

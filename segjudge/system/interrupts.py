@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STOPPED = "segjudge: stopped"
 #: Seconds in which a command may undo what it began; further signals change nothing meanwhile, and end it later.
-PATIENCE = 5.0
+_PATIENCE = 5.0
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Seconds until Interrupted is raised again, if Python has swallowed it.
 _RAISE_AGAIN = 0.01
@@ -69,7 +69,7 @@ def interruptible() -> Iterator[None]:
 
 
 def _handle(number: int, _frame: FrameType | None) -> None:
-    if os.getpid() != _State.process or (_State.number and time.monotonic() > _State.came_at + PATIENCE):
+    if os.getpid() != _State.process or (_State.number and time.monotonic() > _State.came_at + _PATIENCE):
         os._exit(128 + number)
     if _State.number:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,21 @@ def run(
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     return outcome
+
+
+def test_a_warning_of_a_library_is_for_the_operator_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scored(*_arguments: Any) -> dict[str, Any]:
+        warnings.simplefilter("always")
+        warnings.warn("invalid value encountered in divide", RuntimeWarning, stacklevel=1)
+        return {"result": []}
+
+    monkeypatch.setattr(sys, "__stderr__", operator := io.StringIO())
+    monkeypatch.setattr("segjudge.remote_challenge_evaluation.evaluate.evaluate_phase", scored)
+    evaluate(STRONG, "sequences-dev", TRUTH)
+    assert "invalid value encountered in divide" in operator.getvalue()
+    assert capsys.readouterr().err == ""
 
 
 def test_the_documented_form_returns_the_rest_list(monkeypatch: pytest.MonkeyPatch) -> None:

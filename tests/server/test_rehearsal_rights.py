@@ -469,7 +469,7 @@ def test_a_participant_reads_nothing_of_a_hidden_split(hidden: Rehearsal, word: 
             r"[0-9a-f]{32,}|expires=\d+|signature=[\w-]+", "", text
         )  # any digits may follow each other there
         assert "4312" not in without_signatures
-        assert "43.12" not in text
+        assert "43.12" not in re.sub(r"\d\d:\d\d:\d\d\.\d+", "", text), "a moment may have these digits"
     given, shown = ANSWERS[word]
     assert texts[0] == (WITHHELD if shown is None else json.dumps(shown))
     assert texts[1] == WITHHELD

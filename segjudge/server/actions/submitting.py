@@ -151,7 +151,7 @@ def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject
     """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
     try:
         with services.store.write():
-            number = create_submission(services, user, target, fields, file)
+            number = _create_submission(services, user, target, fields, file)
             services.submissions.enqueue(number, image)
     except BaseException:
         services.files.abandon(file)
@@ -159,7 +159,7 @@ def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject
     return number
 
 
-def create_submission(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
+def _create_submission(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
     """Create a submission that is not yet in the queue; refuses where the server would not take it."""
     with services.store.write() as session:
         # In the transaction, so that two at once cannot both be the last that is allowed.
@@ -227,7 +227,7 @@ def start_upload(services: Services, user: User, phase: int, fields: JsonObject)
     name = str(fields.get("file_name") or "submission")
     file = services.files.keep(PLACEHOLDER, name, "input_file")
     try:
-        submission = create_submission(services, user, PhaseTarget(row.challenge_id, row.id), fields, file)
+        submission = _create_submission(services, user, PhaseTarget(row.challenge_id, row.id), fields, file)
     except BaseException:
         services.files.abandon(file)
         raise
