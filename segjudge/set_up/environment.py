@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .installer import Installer, SetUpError, say, worker_python
@@ -100,6 +100,8 @@ class PythonEnvironment:
     def ensure_folder(self) -> str:
         """Return a complete folder that the link points at; both are made where necessary."""
         folder = self.ready_folder()
+        if not folder and (larger := self._with_linked_extra()) != self:
+            return larger.ensure_folder()
         if not folder or os.path.realpath(self.link) != folder:
             try:
                 with _hold_lock(self.lock) as lock:
@@ -111,6 +113,12 @@ class PythonEnvironment:
                     raise  # else the checkout cannot be written, and keeps its links as they are
         _sweep()
         return folder
+
+    def _with_linked_extra(self) -> "PythonEnvironment":
+        """Return the environment with the extra that the current one has: what replaces it lacks no package of it."""
+        name = os.path.basename(os.path.realpath(self.link))
+        extra = next((extra for extra in _EXTRAS if extra and name.startswith(f"{self.kind}-{extra}-")), "")
+        return replace(self, extra=min(extra, self.extra, key=_EXTRAS.index))
 
     def _make(self, lock: int) -> str:
         started = time.monotonic()
@@ -198,27 +206,20 @@ def _hold_lock(name: str, *, wait: bool = True) -> Iterator[int]:
 
 
 def _sweep() -> None:
-    """Remove the environments that nothing needs, uses or sets up."""
-    for folder in _list_unneeded():
-        with suppress(OSError), _hold_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
-            _remove(folder)
-
-
-def _list_unneeded() -> list[str]:
-    """Return the environments that no link points at and that the checkout does not need."""
+    """Remove the environments that no link points at, and that nothing needs, uses or sets up."""
     needed = {os.path.realpath(os.path.join(CHECKOUT, link)) for link in LINKS.values()}
     for kind in LINKS:
         with suppress(OSError):
             needed.update(PythonEnvironment(kind).complete_folders()[:1])
-    folders = [path.rstrip(os.sep) for path in glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*", ""))]
-    return [folder for folder in folders if folder not in needed and not _is_recent(folder)]
-
-
-def _is_recent(folder: str) -> bool:
-    """Return whether a program may have found the environment a moment ago."""
-    with suppress(OSError):
-        return os.stat(os.path.join(folder, "in-use")).st_mtime > time.time() - _GRACE
-    return False
+    for path in glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*", "")):
+        folder = path.rstrip(os.sep)
+        with suppress(OSError):
+            marker = os.path.join(folder, "in-use")
+            # A program may have found it a moment ago.
+            is_recent = os.path.exists(marker) and os.path.getmtime(marker) > time.time() - _GRACE
+            if folder not in needed and not is_recent:
+                with _hold_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
+                    _remove(folder)
 
 
 def _remove(folder: str) -> bool:

@@ -223,6 +223,9 @@ def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
     fresh.age()
     fresh.run()
     assert fresh.environments() == [after]
+    fresh.change()
+    fresh.run()
+    assert fresh.current().name.startswith("toolkit-all-"), "a change takes no package away"
 
 
 @pytest.mark.long
