@@ -121,8 +121,8 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 def _splits_of_hosts(config: dict[str, Any], phase: dict[str, Any]) -> list[str]:
     names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
     rows = mappings_in(config, "challenge_phase_splits")
-    own = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
-    return [names.get(row.get("dataset_split_id"), "") for row in own if str(row.get("visibility")) == "1"]
+    rows_of_phase = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
+    return [names.get(row.get("dataset_split_id"), "") for row in rows_of_phase if str(row.get("visibility")) == "1"]
 
 
 def _bundle_of(choice: ScorerChoice) -> BundleSource:

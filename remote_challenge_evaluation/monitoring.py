@@ -127,10 +127,10 @@ def serve_health(
 
 
 def _health(started: float, idle: float, answered_at: float) -> str:
-    last = f"{_moment(time.time() - idle)}, {idle:.0f} s ago"
-    state = f"runs since {_moment(started)}; its last turn was at {last}"
+    last_turn = f"{_moment(time.time() - idle)}, {idle:.0f} s ago"
+    state = f"runs since {_moment(started)}; its last turn was at {last_turn}"
     if idle >= _STALE_SECONDS:
-        state = f"stands still since {last}; it was started at {_moment(started)}"
+        state = f"stands still since {last_turn}; it was started at {_moment(started)}"
     return f"{state}\nEvalAI answered last at {_moment(answered_at)}, {time.time() - answered_at:.0f} s ago\n"
 
 

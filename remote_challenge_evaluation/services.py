@@ -180,18 +180,18 @@ class OwnQueue(WorkQueue):
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
-        over = threading.Event()
-        heartbeats = threading.Thread(target=self._send_heartbeats, args=(message, over), daemon=True)
+        is_finished = threading.Event()
+        heartbeats = threading.Thread(target=self._send_heartbeats, args=(message, is_finished), daemon=True)
         heartbeats.start()
         try:
             yield
         finally:
-            over.set()
+            is_finished.set()
             heartbeats.join(_AWS_SECONDS)
 
-    def _send_heartbeats(self, message: QueueMessage, over: threading.Event) -> None:
+    def _send_heartbeats(self, message: QueueMessage, is_finished: threading.Event) -> None:
         fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
-        while not over.wait(_HEARTBEAT):
+        while not is_finished.wait(_HEARTBEAT):
             try:
                 self._sqs.change_message_visibility(**fields, VisibilityTimeout=_VISIBILITY)
             except Exception as error:  # noqa: BLE001 - the journal remembers; a lost heartbeat costs a redelivery
@@ -271,9 +271,9 @@ def _fetch(address: str, folder: str, names: list[str], owner: str) -> str:
         tag = s3.head_object(Bucket=bucket, Key=key)["ETag"]
         if os.path.exists(path) and tag_path.exists() and tag_path.read_text(encoding="utf-8") == tag:
             continue
-        partial = f"{path}-{owner}.partial"
-        s3.download_file(bucket, key, partial)
-        os.replace(partial, path)
+        partial_path = f"{path}-{owner}.partial"
+        s3.download_file(bucket, key, partial_path)
+        os.replace(partial_path, path)
         tag_path.write_text(tag, encoding="utf-8")
     return target
 

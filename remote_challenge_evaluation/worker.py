@@ -96,8 +96,8 @@ class Worker:
 
     def _handle(self, message: QueueMessage) -> None:
         """Work on the submission that a message names, if it is ours and waits."""
-        looks, last = self._others.get(message.submission, (0, 0.0))
-        if looks >= _LOOKS and time.monotonic() < last + _LOOK_SECONDS:
+        looks, looked_at = self._others.get(message.submission, (0, 0.0))
+        if looks >= _LOOKS and time.monotonic() < looked_at + _LOOK_SECONDS:
             return
         row = self._look_up(message)
         if row is None:

@@ -323,7 +323,7 @@ def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace:
     try:
         return _watch(workers, start, stop, final, once="--once" in arguments)
     finally:
-        _end(workers, grace)
+        _end_workers(workers, grace)
 
 
 def _watch(
@@ -351,7 +351,7 @@ def _watch(
     return 0
 
 
-def _end(workers: dict[int, Child], grace: float) -> None:
+def _end_workers(workers: dict[int, Child], grace: float) -> None:
     for worker in workers.values():
         worker.signal(signal.SIGTERM)
     deadline = time.monotonic() + grace + _MARGIN

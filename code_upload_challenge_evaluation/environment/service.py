@@ -119,12 +119,12 @@ class Service:
         try:
             with self._lock:
                 self._busy = True
-                before = self._reply
+                reply_before = self._reply
                 try:
                     return answer()
                 finally:
                     self._busy = False
-                    if self._reply is not before:
+                    if self._reply is not reply_before:
                         self._due_since = self._clock()
         except _CallRefusedError as error:
             self._note_mistake(str(error))
@@ -262,12 +262,12 @@ class Service:
         self.reported.set()
 
     @property
-    def _place(self) -> str:
+    def _position(self) -> str:
         return (self._observation.position or "the end") if self._observation else "its start, before it called reset"
 
     @property
     def _early_end(self) -> str:
-        return f"The agent ended before the evaluation did, at {self._place}."
+        return f"The agent ended before the evaluation did, at {self._position}."
 
     def watch(self, connections: int | None) -> None:
         """Check the time limits and the number of connections, None where that is not known."""
@@ -275,7 +275,7 @@ class Service:
         if self.ended.is_set():
             return
         if time_now - self._started > limits.episode:
-            self._blame(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
+            self._blame(f"The time limit of {limits.episode:.0f} seconds was over at {self._position}.")
         elif connections is not None and connections > _CONNECTIONS:
             self._blame(f"The agent held more than {_CONNECTIONS} connections at once.")
         elif not self._busy:
@@ -286,7 +286,7 @@ class Service:
         if not self._session and time_now - self._started > limits.begin:
             self._blame(f"The agent did not call reset within {limits.begin:.0f} seconds.")
         elif self._session and time_now - self._due_since > limits.step:
-            self._blame(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
+            self._blame(f"The agent did not answer {self._position} within {limits.step:.0f} seconds.")
         if connections is None or connections or not self._session:
             self._lost = None
         elif self._lost is None:
@@ -323,8 +323,8 @@ def _check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
         elif isinstance(value, Labels):
             size = next(due, None)
             if value.size != size:
-                wanted = f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
-                raise ActionError(f"the mask is {value.size[0]} × {value.size[1]}, and {wanted} (height × width)")
+                expectation = f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
+                raise ActionError(f"the mask is {value.size[0]} × {value.size[1]}, and {expectation} (height × width)")
 
 
 def count_connections(port: int) -> int | None:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -105,23 +105,20 @@ def duel(
     with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
         socket_path = os.path.join(folder, "socket")
-        own = {**_plain_environment(), **({LOCAL_VARIABLE: "1"} if variables is None else variables)}
-        own["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
+        settings = {**_plain_environment(), **({LOCAL_VARIABLE: "1"} if variables is None else variables)}
+        settings["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
         if box is not None:
-            own["SEGJUDGE_BIND"] = f"unix:{socket_path}"
+            settings["SEGJUDGE_BIND"] = f"unix:{socket_path}"
         command = [sys.executable, "-P", "-m", _ENVIRONMENT, *words, "--port", "0", "--result", result]
-        environment = ends.enter_context(_run(command, own))
+        environment = ends.enter_context(_run(command, settings))
         address = _read_address(environment)
-        agents = {**_plain_environment(), **agent.variables, ADDRESS_VARIABLE: address}
-        words = sandbox.agent_command(box, agent.command, agent.folder, [(socket_path, True)], secret, limits)
-        bounds = _agent_bounds(limits, box)
-        player, tree = ends.enter_context(_run_bounded(words, agents, agent.folder, bounds))
-        log = Tail(player.output, _LOG // 2, beginning=True)
+        mounts = [(socket_path, True)]
+        player, log = ends.enter_context(_run_agent(agent, box, limits, {ADDRESS_VARIABLE: address}, mounts, secret))
         code = _wait_for_both(environment, player, limits.seconds + _START)
         player.wait(_FAREWELL if code == 0 else _FAREWELL / 10)
         player.end()
         saved = json.loads(Path(result).read_bytes()) if os.path.exists(result) else None
-        return _RunEnd(saved, code, _add_reason(log.text(), tree))
+        return _RunEnd(saved, code, log())
 
 
 def _truths(words: Sequence[str]) -> list[str]:
@@ -142,31 +139,23 @@ def run_static(
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
+    data = os.path.abspath(data)
     with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
-        variables = {
-            **_plain_environment(),
-            **agent.variables,
-            FOLDER_VARIABLE: shared,
-            DATASET_VARIABLE: os.path.abspath(data),
-        }
-        mounts = [(shared, True), (os.path.abspath(data), False)]
-        words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
-        bounds = replace(_agent_bounds(limits, box), folders=[shared], disk=2 * _FILE_BYTES)
-        player, tree = ends.enter_context(_run_bounded(words, variables, agent.folder, bounds))
-        log = Tail(player.output, _LOG // 2, beginning=True)
+        variables, mounts = {FOLDER_VARIABLE: shared, DATASET_VARIABLE: data}, [(shared, True), (data, False)]
+        player, log = ends.enter_context(_run_agent(agent, box, limits, variables, mounts, hidden, written=[shared]))
         until = time.monotonic() + limits.seconds
         name, look_at = None, 0.0
         while name is None and time.monotonic() < until:
-            over = player.poll() is not None
-            if time.monotonic() >= look_at or over:
+            has_exited = player.poll() is not None
+            if time.monotonic() >= look_at or has_exited:
                 name = next((name for name in SUBMISSION_NAMES if os.path.lexists(os.path.join(shared, name))), None)
                 look_at = time.monotonic() + look_every
-            if over:
+            if has_exited:
                 break
             time.sleep(0.1)
-        early = player.poll() is not None
+        ended_early = player.poll() is not None
         if name is not None:
             copy = os.path.join(folder, name)
             _copy(os.path.join(shared, name), copy)
@@ -178,7 +167,7 @@ def run_static(
             player.wait(_FAREWELL)
         code = player.poll() or 0
         player.end()
-        return _RunEnd({"taken": name, "early": early}, code, _add_reason(log.text(), tree))
+        return _RunEnd({"taken": name, "early": ended_early}, code, log())
 
 
 def _copy(source: str, target: str) -> None:
@@ -197,25 +186,39 @@ def _copy(source: str, target: str) -> None:
                 raise SubmissionFileError(f"{os.path.basename(source)} has more than {_FILE_BYTES >> 20} MB")
 
 
-def _agent_bounds(limits: ProcessLimits, box: str | None) -> TreeBounds:
-    """Return what all processes of an agent may use together."""
-    return TreeBounds(limits.memory, limits.processes, sandbox.AGENT_TMPFS if box else ())
-
-
 @contextlib.contextmanager
-def _run_bounded(
-    words: list[str], variables: Mapping[str, str], folder: str, bounds: TreeBounds
-) -> Iterator[tuple[Child, TreeWatch]]:
-    """Run an agent until the block ends, or it and what it started use more than they may."""
+def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
+    agent: Agent,
+    box: str | None,
+    limits: ProcessLimits,
+    variables: Mapping[str, str],
+    mounts: Sequence[tuple[str, bool]],
+    hidden: Sequence[str],
+    *,
+    written: Sequence[str] = (),
+    has_network: bool = False,
+) -> Iterator[tuple[Child, Callable[[], str]]]:
+    """Run an agent until the block ends, or it and what it started use more than they may; give what returns its log.
+
+    `written` are the folders in which it writes a submission.
+    """
+    words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
+    if has_network:
+        words = sandbox.with_network(words)
+    tmpfs, disk = sandbox.AGENT_TMPFS if box else (), 2 * _FILE_BYTES if written else 0
+    variables = {**_plain_environment(), **agent.variables, **variables}
     with (
-        contextlib.closing(ResourceGroup(processes=bounds.processes, memory=bounds.memory)) as group,
-        _run(group.enter(words), variables, folder, subprocess.STDOUT) as child,
+        contextlib.closing(ResourceGroup(processes=limits.processes, memory=limits.memory)) as group,
+        _run(group.enter(words), variables, agent.folder, subprocess.STDOUT) as child,
     ):
-        yield child, TreeWatch(child, bounds)
+        tree = TreeWatch(child, TreeBounds(limits.memory, limits.processes, tmpfs, written, disk))
+        output = Tail(child.output, _LOG // 2, beginning=True)
 
+        def log() -> str:
+            text = output.text()
+            return f"{text.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else text
 
-def _add_reason(log: str, tree: TreeWatch) -> str:
-    return f"{log.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else log
+        yield child, log
 
 
 def _plain_environment() -> dict[str, str]:
@@ -249,12 +252,12 @@ def end_all() -> None:
 
 def _read_address(environment: Child) -> str:
     """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
-    late = threading.Timer(_START, environment.end)
-    late.start()
+    alarm = threading.Timer(_START, environment.end)
+    alarm.start()
     try:
         line = environment.output.readline(_LOG).decode("utf-8", "replace").strip()
     finally:
-        late.cancel()
+        alarm.cancel()
     Tail(environment.output, 0)
     if not line:
         raise HostError("the environment did not start; what it said is above")
@@ -263,16 +266,16 @@ def _read_address(environment: Child) -> str:
 
 def _wait_for_both(environment: Child, player: Child, seconds: float) -> int:
     """Wait for the environment and return its exit code; it is signalled when the agent ends first."""
-    until, gone = time.monotonic() + seconds, 0.0
+    until, gone_at = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         code = environment.wait(0.05)
         if code is not None:
             return code
         if player.poll() is not None:
-            gone = gone or time.monotonic() + _GONE
-            if time.monotonic() > gone:
+            gone_at = gone_at or time.monotonic() + _GONE
+            if time.monotonic() > gone_at:
                 environment.signal(signal.SIGUSR1)
-                gone = time.monotonic() + _FAREWELL
+                gone_at = time.monotonic() + _FAREWELL
     return -1
 
 
@@ -319,39 +322,37 @@ def duel_with_host(
     box = sandbox.find_sandbox(required=limits.sandbox)
     if _listens(environment.port):
         raise HostError(f"port {environment.port} is in use, and the environment needs it")
-    own = {**_plain_environment(), **variables, "PYTHONPATH": _search_path(environment.folder)}
-    own["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
+    settings = {**_plain_environment(), **variables, "PYTHONPATH": _search_path(environment.folder)}
+    settings["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
     with contextlib.ExitStack() as ends:
-        server = ends.enter_context(_run(environment.command, own, environment.folder, subprocess.STDOUT))
+        server = ends.enter_context(_run(environment.command, settings, environment.folder, subprocess.STDOUT))
         server_log = Tail(server.output, _LOG // 2, beginning=True)
         if not _is_up(server, environment.port):
             server.end()
             return _DuelLogs("", server_log.text(), f"The environment did not listen at port {environment.port}.")
-        agents = {**_plain_environment(), "PYTHONPATH": _search_path(agent.folder), **agent.variables}
-        agents[ADDRESS_VARIABLE] = f"localhost:{environment.port}"
+        agents = {"PYTHONPATH": _search_path(agent.folder), ADDRESS_VARIABLE: f"localhost:{environment.port}"}
         utils = os.path.join(os.path.dirname(agent.folder), "utils")
         mounts = [(utils, False)] if os.path.isdir(utils) else []
-        words = sandbox.agent_command(box, agent.command, agent.folder, mounts, [*hidden, environment.folder], limits)
-        words = sandbox.with_network(words)
-        player, tree = ends.enter_context(_run_bounded(words, agents, agent.folder, _agent_bounds(limits, box)))
-        player_log = Tail(player.output, _LOG // 2, beginning=True)
+        secret = [*hidden, environment.folder]
+        player, log = ends.enter_context(_run_agent(agent, box, limits, agents, mounts, secret, has_network=True))
         sentence = _watch(server, player, limits.seconds, has_ended)
         player.end()
         server.end()
-        return _DuelLogs(_add_reason(player_log.text(), tree), server_log.text(), sentence)
+        return _DuelLogs(log(), server_log.text(), sentence)
 
 
 def _watch(server: Child, player: Child, seconds: float, has_ended: Callable[[], bool]) -> str:
     """Wait for the end; return which it was."""
-    until, gone = time.monotonic() + seconds, 0.0
+    until, gone_at = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         if has_ended():
             return ""
         for side, name in ((server, "environment"), (player, "agent")):
             code = side.poll()
-            if code is not None and not gone:
-                gone, sentence = time.monotonic() + _GONE, f"The {name} {code.sentence} before a result was reported."
-        if gone and time.monotonic() > gone:
+            if code is not None and not gone_at:
+                gone_at = time.monotonic() + _GONE
+                sentence = f"The {name} {code.sentence} before a result was reported."
+        if gone_at and time.monotonic() > gone_at:
             return sentence
         time.sleep(_LOOK)
     return f"There was no result within {seconds:.0f} seconds."

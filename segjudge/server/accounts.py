@@ -152,8 +152,8 @@ class Accounts:
         return row if row is not None and self.may_see_phase(user, row) else None
 
     def may_see_board(self, user: User | None, phase: ChallengePhase, split: ChallengePhaseSplit) -> bool:
-        public = phase.flag("is_public") and phase.flag("leaderboard_public") and split.visibility == PUBLIC
-        return public or self.is_host(user, phase.challenge_id)
+        is_public = phase.flag("is_public") and phase.flag("leaderboard_public") and split.visibility == PUBLIC
+        return is_public or self.is_host(user, phase.challenge_id)
 
     def visible_splits(self, user: User | None, phase: ChallengePhase) -> list[ChallengePhaseSplit]:
         """Return the splits of a phase whose scores a user may see.

@@ -351,17 +351,17 @@ def _validate(request: UserRequest, team: int) -> JsonObject:  # noqa: ARG001
 @_answer("POST", routes.CREATE_OR_UPDATE, check=_check_may_push, limits=_UPLOAD)
 def _create_or_update(request: UserRequest, team: int) -> Response:
     with _receive_bundle(request) as (bundle, repository):
-        old = bundle_import.find_challenge(request.services, repository)
-        if old is not None:
+        existing = bundle_import.find_challenge(request.services, repository)
+        if existing is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            request.services.accounts.check_host(request.require_user(), old.id, Refusal(403, words))
+            request.services.accounts.check_host(request.require_user(), existing.id, Refusal(403, words))
         _check_bundle(request, bundle, repository)
         try:
-            number, new = bundle_import.create_or_update(request.services, bundle, repository, team)
+            number, is_new = bundle_import.create_or_update(request.services, bundle, repository, team)
         except ValueError as error:
             raise Refusal(400, {"error": str(error), "error_message": ""}) from None
     title = request.services.store.require(Challenge, number).config.get("title")
-    if not new:
+    if not is_new:
         return JSONResponse({"Success": f"The challenge {title} has been updated successfully"})
     words = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
     return JSONResponse({"Success": words}, 201)
@@ -375,10 +375,8 @@ def _check_bundle(request: UserRequest, bundle: str, repository: str, *, saving:
 
 @contextmanager
 def _receive_bundle(request: UserRequest) -> Iterator[tuple[str, str]]:
-    upload, repository = (
-        request.files.get("zip_configuration"),
-        str(request.fields.get("GITHUB_REPOSITORY", "")).strip(),
-    )
+    upload = request.files.get("zip_configuration")
+    repository = str(request.fields.get("GITHUB_REPOSITORY", "")).strip()
     if upload is None:
         raise Refusal(400, {"error": {"zip_configuration": ["No file was submitted."]}})
     if not repository:

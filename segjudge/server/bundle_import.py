@@ -70,17 +70,17 @@ def refuse_bundle(services: Services, bundle: str, repository: str, *, saving: b
 def create_or_update(services: Services, bundle: str, repository: str, team: int) -> tuple[int, bool]:
     """Store a bundle that was not refused; return the challenge's number and whether it is new."""
     with Bundle(bundle) as opened, services.store.write() as session:
-        old = find_challenge(services, repository)
+        existing = find_challenge(services, repository)
         config = _read_texts(opened)
-        if old is not None and old.config.get("sponsors") and config.get("sponsors"):
+        if existing is not None and existing.config.get("sponsors") and config.get("sponsors"):
             raise ValueError(_UNSAVED.format(None))
-        merged = _to_json({**_without(old.config if old else {}, _RESET), **config})
+        merged = _to_json({**_without(existing.config if existing else {}, _RESET), **config})
         image = _keep_file(services, opened, config.get("image"), "image")
         script = _keep_file(services, opened, config.get("evaluation_script"), "script") or ""
-        if old is not None:
-            old.config, old.image, old.script = merged, image or old.image, script
-            old.version += 1
-            challenge = old
+        if existing is not None:
+            existing.config, existing.image, existing.script = merged, image or existing.image, script
+            existing.version += 1
+            challenge = existing
         else:
             challenge = Challenge(
                 host_team=team, repository=repository, queue="", config=merged, image=image, script=script
@@ -91,7 +91,7 @@ def create_or_update(services: Services, bundle: str, repository: str, team: int
             if not challenge.flag("is_docker_based"):
                 _let_host_participate(services, challenge)
         _save_blocks(services, challenge.id, merged, opened)
-    return challenge.id, old is None
+    return challenge.id, existing is None
 
 
 def _let_host_participate(services: Services, challenge: Challenge) -> None:

@@ -64,11 +64,11 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
     environments: dict[str, list[str] | arena.HostEnvironment] = {}
     for phase, words in table.get("environments", {}).items():
         if isinstance(words, dict):
-            own = _agent(path, home, f"environments.{phase}", words)
+            agent = _agent(path, home, f"environments.{phase}", words)
             port = words.get("port", PORT)
             if not isinstance(port, int) or not 0 < port < 1 << 16:
                 raise HostError(f"{path}: environments.{phase} has the port {port!r}")
-            environments[phase] = arena.HostEnvironment(own.command, own.folder, port)
+            environments[phase] = arena.HostEnvironment(agent.command, agent.folder, port)
             continue
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
@@ -140,12 +140,12 @@ class CodeUploads(Background):
                 if not self._stop.is_set():
                     raise
                 failure = ""
-            after = self._services.submissions.get(submission.id)
-            produced = challenge.flag("is_static_dataset_code_upload") and after.submission_input_file is not None
-            if self._stop.is_set() and after.status not in _ENDED and not produced:
+            row_after = self._services.submissions.get(submission.id)
+            produced = challenge.flag("is_static_dataset_code_upload") and row_after.submission_input_file is not None
+            if self._stop.is_set() and row_after.status not in _ENDED and not produced:
                 self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
                 return
-            if failure and after.status not in _ENDED:
+            if failure and row_after.status not in _ENDED:
                 self._carry_through(lambda: self._services.submissions.fail(submission.id, failure))
         self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
 
@@ -181,9 +181,9 @@ class CodeUploads(Background):
         }  # fmt: skip
         if isinstance(words, arena.HostEnvironment):
             return self._host_duel(submission, agent, words, variables)
-        ended = arena.duel(agent, words, self._table.limits, variables, self._hidden)
-        self._services.submissions.keep_texts(submission.id, environment_log_file=ended.log)
-        return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
+        run = arena.duel(agent, words, self._table.limits, variables, self._hidden)
+        self._services.submissions.keep_texts(submission.id, environment_log_file=run.log)
+        return "Submission Job Failed." + (f"\n{run.log}" if run.log else "")
 
     def _host_duel(
         self, submission: Submission, agent: arena.Agent, environment: arena.HostEnvironment, variables: dict[str, str]
@@ -212,12 +212,12 @@ class CodeUploads(Background):
                 ).raise_for_status()
 
         variables = {"CHALLENGE_PK": str(challenge.id), "PHASE_PK": str(submission.phase_id)}
-        ended = arena.run_static(
+        run = arena.run_static(
             arena.Agent(agent.command, agent.folder, variables),
             self._table.data, self._table.limits, self._table.look_every, upload, self._hidden,
         )  # fmt: skip
-        if (ended.result or {})["taken"] is None:
-            early = (ended.result or {})["early"]
-            how = f"ended with code {ended.code}" if early else f"ran for {self._table.limits.seconds:.0f} seconds"
-            return f"The command {how} and wrote no submission.csv or submission.json.\n{ended.log}"
+        if (run.result or {})["taken"] is None:
+            ended_early = (run.result or {})["early"]
+            how = f"ended with code {run.code}" if ended_early else f"ran for {self._table.limits.seconds:.0f} seconds"
+            return f"The command {how} and wrote no submission.csv or submission.json.\n{run.log}"
         return ""

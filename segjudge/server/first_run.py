@@ -105,31 +105,31 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     """
     repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
     _take_over(services, bundle, repository)
-    old = bundle_import.find_challenge(services, repository)
+    existing = bundle_import.find_challenge(services, repository)
     refusal = bundle_import.refuse_bundle(services, bundle, repository)
     if refusal:
-        anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
+        anew = " If it is another challenge by now, --reset forgets the old one." if existing else ""
         raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
-    if old and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+    if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
-        number, new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
+        number, is_new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
     for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
             submitting.enter(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
-    return number, new
+    return number, is_new
 
 
 def _take_over(services: Services, bundle: str, repository: str) -> None:
     """Let the bundle of an earlier version have a repository of its own, where it has the same title."""
-    old = bundle_import.find_challenge(services, _ANY_BUNDLE)
-    if old is not None and bundle_import.find_challenge(services, repository) is None:
+    existing = bundle_import.find_challenge(services, _ANY_BUNDLE)
+    if existing is not None and bundle_import.find_challenge(services, repository) is None:
         with Bundle(bundle) as opened:
-            if old.config.get("title") == opened.config.get("title"):
-                services.store.change(Challenge, old.id, repository=repository)
+            if existing.config.get("title") == opened.config.get("title"):
+                services.store.change(Challenge, existing.id, repository=repository)
 
 
 def why_closed(services: Services, challenge: int, phase: int) -> str:

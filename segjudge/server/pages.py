@@ -281,17 +281,17 @@ def _summaries(request: UserRequest, submissions: list[Submission]) -> list[Json
 
 
 def _reason(request: UserRequest, submission: Submission) -> str:
-    lines = _text(request, submission, submission.stderr_file, end=True).strip().splitlines()
+    lines = _text(request, submission, submission.stderr_file, from_end=True).strip().splitlines()
     return lines[-1] if lines else "nothing was written to stderr"
 
 
-def _text(request: UserRequest, submission: Submission, file: str | None, *, end: bool = False) -> str:
+def _text(request: UserRequest, submission: Submission, file: str | None, *, from_end: bool = False) -> str:
     """Return the beginning of a file about a submission, or its end, as far as this user may read it."""
     if file and not request.services.accounts.hosts_submission(request.user, submission):
         redacted = file_for_participants(request.services, submission.id, file)
         if redacted is not None:
-            return redacted[-EXCERPT:] if end else redacted[:EXCERPT]
-    return request.services.files.text(file, end=end)
+            return redacted[-EXCERPT:] if from_end else redacted[:EXCERPT]
+    return request.services.files.text(file, from_end=from_end)
 
 
 #: Columns of files, their names, and whether they are for hosts alone.
@@ -460,12 +460,12 @@ def _require_hosted(request: UserRequest, submission: int) -> Submission:
 @_answer("POST", "/login", _allow_anybody)
 def _log_in(request: UserRequest) -> Response:
     accounts, fields = request.services.accounts, request.fields
-    after = _local_path(str(fields.get("next", "/")))
+    next_path = _local_path(str(fields.get("next", "/")))
     user = accounts.authenticate(str(fields.get("username", "")), str(fields.get("password", "")))
     if user is None:
-        return render(request, "login.html", 403, next=after, wrong=True)
+        return render(request, "login.html", 403, next=next_path, wrong=True)
     token, _ = accounts.mint_token(user, "browser")
-    redirect = RedirectResponse(after, 303)
+    redirect = RedirectResponse(next_path, 303)
     redirect.set_cookie(_cookie_of(request), token, httponly=True, samesite="lax", max_age=7 * 86400)
     return redirect
 

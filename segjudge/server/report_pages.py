@@ -49,7 +49,7 @@ _DEFECT = "The report could not be made; the hosts' page has the reason in the w
 class PageOrder:
     """What the program is to make, and of what."""
 
-    wanted: str
+    kind: str
     challenge: int
     #: Stored files, by their names in the order.
     files: dict[str, str]
@@ -135,16 +135,16 @@ class ReportPages(Background):
             unless_away(partial(self._store.forget_folder, folder.path))
 
     def _fill(self, order: PageOrder, folder: str) -> None:
-        named = {"wanted": order.wanted, **order.values}
+        arguments = {"kind": order.kind, **order.values}
         for name, number in order.files.items():
-            named[name] = name + self._files.ending(number)
-            shutil.copyfile(self._files.path(number), os.path.join(folder, named[name]))
+            arguments[name] = name + self._files.ending(number)
+            shutil.copyfile(self._files.path(number), os.path.join(folder, arguments[name]))
         for name, text in order.texts.items():
-            named[name] = name
+            arguments[name] = name
             with open_output(os.path.join(folder, name)) as file:
                 file.write(text)
         with open_output(os.path.join(folder, report_program.ORDER)) as file:
-            json.dump(named, file)
+            json.dump(arguments, file)
 
     def _answer(self, folder: str) -> str:
         """Return what the program writes; raises Refusal where that is what people may read of a failure."""

@@ -34,7 +34,7 @@ def main() -> int:
     with open(ORDER, encoding="utf-8") as file:
         order: _Order = json.load(file)
     try:
-        code, text = 0, _MAKERS[order["wanted"]](order)
+        code, text = 0, _MAKERS[order["kind"]](order)
     except (SubmissionError, UsageError) as error:
         code, text = REFUSED, str(error)
     with output:
@@ -55,8 +55,8 @@ def _make_full_page(order: _Order) -> str:
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
-    job = prepare_phase(order["submission"], phase, order["truth"])
-    return render_page(make_report(job, job.score(), order["title"], PageOptions()))
+    request = prepare_phase(order["submission"], phase, order["truth"])
+    return render_page(make_report(request, request.score(), order["title"], PageOptions()))
 
 
 def _make_stored_page(order: _Order) -> str:

@@ -109,12 +109,12 @@ class FileStore:
         ids = [number for number in numbers if number]
         return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(ids))}
 
-    def text(self, number: str | None, *, end: bool = False) -> str:
+    def text(self, number: str | None, *, from_end: bool = False) -> str:
         """Return the beginning of a file, or its end, for people."""
         if not number:
             return ""
         with open(self.path(number), "rb") as file:
-            if end:
+            if from_end:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - EXCERPT))
             return file.read(EXCERPT).decode("utf-8", "replace")
 

@@ -143,11 +143,11 @@ class _Worker:
             return
         self.show(f"scores submission {submission.id}")
         try:
-            ended = self._score_to_end(challenge, submission)
+            has_ended = self._score_to_end(challenge, submission)
         except UnwantedError:
             self.close()
-            ended = not self._stop.is_set()  # it was cancelled
-        if ended:
+            has_ended = not self._stop.is_set()  # it was cancelled
+        if has_ended:
             self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
         elif self._stop.is_set():
             self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
@@ -188,10 +188,10 @@ class _Worker:
             return False
         deaths = self._services.submissions.get(number).deaths + (_WHILE_SCORED if loaded else _WHILE_LOADED)
         self._services.submissions.update(number, deaths=deaths)
-        last = log.splitlines()[-1] if log else ""
+        last_line = log.splitlines()[-1] if log else ""
         self._services.store.log(challenge.id, f"submission {number}: {death}\n{log[-4000:]}".rstrip())
         if not loaded and not death.killed:
-            words = f"the worker cannot load the evaluation script ({last or death})"
+            words = f"the worker cannot load the evaluation script ({last_line or death})"
         elif isinstance(death, HungError):
             words = f"{death}, and EvalAI waits for ever"
         elif deaths >= _BLAMED:

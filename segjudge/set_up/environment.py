@@ -156,9 +156,9 @@ class PythonEnvironment:
             return say(f"{LINKS[self.kind]} is no link made by ./run.sh and stays; remove it to have one there")
         with suppress(OSError):  # from now on the grace of the old one counts
             os.utime(os.path.join(os.path.realpath(self.link), "in-use"))
-        new = f"{self.link}.{os.getpid()}.new"
-        os.symlink(os.path.relpath(folder, CHECKOUT), new)
-        os.replace(new, self.link)
+        new_link = f"{self.link}.{os.getpid()}.new"
+        os.symlink(os.path.relpath(folder, CHECKOUT), new_link)
+        os.replace(new_link, self.link)
         return None
 
 

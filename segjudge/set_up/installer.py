@@ -72,12 +72,12 @@ class Installer:
 
     def _pip(self, folder: str) -> list[str]:
         """Return pip's command: that of the interpreter, else of an environment that it makes; [] where it cannot."""
-        own = os.path.join(os.path.dirname(folder), "pip")
-        for python in (self.python, f"{own}/bin/python"):
+        folder_of_pip = os.path.join(os.path.dirname(folder), "pip")
+        for python in (self.python, f"{folder_of_pip}/bin/python"):
             if _prints(python, "-I", "-m", "pip", "--version"):
                 return [python, "-I", "-m", "pip"]
-        subprocess.run([self.python, "-I", "-m", "venv", "--clear", own], capture_output=True, check=False)
-        python = f"{own}/bin/python"
+        subprocess.run([self.python, "-I", "-m", "venv", "--clear", folder_of_pip], capture_output=True, check=False)
+        python = f"{folder_of_pip}/bin/python"
         return [python, "-I", "-m", "pip"] if _prints(python, "-I", "-m", "pip", "--version") else []
 
     def make(self, folder: str, python: str) -> None:

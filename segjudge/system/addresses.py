@@ -330,7 +330,7 @@ class _S3Files:
     ) -> list[bytes]:
         del on_error
 
-        def part(path: str, start: int, end: int) -> bytes:
+        def read_range(path: str, start: int, end: int) -> bytes:
             bucket, _, key = path.partition("/")
             body = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")["Body"]
             return bytes(body.read())
@@ -338,7 +338,7 @@ class _S3Files:
         from concurrent.futures import ThreadPoolExecutor  # of a bucket alone
 
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            return list(pool.map(part, paths, starts, ends))
+            return list(pool.map(read_range, paths, starts, ends))
 
 
 def _s3_files(address: str) -> _S3Files:

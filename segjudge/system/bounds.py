@@ -199,12 +199,12 @@ def _exact_private_bytes(pids: Sequence[int]) -> int:
 
 def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
     """Return what the files of tmpfs mounts take, be they open, removed or named."""
-    own = os.stat("/")
+    own_root = os.stat("/")
     for pid in reversed(pids) if mounts else ():
         root = f"/proc/{pid}/root"
         with suppress(OSError):
             inside = os.stat(f"{root}/")
-            if (inside.st_dev, inside.st_ino) != (own.st_dev, own.st_ino):
+            if (inside.st_dev, inside.st_ino) != (own_root.st_dev, own_root.st_ino):
                 states = [os.statvfs(root + path) for path in mounts]
                 return sum(
                     (state.f_blocks - state.f_bfree) * state.f_frsize + (state.f_files - state.f_ffree) * _INODE_BYTES
@@ -216,10 +216,10 @@ def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
 def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
     """Return the size of what is mapped or open and has no name, once for however many processes share it."""
     sizes: dict[tuple[int, int], int] = {}
-    named = tuple(os.fsencode(path) + b"/" for path in tmpfs)
+    tmpfs_prefixes = tuple(os.fsencode(path) + b"/" for path in tmpfs)
     for pid in pids:
         for start, end, offset, major, minor, inode, name in _NAMELESS.findall(_read(pid, "maps")):
-            if not name.startswith(named):
+            if not name.startswith(tmpfs_prefixes):
                 key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
                 sizes[key] = max(sizes.get(key, 0), int(offset, 16) + int(end, 16) - int(start, 16))
         for state in _open_files(pid, "/memfd:"):

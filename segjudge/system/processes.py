@@ -191,7 +191,7 @@ class Tail:
 
     def __init__(self, stream: IO[bytes], size: int, *, beginning: bool = False) -> None:
         self._stream, self._size, self._first_size = stream, size, size if beginning else 0
-        self._first, self._last, self._omitted = bytearray(), bytearray(), 0
+        self._first_bytes, self._last_bytes, self._omitted = bytearray(), bytearray(), 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -203,18 +203,18 @@ class Tail:
                     self._keep(block)
 
     def _keep(self, block: bytes) -> None:
-        room = self._first_size - len(self._first)
-        self._first += block[:room]
-        self._last += block[room:]
-        surplus = len(self._last) - self._size
+        room = self._first_size - len(self._first_bytes)
+        self._first_bytes += block[:room]
+        self._last_bytes += block[room:]
+        surplus = len(self._last_bytes) - self._size
         if surplus > 0:
             self._omitted += surplus
-            del self._last[:surplus]
+            del self._last_bytes[:surplus]
 
     def text(self, seconds: float = 10.0) -> str:
         """Return what was kept, once the stream has ended; wait no longer than so many seconds for that."""
         self._thread.join(seconds)
         with self._lock:
             gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._first_size else ""
-            text = bytes(self._first) + gap.encode() + bytes(self._last)
+            text = bytes(self._first_bytes) + gap.encode() + bytes(self._last_bytes)
         return text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

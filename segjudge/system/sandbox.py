@@ -110,9 +110,9 @@ def agent_command(
     seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
     if program is None:
         return _limit_words(sys.executable, words, limits.memory, seconds)
-    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    user_packages = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
-    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *own, *packages, folder]
+    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *user_packages, *packages, folder]
     boxed = [*_box(program, limits.memory), "--size", str(limits.memory), "--tmpfs", _TEMPORARY]
     boxed += _read_only(readable)
     for path, is_writable in mounts:

@@ -159,7 +159,7 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
 def test_of_a_long_file_the_end_can_be_read(services: Services) -> None:
     number = services.files.keep(b"begins\n" + b"x" * (1 << 17) + b"\nends", "stderr.txt", "stderr_file")
     assert services.files.text(number).startswith("begins")
-    assert services.files.text(number, end=True).splitlines()[-1] == "ends"
+    assert services.files.text(number, from_end=True).splitlines()[-1] == "ends"
 
 
 def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: Services) -> None:

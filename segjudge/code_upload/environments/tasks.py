@@ -136,7 +136,7 @@ class _GymTask:
         self._environment, self._episodes, self._seed = environment, episodes, seed
         self._sums: list[float] = []
         self._steps = 0
-        self._over = True
+        self._is_over = True
 
     def space(self) -> dict[str, Any]:
         return _describe_space(self._environment.action_space)
@@ -148,7 +148,7 @@ class _GymTask:
     def _episode(self, reward: float) -> Observation:
         observation, _ = self._environment.reset(seed=self._seed + len(self._sums))
         self._sums.append(0.0)
-        self._steps, self._over = 0, False
+        self._steps, self._is_over = 0, False
         return Observation(observation, reward, position=self._position)
 
     @property
@@ -157,17 +157,17 @@ class _GymTask:
 
     def act(self, action: Any) -> Observation:
         """Take one step; after the last of an episode, return the first observation of the next."""
-        if self._over:
+        if self._is_over:
             raise ActionError("the episode is over; reset begins another")
         member = _member(self._environment.action_space, action)
-        observation, reward, ended, cut, _ = self._environment.step(member)
+        observation, reward, is_terminated, is_truncated, _ = self._environment.step(member)
         self._sums[-1] += float(reward)
         self._steps += 1
-        if not (ended or cut):
+        if not (is_terminated or is_truncated):
             return Observation(observation, float(reward), position=self._position)
         if len(self._sums) < self._episodes:
             return self._episode(float(reward))
-        self._over = True
+        self._is_over = True
         return Observation(observation, float(reward), done=True)
 
     def result(self) -> Result:

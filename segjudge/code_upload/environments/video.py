@@ -149,10 +149,10 @@ class _VideoTask:
                 masks = labels_of(sequence.read_block(number), block, ids)
                 for index in range(block.start, block.stop):
                     mask = masks[index - block.start]
-                    new = sorted({*np.unique(mask).tolist()} & {*ids.values()} - seen)
-                    seen.update(new)
+                    new_objects = sorted({*np.unique(mask).tolist()} & {*ids.values()} - seen)
+                    seen.update(new_objects)
                     picture = self._footage.pictures[sequence.name][index]
-                    yield _View(sequence, index, block.size, picture, mask, new)
+                    yield _View(sequence, index, block.size, picture, mask, new_objects)
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class _View:
     picture: str
     mask: Image = field(repr=False)
     #: The objects that appear here for the first time; their masks are given.
-    new: list[int]
+    new_objects: list[int]
 
     @property
     def position(self) -> str:
         return f"{self.sequence.name}/{self.sequence.frames[self.index]}"
 
     def observation(self) -> Observation:
-        first_mask = np.where(np.isin(self.mask, self.new), self.mask, 0)
+        first_mask = np.where(np.isin(self.mask, self.new_objects), self.mask, 0)
         values = {
             "frame": Picture(Path(self.picture).read_bytes()),
             "size": list(self.size),

@@ -37,19 +37,19 @@ def _require_hosted(services: Services, user: User, submission: int) -> Submissi
 
 def rerun(services: Services, user: User, submission: int) -> int:
     """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
-    old = _require_hosted(services, user, submission)
+    previous = _require_hosted(services, user, submission)
     with services.store.write() as session:
         services.submissions.update(submission, status=CANCELLED)
-        new = Submission(
+        rerun_submission = Submission(
             status=SUBMITTED,
-            submitted_at=old.submitted_at,
+            submitted_at=previous.submitted_at,
             rerun_resumed_at=time.time(),
-            **{key: getattr(old, key) for key in _COPIED},
+            **{key: getattr(previous, key) for key in _COPIED},
         )
-        session.add(new)
+        session.add(rerun_submission)
         session.flush()
-        services.submissions.enqueue(new.id)
-    return new.id
+        services.submissions.enqueue(rerun_submission.id)
+    return rerun_submission.id
 
 
 def resume(services: Services, user: User, submission: int) -> None:
@@ -90,8 +90,8 @@ def toggle_mark(services: Services, user: User, submission: int, mark: str) -> N
 def edit(services: Services, user: User, challenge: int, submission: int, fields: JsonObject) -> bool:
     """Change fields of a submission, which its team may cancel; return whether a host did it, who may do more."""
     row = services.submissions.get(submission)
-    ours = services.submissions.phase_of(row).challenge_id == challenge
-    if not ours or not services.accounts.may_see_submission(user, row):
+    is_of_challenge = services.submissions.phase_of(row).challenge_id == challenge
+    if not is_of_challenge or not services.accounts.may_see_submission(user, row):
         raise Refusal(403, NOT_AUTHORIZED)
     changes = {key: fields[key] for key in _HOST_FIELDS if key in fields}
     host = services.accounts.is_host(user, challenge)
@@ -145,8 +145,8 @@ def check_worker(services: Services, user: User, challenge: int, fields: JsonObj
         # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
         submission = _submission_of(services, fields)
         phase = services.store.get(ChallengePhase, _number_of(fields.get("challenge_phase", submission.phase_id)))
-        ours = services.submissions.phase_of(submission).challenge_id == challenge
-        if not ours or phase is None or phase.challenge_id != challenge:
+        is_of_challenge = services.submissions.phase_of(submission).challenge_id == challenge
+        if not is_of_challenge or phase is None or phase.challenge_id != challenge:
             raise Refusal(400, NOT_AUTHORIZED)
     return row
 
@@ -193,13 +193,13 @@ def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> 
     if not all(isinstance(text, str) for text in texts.values()):
         raise Refusal(500, "stdout, stderr and environment_log must be texts")
     stored_texts = {f"{key}_file": text for key, text in texts.items() if text or key != "environment_log"}
-    scores, shown = None, list[JsonObject]()
+    scores, public_scores = None, list[JsonObject]()
     if status in (FINISHED, _PARTIAL):
-        scores, shown = _read_scores(services, phase, fields.get("result"), partial=partial)
+        scores, public_scores = _read_scores(services, phase, fields.get("result"), partial=partial)
         stored_texts["metadata_file"] = str(fields.get("metadata", ""))
     with services.store.write():
         if submissions.end(number, status, scores, **stored_texts) and scores is not None:
-            submissions.keep_texts(number, REPORTED, submission_result_file=str(shown))
+            submissions.keep_texts(number, REPORTED, submission_result_file=str(public_scores))
 
 
 def merge_scores(services: Services, fields: JsonObject) -> int:
@@ -209,13 +209,15 @@ def merge_scores(services: Services, fields: JsonObject) -> int:
         return start_scoring(services, fields)
     number, submissions = _submission_of(services, fields).id, services.submissions
     phase = _number_of(fields.get("challenge_phase"))
-    new = {row.phase_split: row.values for row in _read_scores(services, phase, fields.get("result"), partial=True)[0]}
+    new_scores = {
+        row.phase_split: row.values for row in _read_scores(services, phase, fields.get("result"), partial=True)[0]
+    }
     streams = {f"{key}_file": fields.get(key) for key in ("stdout", "stderr")}
     texts = {key: text for key, text in streams.items() if isinstance(text, str) and text}
     with services.store.write():
         stored = submissions.scores(number)
-        merged = [SplitScores(split, {**values, **new.get(split, {})}) for split, values in stored.items()]
-        if submissions.end(number, status, merged, **texts) and set(new) - set(stored):
+        merged = [SplitScores(split, {**values, **new_scores.get(split, {})}) for split, values in stored.items()]
+        if submissions.end(number, status, merged, **texts) and set(new_scores) - set(stored):
             words = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
             raise Refusal(400, words)
     return number
@@ -229,19 +231,19 @@ def _read_scores(
     for split in services.store.splits_of(phase):
         splits.setdefault(split.dataset_split.codename, []).append(split)
     row = services.store.get(ChallengePhase, phase)
-    loose = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
-    scores, shown = list[SplitScores](), list[JsonObject]()
-    for name, values, public in _entries(result):
+    allows_other_labels = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
+    scores, public_scores = list[SplitScores](), list[JsonObject]()
+    for name, values, is_public in _entries(result):
         mapped = splits.get(name, []) if isinstance(name, str) else []
         if len(mapped) != 1 or not isinstance(values, dict):
             words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
             raise Refusal(400 if len(mapped) < 2 else 500, words)
-        _check_values(values, mapped[0].labels, loose=loose)
+        _check_values(values, mapped[0].labels, allows_other_labels=allows_other_labels)
         scores.append(SplitScores(mapped[0].id, values))
         # EvalAI shows whatever the worker says.
-        if public and mapped[0].visibility != HOST_ONLY:
-            shown.append(values)
-    return scores, shown
+        if is_public and mapped[0].visibility != HOST_ONLY:
+            public_scores.append(values)
+    return scores, public_scores
 
 
 def _number_of(value: object) -> int:
@@ -268,9 +270,9 @@ def _entries(text: object) -> list[tuple[object, object, object]]:
         raise Refusal(400, words) from None
 
 
-def _check_values(values: JsonObject, labels: list[str], *, loose: bool) -> None:
+def _check_values(values: JsonObject, labels: list[str], *, allows_other_labels: bool) -> None:
     unknown = [name for name in values if name not in labels]
-    if unknown and not loose:
+    if unknown and not allows_other_labels:
         raise Refusal(400, f"Following metrics are missing in theleaderboard data: {unknown}")
     wrong = [(name, type(value)) for name, value in values.items() if not isinstance(value, (int, float))]
     if wrong:

@@ -58,10 +58,10 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
         return _WITHHELD
     try:
         with open(services.files.path(number), "rb") as source:
-            shown = _visible_part(json.load(source), names)
+            visible_content = _visible_part(json.load(source), names)
     except (ValueError, RecursionError):
         return _WITHHELD
-    return _WITHHELD if shown is _NOTHING else json.dumps(shown)
+    return _WITHHELD if visible_content is _NOTHING else json.dumps(visible_content)
 
 
 def _has_our_scorers(services: Services, challenge: Challenge) -> bool:

@@ -164,16 +164,16 @@ def _create_submission(services: Services, user: User, target: PhaseTarget, fiel
     with services.store.write() as session:
         # In the transaction, so that two at once cannot both be the last that is allowed.
         phase, team = admit(services, user, target)
-        public = phase.flag("is_submission_public")
+        is_public = phase.flag("is_submission_public")
         if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
-            public = fields["is_public"] in TRUE
+            is_public = fields["is_public"] in TRUE
         submission = Submission(
             phase_id=phase.id,
             team_id=team.id,
             created_by=user.id,
             status=SUBMITTED,
             input_file=file,
-            is_public=public,
+            is_public=is_public,
             submitted_at=time.time(),
             attributes=_attributes(fields),
             **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
