@@ -5,7 +5,7 @@ Nothing else of Segjudge imports it: its contract is `python -m segjudge.remote_
 
 - `worker_loop` runs one process or several, through whatever a server or a disk does;
 - `worker` takes each job to its end, from the queue or from the `journal`, and sweeps for what was lost;
-- `scoring` brings one job to its report: `download`, then `evaluation`, which runs the scorer in a process of its own;
+- `scoring` brings one job to its report: `download`, then `scorer_process`, which runs `evaluate()` in a process;
 - `challenge` is run in a process, too: it reads bundles and annotations, which a worker that waits does not load;
 - `services` are what all of them share: queues, buckets, and the request to stop.
 

@@ -21,7 +21,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.system.errors import UsageError
 
-from .evaluation import read_form
+from .scorer_process import read_form
 from .settings import HostScript, ScoredPhase, ScorerChoice
 
 if TYPE_CHECKING:

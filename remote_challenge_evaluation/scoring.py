@@ -28,8 +28,8 @@ from segjudge.platforms.evalai.rows import (
 )
 
 from .download import GoneError, TooLargeError, download, fetch_head
-from .evaluation import ScoringOutcome, ScoringRequest, run_scorer
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
+from .scorer_process import ScoringOutcome, ScoringRequest, run_scorer
 from .services import JobBlockedError, WorkerServices, keep_report
 from .settings import ScoredPhase, annotation_path
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedError, growing_pauses
 from segjudge.system.processes import Child, Streams
 
-from .evaluation import forbid_inspection, has_process_limit, read_annotations, read_phases
 from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
 from .monitoring import Log, send_to_webhook, serve_health
+from .scorer_process import forbid_inspection, has_process_limit, read_annotations, read_phases
 from .services import (
     ApiQueue,
     OwnQueue,

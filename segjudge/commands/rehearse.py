@@ -298,7 +298,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="open and close challenges and phases as if it were this date, in UTC",
     )
-    add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and begin anew")
+    add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and start over")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")
 

@@ -1,4 +1,4 @@
-"""Users, their tokens and teams.  A token is shown once and kept as its hash."""
+"""Users, their tokens and teams, and what a user may see and do.  A token is shown once and kept as its hash."""
 
 import hashlib
 import secrets
@@ -27,7 +27,7 @@ _SCRYPT = {"n": 1 << 13, "r": 8, "p": 1}
 
 
 class Accounts:
-    """All users and teams."""
+    """All users and teams; what they may do depends here on who they are, not on time or state."""
 
     def __init__(self, store: Store, hosts: Collection[str] = ()) -> None:
         """`hosts` are the names of those who may push challenges, whose scripts are run here."""

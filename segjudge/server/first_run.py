@@ -66,7 +66,7 @@ def lock_folder(folder: str) -> TextIO:
 def _check_ours(folder: str, consequence: str) -> None:
     names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     if not names & {DATABASE, _MARK} and names - {_LOCK}:
-        raise HostError(f"{folder}: holds something else than a rehearsal, {consequence}")
+        raise HostError(f"{folder}: holds something other than a rehearsal, {consequence}")
 
 
 def create_people(services: Services, hosts: Collection[str] = ()) -> list[Person]:
@@ -94,7 +94,7 @@ def _person(services: Services, username: str, team: str, kind: str) -> Person:
 def _host_team(services: Services) -> int:
     host = services.accounts.find_user(HOST_NAME)
     if host is None:
-        raise HostError(f"{services.store.folder}: its host is gone; start anew with --reset")
+        raise HostError(f"{services.store.folder}: its host is gone; start over with --reset")
     return services.accounts.teams(host, HOST)[0].id
 
 
@@ -108,7 +108,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     existing = bundle_import.find_challenge(services, repository)
     refusal = bundle_import.refuse_bundle(services, bundle, repository)
     if refusal:
-        anew = " If it is another challenge by now, --reset forgets the old one." if existing else ""
+        anew = " If it is another challenge by now, --reset deletes the old one." if existing else ""
         raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
     if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them

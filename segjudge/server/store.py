@@ -40,7 +40,7 @@ from segjudge.system.errors import install_line
 from .models import Base, ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
 from .wire import JsonObject, Refusal, format_moment
 
-T = TypeVar("T")
+_Answer = TypeVar("_Answer")
 Model = TypeVar("Model", bound=Base)
 
 # ── outages ─────────────────────────────────────────────────────────────────
@@ -123,7 +123,7 @@ def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> _O
     return _Outage(status, 30 if status == 507 else 5, sentence, lines[0])
 
 
-def unless_away(action: Callable[[], T]) -> T | None:
+def unless_away(action: Callable[[], _Answer]) -> _Answer | None:
     """Return what a look into the store gives; None while the store is away."""
     try:
         return action()
@@ -297,19 +297,19 @@ class Store:
                 session.add(Setting(key="folder", value=folder))
                 session.add(Setting(key="secret", value=secrets.token_hex(32)))
             elif not _is_ours(session.connection()):
-                raise HostError(f"{self.name}: holds something else than a rehearsal. Name an empty database")
+                raise HostError(f"{self.name}: holds something other than a rehearsal. Name an empty database")
             settings = {setting.key: setting.value for setting in session.scalars(select(Setting))}
         version = int(settings.get("schema", 1))
         if version != SCHEMA:
             age, remedy = ("an older", "use") if version < SCHEMA else ("a newer", "update segjudge to")
             raise HostError(
                 f"{self.name}: was made by {age} version of the rehearsal (schema {version}, this one has {SCHEMA}). "
-                f"Begin anew with --reset, which forgets what was, or {remedy} the version that made it"
+                f"Start over with --reset, which deletes what is stored, or {remedy} the version that made it"
             )
         if folder != settings["folder"]:
             raise HostError(
                 f"{self.name}: belongs to the rehearsal in {settings['folder']}. Name that folder with --data, "
-                "or begin anew with --reset"
+                "or start over with --reset"
             )
         return bytes.fromhex(settings["secret"])
 
@@ -354,7 +354,7 @@ class Store:
             self._local.session = None
             reader: Session | None = getattr(self._local, "reader", None)
             if reader is not None:
-                reader.expunge_all()  # what was read before is read anew
+                reader.expunge_all()  # what was read before is read again
             if not committed:
                 with suppress(DBAPIError):
                     session.rollback()

@@ -15,7 +15,7 @@ import pytest
 
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.rows import SubmissionRow
-from segjudge.remote_challenge_evaluation.evaluation import ScoringRequest, read_form, run_scorer
+from segjudge.remote_challenge_evaluation.scorer_process import ScoringRequest, read_form, run_scorer
 from segjudge.remote_challenge_evaluation.settings import HostScript
 from tests import guests
 from tests.builders import ROOT

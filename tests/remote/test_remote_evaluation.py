@@ -29,17 +29,17 @@ TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 RUN = """
 import json, os, sys, time
 from segjudge.evaluation_script.runner.supervisor import descendants
-from segjudge.remote_challenge_evaluation import evaluation
+from segjudge.remote_challenge_evaluation import scorer_process
 folder, submission, truth, seconds, has_script = sys.argv[1:]
-evaluation.forbid_inspection()
+scorer_process.forbid_inspection()
 lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR)
 started = time.monotonic()
 script = {"python": sys.executable, "file": os.path.join(folder, "evaluate.py"), "root": folder}
-request = evaluation.ScoringRequest(
+request = scorer_process.ScoringRequest(
     submission, "sequences-dev", truth, {"id": 7, "challenge_phase": 3}, 4 << 30, script=script if has_script else None
 )
 is_over = lambda: os.path.exists(os.path.join(folder, "stop"))
-outcome = evaluation.run_scorer(request, folder, float(seconds), lock, is_over)
+outcome = scorer_process.run_scorer(request, folder, float(seconds), lock, is_over)
 children = list(descendants(os.getpid()))
 print(json.dumps({**outcome.__dict__, "children": children, "seconds": time.monotonic() - started}))
 """
@@ -200,7 +200,7 @@ def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch:
 
 
 def test_nobody_reads_the_workers_memory() -> None:
-    code = "from segjudge.remote_challenge_evaluation.evaluation import forbid_inspection; forbid_inspection(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
+    code = "from segjudge.remote_challenge_evaluation.scorer_process import forbid_inspection; forbid_inspection(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
 

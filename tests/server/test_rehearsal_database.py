@@ -308,7 +308,7 @@ def test_what_had_no_version_is_older(store: Store, database: str) -> None:
 
 def test_a_database_of_something_else_is_left_alone(store: Store, database: str) -> None:
     store.remove(Setting, Setting.key == "secret")
-    with pytest.raises(HostError, match="holds something else than a rehearsal"):
+    with pytest.raises(HostError, match="holds something other than a rehearsal"):
         reopened(store, database)
 
 
@@ -331,7 +331,7 @@ def test_a_reset_drops_no_tables_of_others(tmp_path: Path, postgres_server: str)
         connection.execute("CREATE TABLE users (name TEXT)")
         connection.execute("INSERT INTO users VALUES ('theirs')")
         drop_tables(url)
-        with pytest.raises(HostError, match="holds something else than a rehearsal"):
+        with pytest.raises(HostError, match="holds something other than a rehearsal"):
             Store(str(tmp_path / "data"), url)
         assert connection.execute("SELECT name FROM users").fetchall() == [("theirs",)]
 

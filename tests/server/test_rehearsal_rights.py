@@ -386,7 +386,7 @@ def test_a_folder_that_others_could_read_is_closed_with_its_files(closed: Rehear
 def test_a_folder_with_other_things_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data/photo.png").touch()
-    with pytest.raises(AssertionError, match="holds something else than a rehearsal"):
+    with pytest.raises(AssertionError, match="holds something other than a rehearsal"):
         started(tmp_path)
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o755
 

@@ -1,4 +1,4 @@
-"""What users and workers do on the server, and who may do it: every rule and every permission.
+"""What users and workers do on the server, by which rules; what a user may see and do at all is in `accounts`.
 
 Functions over `Services`, one module for each kind of caller.
 """

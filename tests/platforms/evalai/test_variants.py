@@ -18,7 +18,7 @@ from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, with_
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from segjudge.platforms.evalai.rows import SubmissionRow
-from segjudge.remote_challenge_evaluation.evaluation import ScoringRequest, run_scorer
+from segjudge.remote_challenge_evaluation.scorer_process import ScoringRequest, run_scorer
 from tests.builders import ROOT
 
 TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
