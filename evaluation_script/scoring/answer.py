@@ -15,7 +15,6 @@ from ..families import engine_of
 from ..families.base.family import Values
 from ..families.base.reports import FEWEST_CASES, FEWEST_SHOWN, Report, Row
 from ..files import HostError, name_hint
-from ..runner.guard import run_guarded
 from . import VERSION
 from .phase import DETAILS, Phase, PhaseSplit
 from .scorer import Scorer
@@ -221,6 +220,8 @@ def add_page_data(
     whole = phase.detail == DETAILS[2]
     if whole:
         shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, report in visible]
+    from ..runner.guard import run_guarded  # loaded by whoever scores phases; others print its warnings alone
+
     seconds = _TIME * max(deadline - time.monotonic(), 1.0)
     try:
         shown["losses"] = run_guarded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -278,32 +279,58 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
         assert done.returncode
 
 
+WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
 #: What none of these needs, and takes long to load.
-_SLOW = {"PIL.Image", "asyncio", "concurrent.futures", "logging", "numpy.ma", "pandas", "yaml"}
+_SLOW = {
+    *("PIL.Image", "asyncio", "concurrent.futures", "email", "http", "logging", "multiprocessing", "numpy.ma"),
+    *("pandas", "scipy", "sqlite3", "yaml"),
+}
+#: What scoring does not need; on a truth there is no phase, and nothing that guards a worker.
+_SCORING = _SLOW | {"segjudge.platforms.evalai.bundle.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
+_ON_TRUTH = _SCORING | {"segjudge.evaluation_script.runner.guard", "segjudge.platforms", "socket"}
+_TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
+_SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
 
 @pytest.mark.parametrize(
     ("statement", "ours", "others", "slow"),
     [
         ("import segjudge", 1, 10, _SLOW | {"numpy", "argparse"}),
-        ("main(['--help'])", 7, 40, _SLOW | {"numpy", "dataclasses", "json", "zipfile"}),
-        ("main(['score', '--help'])", 38, 80, _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 85, 210, _SLOW),
+        ("main(['--help'])", 6, 40, _SLOW | {"numpy", "dataclasses", "json", "zipfile"}),
+        ("main(['score', '--help'])", 36, 75, _SLOW | {"numpy"}),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 80, 185, _SCORING),
+        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 70, 180, _ON_TRUTH),
+        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 71, 205, _ON_TRUTH),
     ],
-    ids=["import", "help", "score --help", "score"],
+    ids=["import", "help", "score --help", "score --phase", "score sequences", "score instances"],
 )
 def test_nothing_is_loaded_that_is_not_needed(statement: str, ours: int, others: int, slow: set[str]) -> None:
+    modules = _modules_of(
+        sys.executable, f'main = lambda words: __import__("segjudge.cli").cli.main(words)\n{statement}'
+    )
+    assert modules & slow == set()
+    assert len({name for name in modules if name.startswith("segjudge")}) <= ours, modules
+    assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
+
+
+@pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
+def test_the_upload_loads_on_the_worker_what_its_phases_need() -> None:
+    truth, results = str(ANNOTATIONS), str(STRONG)
+    call = f"evaluate({truth!r}, {results!r}, 'sequences-dev')"
+    modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate\n{call}")
+    assert modules & (_SLOW - {"numpy.ma"}) == set()  # which numpy 1 imports itself
+    assert len({name for name in modules if name.startswith("evaluation_script")}) <= 61, modules
+    assert len({name for name in modules if not name.startswith("evaluation_script")}) <= 225, modules
+
+
+def _modules_of(python: str, statement: str) -> set[str]:
     program = f"""
 import atexit, sys
 before = set(sys.modules)
 atexit.register(lambda: print(*sorted(set(sys.modules) - before)))
-main = lambda words: __import__("segjudge.cli").cli.main(words)
 {statement}"""
-    done = subprocess.run([sys.executable, "-I", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    modules = set(done.stdout.splitlines()[-1].split())
-    assert modules & slow == set()
-    assert len({name for name in modules if name.startswith("segjudge")}) <= ours, modules
-    assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
+    done = subprocess.run([python, "-I", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
 
 
 def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
