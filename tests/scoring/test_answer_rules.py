@@ -145,7 +145,7 @@ def test_the_leaderboard_has_full_numbers_percent_and_errors() -> None:
 def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, there: bool) -> None:
     """Of hidden truth few sequences would tell more than their mean."""
     scores = [
-        replace(SCORES[0], sequence=str(k), values={**SCORES[0].values, "J-Mean": 0.5 + k / 40}) for k in range(count)
+        SCORES[0]._replace(sequence=str(k), values={**SCORES[0].values, "J-Mean": 0.5 + k / 40}) for k in range(count)
     ]
     one = report(scores=scores)
     low, high = one.intervals(metrics=["J-Mean"])["J-Mean"]
@@ -161,7 +161,7 @@ def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, 
 def test_hosts_read_sums_where_places_may_be_shown(count: int, detail: str, there: bool) -> None:
     """Of each sequence the sum over its objects, and how many these are; of a mean of means what each adds to it."""
     scores = [
-        replace(SCORES[0], sequence=f"{k:02d}", name=name, unseen=k % 3 == 0, values={"J-Mean": 0.5 + k / 40})
+        SCORES[0]._replace(sequence=f"{k:02d}", name=name, unseen=k % 3 == 0, values={"J-Mean": 0.5 + k / 40})
         for k in range(count)
         for name in ("1", "2")[: 1 + k % 2]
     ]
@@ -439,7 +439,7 @@ def test_a_phase_says_how_much_participants_may_read() -> None:
 
 
 def test_truths_that_score_alike_give_the_same_answer_where_only_means_are_shown() -> None:
-    near = [replace(one, values={name: value + 1e-6 for name, value in one.values.items()}) for one in SCORES]
+    near = [one._replace(values={name: value + 1e-6 for name, value in one.values.items()}) for one in SCORES]
     one, two = (json.dumps(public(phase_of(), [report(scores=scores)])) for scores in (SCORES, near))
     assert one == two
 
