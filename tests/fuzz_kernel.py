@@ -258,14 +258,15 @@ def records(generator: random.Random, kernel: Kernel) -> None:
             ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
+    changed += generator.choice(["", ",", ", "])
     kernel.records(changed)
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
     most, room = generator.randrange(5), generator.randrange(9)
     rows, frames = np.zeros((most, _RECORD_COLUMNS), np.int64), np.zeros((room, 3), np.int64)
-    masks, counts = np.zeros(len(data), np.uint8), np.zeros(2, np.int64)
+    masks, counts = np.zeros(len(data), np.uint8), np.zeros(3, np.int64)
     kernel.library.sj_records(
         data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,
-        frames.ctypes.data if video else None, room, counts[1:].ctypes.data,
+        frames.ctypes.data if video else None, room, counts[1:].ctypes.data, counts[2:].ctypes.data,
     )  # fmt: skip
 
 

@@ -188,7 +188,7 @@ class NumpyBackend:
     # ── detections ──
 
     def read_records(self, text: str) -> Optional[RecordTable]:
-        """Return records with commas between them as a table; None where the JSON parser has to read them."""
+        """Return the first records of a text, each with a comma behind it; None where the JSON parser has to."""
         del text
         return None
 

@@ -206,9 +206,13 @@ def read_precision_without_each(
 
 @dataclass(frozen=True)
 class RecordTable:
-    """Records of the usual form, read without the JSON parser: their text, and a row for each."""
+    """Records of the usual form, read without the JSON parser: a row for each.
+
+    They stand at the start of a text, up to where the next one begins.
+    """
 
     text: str
+    end: int
     #: Ids of images or videos, and of categories.
     image: Array
     category: Array

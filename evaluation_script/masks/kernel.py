@@ -116,21 +116,22 @@ class Kernel:
         return None
 
     def records(self, text: str) -> Optional[RecordTable]:
-        """Return records with commas between them as a table, or None where any is not of the usual form."""
+        """Return the records of the usual form that begin a text, each with a comma behind it; None without any."""
         if not text.isascii():
             return None
-        rows = np.zeros((len(text) // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
-        data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
-        frames = np.empty((len(text) // _SHORTEST_FRAME + 1, 3), np.int64)
-        count, used = ctypes.c_int64(0), ctypes.c_int64(0)
+        data = text.encode("ascii")
+        rows = np.empty((len(data) // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
+        masks, frames = np.empty(len(data) + 1, np.uint8), np.empty((len(data) // _SHORTEST_FRAME + 1, 3), np.int64)
+        count, used, end = (ctypes.c_int64(0) for _ in range(3))
+        numbers = [ctypes.byref(number) for number in (used, end)]
         for frame_table in (None, frames):  # of images, of videos
             status = self.library.sj_records(
-                data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames),
-                ctypes.byref(used),
-            )  # fmt: skip
+                data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames), *numbers
+            )
             if status == _FINE:
                 frames = frames[: used.value].copy()
-                return _record_table(text, rows[: count.value], masks, None if frame_table is None else frames)
+                shown = None if frame_table is None else frames
+                return _record_table(text, end.value, rows[: count.value], masks, shown)
         return None
 
     def order(self, score: Array, group: Array) -> Array:
@@ -176,7 +177,7 @@ class Kernel:
         return precision, true_counts
 
 
-def _record_table(text: str, rows: Array, masks: ctypes.Array[ctypes.c_char], frames: Optional[Array]) -> RecordTable:
+def _record_table(text: str, end: int, rows: Array, masks: Array, frames: Optional[Array]) -> RecordTable:
     image, category, digits, decimals = rows.T[:4]
     # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
     score = digits / 10.0 ** np.maximum(decimals, 0)
@@ -184,7 +185,7 @@ def _record_table(text: str, rows: Array, masks: ctypes.Array[ctypes.c_char], fr
     score[unusual] = [float(text[start:stop]) for start, stop in rows[unusual, 4:6].tolist()]
     length = int(rows[-1, 9] if frames is None else frames[-1, -1])
     columns = (image, category, score, rows[:, 6:8], rows[:, 8:10], rows[:, 10], rows[:, 11])
-    return RecordTable(text, *columns, ctypes.string_at(masks, length), frames)
+    return RecordTable(text, end, *columns, masks[:length].tobytes(), frames)
 
 
 @lru_cache(maxsize=64)
@@ -299,7 +300,7 @@ _SIGNATURES = {
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
-    "sj_records": "* i8 i8 i8[] * * i8[] i8 *",
+    "sj_records": "* i8 i8 i8[] u1[] * i8[] i8 * *",
     "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
     "sj_order": "f8[] i8[] i8 i8[]",
     "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
@@ -402,11 +403,11 @@ def _runs(kernel: Kernel) -> _Answers:
     yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
     yield kernel.join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1])), None
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
-    table = kernel.records(f"{text}, {text.replace('0.125', '125e-3')}")
+    table = kernel.records(f"{text}, {text.replace('0.125', '125e-3')}, {text}")
     expected = [[7, 7], [-2, -2], [0.125, 0.125], [[2, 4], [2, 4]], [[0, 2], [2, 4]], [0, 0], [8, 8], b"0808"]
-    yield table and list(vars(table).values())[1:-1], expected
+    yield table and list(vars(table).values())[2:-1], expected
     text = text.replace("image", "video").replace('tion":', 'tions":[null,')
-    table = kernel.records(f"{text[:-1]}]}}")
+    table = kernel.records(f"{text[:-1]}]}},")
     yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]
 
 

@@ -262,31 +262,28 @@ static int take_record(source *from, int64_t *row)
     return seen == 15 && take(from, '}');
 }
 
-/* Read records with commas between them into rows of twelve numbers: image, category, digits and decimals of the
- * score, where it stands, height, width, where the mask's text stands in `masks` (as long as the text), what is wrong
- * with it, its area.
+/* Read the records at the start of a text, each with a comma behind it, into rows of twelve numbers: image, category,
+ * digits and decimals of the score, where it stands, height, width, where the mask's text stands in `masks` (as long as
+ * the text), what is wrong with it, its area.
  *
  * With `frames` it is records of videos, of which a row says which frames it has, in place of a text, and nothing of sizes
  * and areas.  Each of the frames, for which there is so much room, has three numbers: height and width, or -1 where it
  * has no mask, and where its text ends.
  *
- * Bad data is whatever is not the usual form, JSON or not: Python's parser decides what that is.
+ * `end` says where the text goes on with what is not complete, or not the usual form, JSON or not: Python's parser decides
+ * what that is.  It is bad data where nothing is read.
  */
 SJ_EXPORT int sj_records(
     const uint8_t *text, int64_t length, int64_t most, int64_t *rows, uint8_t *masks, int64_t *count, int64_t *frames,
-    int64_t room, int64_t *used)
+    int64_t room, int64_t *used, int64_t *end)
 {
-    if (!text || length < 0 || most < 0 || !rows || !masks || !count || room < 0 || !used)
+    if (!text || length < 0 || most < 0 || !rows || !masks || !count || room < 0 || !used || !end)
         return SJ_BAD_CALL;
     source from = {text, 0, length, masks, 0, frames, room, 0};
-    *count = 0;
-    do {
-        if (*count == most)
-            return SJ_FULL;
-        if (!take_record(&from, rows + COLUMNS * *count))
-            return SJ_BAD_DATA;
+    *count = *used = *end = 0;
+    while (*count < most && take_record(&from, rows + COLUMNS * *count) && take(&from, ',')) {
         ++*count;
-    } while (take(&from, ','));
-    *used = from.used;
-    return from.at == length ? SJ_FINE : SJ_BAD_DATA;
+        *used = from.used, *end = from.at;
+    }
+    return *count ? SJ_FINE : SJ_BAD_DATA;
 }

@@ -496,11 +496,13 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
     text = CHANGES[change](json.dumps(some)[1:-1])
     text = text.replace("image_id", "video_id") if video else text
-    table = KERNEL.records(text)
+    table = KERNEL.records(f"{text},")
     if table is None:
         assert change, "the usual form is read by the kernel"
         return
-    loaded = submission._parse_records(text)  # it is JSON, whatever was changed
+    assert change or table.end == len(text) + 1
+    loaded = submission._parse_records(f"{text},"[: table.end].rstrip(", "))  # it is JSON, whatever was changed
+    assert len(loaded) == len(table)
     try:
         read = read_columns(table, images, boxes=False)
     except ValueError:
@@ -517,11 +519,21 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
     assert read.checked.area[sound].tolist() == usual.checked.area[sound].tolist()
 
 
+def test_records_are_read_up_to_the_first_that_is_unusual() -> None:
+    usual = json.dumps(record(random.Random(1)))
+    for unusual in ("null", '{"image_id": 3}', usual[:-1], usual.replace("score", "sc\\u006fre"), "", "é"):
+        table = KERNEL.records(f"{usual} , {usual},{unusual}, {usual},")
+        assert (table is None) == (unusual == "é")
+        assert table is None or (len(table), table.end) == (2, 2 * len(usual) + 4)
+    for few in (usual, "", f",{usual}"):
+        assert KERNEL.records(few) is None
+
+
 def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
     for video, images in ((True, IMAGES), (False, VIDEOS)):
         text = json.dumps((video_record if video else record)(random.Random(1)))
         text = text.replace("image_id", "video_id") if video else text
-        table = KERNEL.records(text)
+        table = KERNEL.records(f"{text},")
         assert table is not None
         assert (table.frames is not None) == video
         with pytest.raises(ValueError):
@@ -533,7 +545,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
     text = json.dumps(one)
-    table = KERNEL.records(text)
+    table = KERNEL.records(f"{text},")
     assert table is not None
     read = read_columns(table, IMAGES, boxes=False)
     assert read.score[0].hex() == float(score).hex()
@@ -626,7 +638,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_order(None, None, 1, None) == -1
     assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None) == -1
-    assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None) == -1
+    assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
 
 

@@ -146,7 +146,10 @@ def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs:
         def check_part(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return number, checker.check(_JsonPart(_read_text(text), len(text)))
+                table = backend().read_records(f"{text},")
+                if table is None or table.end <= len(text):
+                    return number, checker.check(_JsonPart(_parse_records(text), len(text)))
+                return number, checker.check(_JsonPart(table, len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
@@ -229,7 +232,7 @@ class _Checker:
                 self._keep(read_columns(records, self._images, boxes=self._protocol.boxes), 0)
                 return self._part
             except UNUSUAL:
-                records = _parse_records(records.text)
+                records = _parse_records(records.text[: records.end].rstrip(f",{_BLANKS}"))
                 self._part = _CheckedPart(len(records), json_part.length)
         if records:
             self._check_by_halves(records, 0)
@@ -321,6 +324,12 @@ def _cut_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
     more, size = source.begin(), CHUNK_BYTES
     while more:
         source.fill(size)
+        table = backend().read_records(source.text[: 2 * CHUNK_BYTES])
+        if table is not None:
+            yield _JsonPart(table, table.end)
+            source.drop(table.end)
+            size = CHUNK_BYTES
+            continue
         text = source.text[:size]
         if size > CHUNK_BYTES:
             check_memory(text, _COSTLIEST_RECORD, _SEND_FEWER)
@@ -396,14 +405,14 @@ class _Characters:
         raise Flaw(problem, "Write it with a JSON library")
 
 
-def _read_complete_records(text: str, source: _Characters) -> Tuple[Records, int, bool]:
+def _read_complete_records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
     """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
         return _scan_records(text, source, limit=1)  # one long record: what follows it is read by parts again
     stop, following = _find_last_border(text, _BORDER, "}")
     if stop:
         try:
-            return _read_text(text[:stop]), following, True
+            return _parse_records(text[:stop]), following, True
         except json.JSONDecodeError:
             return _scan_records(text, source, limit=len(text))  # a border inside a text, or broken JSON
     return _scan_records(text, source, limit=_FEW)
@@ -420,12 +429,6 @@ def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> T
         if match:
             return end + 1, match.end()
     return 0, 0
-
-
-def _read_text(text: str) -> Records:
-    """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
-    table = backend().read_records(text)
-    return _parse_records(text) if table is None else table
 
 
 def _parse_records(text: str) -> List[Any]:
