@@ -251,8 +251,9 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
         sizes = np.bincount(deal_groups(count))
         assert (len(sizes), sizes.sum(), sizes.max() - sizes.min() <= 1) == (groups, count, True)
     assert deal_groups(0).tolist() == []
-    generator = np.random.Generator(np.random.PCG64(0))
-    assert deal_groups(45).tolist() == [place % 20 for place in generator.permutation(45)]
+    for count in (1, 2, 3, 4, 45, 64, 65, 1000, 5003):
+        generator = np.random.Generator(np.random.PCG64(0))
+        assert deal_groups(count).tolist() == [place % min(20, count) for place in generator.permutation(count)]
 
 
 # ── rankings ────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -111,9 +111,27 @@ _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf
 
 
 def deal_groups(count: int) -> Array:
-    """Return the group of each of `count` cases, drawn with a fixed seed."""
-    groups: Array = np.random.Generator(np.random.PCG64(0)).permutation(count) % max(1, min(GROUPS, count))
-    return groups
+    """Return the group of each of `count` cases, drawn with a fixed seed.
+
+    The lot is that of numpy's `Generator(PCG64(0)).permutation(count)`, which takes a while to import.
+    """
+    order, words = list(range(count)), _draw_words()
+    for last in range(count - 1, 0, -1):
+        mask = (1 << last.bit_length()) - 1
+        chosen = next(word & mask for word in words if word & mask <= last)
+        order[last], order[chosen] = order[chosen], order[last]
+    return np.array(order, np.int64) % max(1, min(GROUPS, count))
+
+
+def _draw_words() -> Iterator[int]:
+    """Yield the words of 32 bits that PCG64 draws with seed 0."""
+    state, increment = 0x1AA1B5345996452D09585EB7A69561E3, 0x418DDADB3AF71A82588133BC447873A9
+    while True:
+        state = (state * 0x2360ED051FC65DA44385DF649FCCF645 + increment) % (1 << 128)
+        word, turn = (state >> 64 ^ state) % (1 << 64), state >> 122
+        word = (word >> turn | word << 64 - turn) % (1 << 64)
+        yield word % (1 << 32)
+        yield word >> 32
 
 
 def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
