@@ -53,8 +53,8 @@ _MODULES = {
 }  # fmt: skip
 
 
-def _module(path: str, source: str, names: list[str]) -> ModuleType:
-    """Return a module whose names are looked up when they are first used."""
+def _make_module(path: str, source: str, names: list[str]) -> ModuleType:
+    """Make a module whose names are looked up when they are first used."""
     module = ModuleType(f"{__name__}.{path}", f"Names that {source or 'modules below'} defines.")
 
     def look_up(name: str) -> object:
@@ -66,14 +66,10 @@ def _module(path: str, source: str, names: list[str]) -> ModuleType:
     return module
 
 
-def _make_modules() -> None:
-    for path, (source, names) in _MODULES.items():
-        package, _, name = f"{__name__}.{path}".rpartition(".")
-        module = sys.modules[f"{package}.{name}"] = _module(path, source, names.split())
-        setattr(sys.modules[package], name, module)
-
-
-_make_modules()
+for _path, (_source, _names) in _MODULES.items():
+    _package, _, _name = f"{__name__}.{_path}".rpartition(".")
+    sys.modules[f"{_package}.{_name}"] = _make_module(_path, _source, _names.split())
+    setattr(sys.modules[_package], _name, sys.modules[f"{_package}.{_name}"])
 
 
 def install_alias() -> None:

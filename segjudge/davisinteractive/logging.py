@@ -21,7 +21,6 @@ fatal = _logger.critical
 
 
 def get_absl_logger() -> standard.Logger:
-    """Return the logger of all messages."""
     return _logger
 
 
@@ -36,7 +35,6 @@ def set_verbosity(level: int) -> None:
 
 
 def get_verbosity() -> int:
-    """Return the level up to which messages are shown."""
     return _levels["verbosity"]
 
 
@@ -56,7 +54,6 @@ def verbose(msg: object, level: int = 0, *args: object) -> None:
 
 
 def log(level: int, msg: object, *args: object, **options: Any) -> None:
-    """Show a message of a level."""
     _logger.log(_standard_level(level), msg, *args, **options)
 
 

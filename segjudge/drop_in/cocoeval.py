@@ -40,7 +40,7 @@ _IncumbentParams: Any = incumbent.Params
 #: Who replaces one of these has pycocotools call it.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: Our row for each kind of comparison.
-KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
+_KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
 
 
 class _Coco(Protocol):
@@ -53,8 +53,8 @@ class Params(_IncumbentParams):  # type: ignore[misc]
     """The parameters of a comparison, as pycocotools has them; `boundary` is compared like `segm`."""
 
     def __init__(self, iouType: str = "segm") -> None:
-        if iouType not in (*KINDS, "keypoints"):
-            raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join((*KINDS, 'keypoints'))}")
+        if iouType not in (*_KINDS, "keypoints"):
+            raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join((*_KINDS, 'keypoints'))}")
         super().__init__("segm" if iouType == "boundary" else iouType)
         self.iouType = iouType
 
@@ -81,7 +81,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     @property
     def evalImgs(self) -> Any:
         """What was matched in each image, by categories and ranges of areas; it may be replaced."""
-        self._fill()
+        self._match_as_pycocotools()
         return self._images
 
     @evalImgs.setter
@@ -91,14 +91,14 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     @property
     def ious(self) -> Any:
         """The overlaps of each image and category."""
-        self._fill()
+        self._match_as_pycocotools()
         return self._overlaps
 
     @ious.setter
     def ious(self, overlaps: Any) -> None:
         self._overlaps = overlaps
 
-    def _fill(self) -> None:
+    def _match_as_pycocotools(self) -> None:
         """Have pycocotools match the images as well, if we did until now."""
         counts = self._counts
         if counts is None or self._images is not None:
@@ -125,7 +125,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         try:
             if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
                 raise UsageError("a subclass has rules of its own")
-            blocks = self._open_blocks(_protocol(params))
+            blocks = self._open_blocks(_find_protocol(params))
         except (UsageError, SubmissionError, HostError, ArithmeticError, LookupError, TypeError, ValueError):
             # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
             if params.iouType == "boundary":
@@ -137,24 +137,24 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         self._counts = merge_counts(list(map(match_block, blocks)))
 
     def _open_blocks(self, protocol: InstanceProtocol) -> list[ImageBlock]:
-        """Return what is matched; raises whatever truth and detections that are not COCO's lead to."""
+        """Cut what is matched into blocks; raises whatever truth and detections that are not COCO's lead to."""
         params = self.params
         images, categories = set(params.imgIds), list(params.catIds)
         listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
         document = {
             "images": sorted(listed_images, key=lambda row: row["id"]),
             "categories": [row for row in self.cocoGt.dataset["categories"] if row["id"] in categories],
-            "annotations": self._select(self.cocoGt),
+            "annotations": self._select_annotations(self.cocoGt),
         }
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
-        truth, listed = truth_of(document, "cocoGt"), self._select(self.cocoDt)
-        area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
-        records = replace(check_records(listed, truth.images, protocol), area=area)
+        truth, detections = truth_of(document, "cocoGt"), self._select_annotations(self.cocoDt)
+        area = np.array([row["area"] for row in detections], float)  # as `loadRes` says, be it of a box
+        records = replace(check_records(detections, truth.images, protocol), area=area)
         return cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
 
-    def _select(self, coco: _Coco) -> list[dict[str, Any]]:
-        """Return the annotations of the images and categories that are compared, in the order of the categories."""
+    def _select_annotations(self, coco: _Coco) -> list[dict[str, Any]]:
+        """The annotations of the images and categories that are compared, in the order of the categories."""
         order = {number: index for index, number in enumerate(self.params.catIds)}
         images = set(self.params.imgIds)
         rows = [row for row in coco.dataset["annotations"] if row["image_id"] in images and row["category_id"] in order]
@@ -194,7 +194,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             "date": datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M:%S"),
             "precision": curves.precision,
             "recall": curves.recall,
-            "scores": _scores(self._counts, curves.precision, caps),
+            "scores": _find_scores(self._counts, curves.precision, caps),
         }
 
     def summarize(self) -> None:
@@ -214,16 +214,16 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             params.iouType = kind
 
 
-def _protocol(params: Any) -> InstanceProtocol:
-    """Return the rules; raises UsageError for those that are not ours to score."""
-    if params.iouType not in KINDS:
+def _find_protocol(params: Any) -> InstanceProtocol:
+    """Find the rules; raises UsageError for those that are not ours to score."""
+    if params.iouType not in _KINDS:
         raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
     if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
         raise UsageError("boundaries have the iouThrs and recThrs of COCO; others are not scored")
     if len(params.areaRng) != len(AREAS) or len(params.maxDets) != 3:
         raise UsageError("of boundaries areaRng has four ranges and maxDets three numbers; others are not scored")
     return replace(
-        INSTANCE_PROTOCOLS[KINDS[params.iouType]],
+        INSTANCE_PROTOCOLS[_KINDS[params.iouType]],
         detections=tuple(map(int, params.maxDets)),
         areas=tuple((float(low), float(high)) for low, high in params.areaRng),
         id_zero_quirk=True,
@@ -231,14 +231,14 @@ def _protocol(params: Any) -> InstanceProtocol:
 
 
 def _are_equal(params: Any, params_before: Any) -> bool:
-    """Return whether parameters ask for the same."""
+    """Whether parameters ask for the same."""
     names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
     same = all(np.array_equal(getattr(params, name), getattr(params_before, name)) for name in names)
     return same and (params.iouType, bool(params.useCats)) == (params_before.iouType, bool(params_before.useCats))
 
 
-def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
-    """Return the score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
+def _find_scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
+    """The score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
     scores = np.where(precision < 0, -1.0, 0.0)
     order = backend().order_by_score(counts.detections["score"], counts.detections["category"])
     detections = counts.detections[order]

@@ -10,7 +10,7 @@ from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
 
 #: Our protocol for each task.
-TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
+_TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
 #: Their letters, and what we call a statistic.
 _STATISTICS = {"M": "Mean", "R": "Recall", "D": "Decay"}
 
@@ -21,41 +21,41 @@ class DAVISEvaluation:
     def __init__(
         self, davis_root: str, task: str, gt_set: str, sequences: str | Sequence[str] = "all", *, codalab: bool = False
     ) -> None:
-        if task not in TASKS:
-            raise UsageError(f"there is no task {task!r}{name_hint(task, TASKS)}")
+        if task not in _TASKS:
+            raise UsageError(f"there is no task {task!r}{name_hint(task, _TASKS)}")
         if codalab:
             raise UsageError("CodaLab's folders are not read; give the root of DAVIS")
-        named = [sequences] if isinstance(sequences, str) else list(sequences)
+        names = [sequences] if isinstance(sequences, str) else list(sequences)
         self.davis_root, self.task, self._subset = davis_root, task, gt_set
-        self._sequences = None if sequences == "all" else named
+        self._sequences = None if sequences == "all" else names
 
     def evaluate(self, res_path: str, metric: str | Sequence[str] = ("J", "F"), *, debug: bool = False) -> Any:
         """Return for each metric the lists M, R and D over all objects, and `M_per_object`."""
         metrics = [metric] if isinstance(metric, str) else list(metric)
         if "T" in metrics:
             raise ValueError("Temporal metric not supported!")
-        wanted = [name for name in ("J", "F") if name in metrics]
-        if not wanted:
+        measures = [name for name in ("J", "F") if name in metrics]
+        if not measures:
             raise ValueError("Metric possible values are J for IoU or F for Boundary")
         del debug  # there is nothing to wait for
         scores = score(
-            res_path, self.davis_root, TASKS[self.task], subset=self._subset, sequences=self._sequences, jobs="auto"
+            res_path, self.davis_root, _TASKS[self.task], subset=self._subset, sequences=self._sequences, jobs="auto"
         )
         results: dict[str, dict[str, Any]] = {
-            measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in wanted
+            measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in measures
         }
         numbers: dict[str, int] = {}
-        for row in _in_order(scores):
+        for row in _sort_objects(scores):
             number = numbers[row.sequence] = numbers.get(row.sequence, 0) + 1
-            for measure in wanted:
+            for measure in measures:
                 for key, name in _STATISTICS.items():
                     results[measure][key].append(row.values[f"{measure}-{name}"])
                 results[measure]["M_per_object"][f"{row.sequence}_{number}"] = row.values[f"{measure}-Mean"]
         return results
 
 
-def _in_order(scores: Scores) -> list[ObjectScore]:
-    """Return the objects of each sequence, in the order of the proposals that were matched with them."""
+def _sort_objects(scores: Scores) -> list[ObjectScore]:
+    """Sort the objects of each sequence as the proposals that were matched with them."""
     objects = [row for report in scores.reports if isinstance(report, SequenceReport) for row in report.scores]
     order = {name: number for number, name in enumerate(dict.fromkeys(row.sequence for row in objects))}
     return sorted(objects, key=lambda row: (order[row.sequence], row.proposal))

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Sequence
 
+from segjudge.families import tools_of
 from segjudge.scoring import score
 from segjudge.system.errors import UsageError
 
 #: Of each video J and F of its objects, by their numbers.
-VideoValues = dict[str, tuple[dict[int, float], dict[int, float]]]
-RESULTS = "results.csv"
+_VideoValues = dict[str, tuple[dict[int, float], dict[int, float]]]
+_RESULTS = "results.csv"
 
 
 def benchmark(  # noqa: PLR0913 - published
@@ -20,7 +21,7 @@ def benchmark(  # noqa: PLR0913 - published
     *,
     verbose: bool = True,
     skip_first_and_last: bool = True,
-) -> tuple[list[float], list[float], list[float], list[VideoValues]]:
+) -> tuple[list[float], list[float], list[float], list[_VideoValues]]:
     """Return J&F, J and F of each dataset, and its videos; a results.csv that is there is kept, and its folder skipped.
 
     Args:
@@ -35,23 +36,24 @@ def benchmark(  # noqa: PLR0913 - published
     """
     protocol = "vos-benchmark" if skip_first_and_last else "vos-benchmark-all-frames"
     totals: tuple[list[float], list[float], list[float]] = ([], [], [])
-    videos: list[VideoValues] = []
+    videos: list[_VideoValues] = []
     for truth, masks in zip(gt_roots, mask_roots, strict=True):
-        path = os.path.join(masks, RESULTS)
+        path = os.path.join(masks, _RESULTS)
         if os.path.exists(path) and not overwrite:
             print(f"{path} already exists. Skipping.")
             continue
-        root, names = _videos(truth, masks, strict=strict)
+        root, names = _find_videos(truth, masks, strict=strict)
         scores = score(masks, root, protocol, layout="generic", sequences=names, jobs=num_processes or "auto")
         values, *_ = scores.metrics.values()
         for total, name in zip(totals, ("J&F-Mean", "J-Mean", "F-Mean"), strict=True):
             total.append(100 * (values[name] or 0.0))
-        values_of_videos: VideoValues = {}
+        values_of_videos: _VideoValues = {}
         for row in scores.tables["objects"]:
             for side, metric in zip(values_of_videos.setdefault(row["sequence"], ({}, {})), ("J", "F"), strict=True):
                 side[int(row["object"])] = 100 * row[f"{metric}-Mean"]
         videos.append(values_of_videos)
-        text = _table([total[-1] for total in totals], values_of_videos)
+        (report,) = scores.reports
+        text = tools_of(report.protocol.family).make_files(report)["results"]
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         if verbose:
@@ -59,12 +61,12 @@ def benchmark(  # noqa: PLR0913 - published
     return (*totals, videos)
 
 
-def _videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
-    """Return the folder of a truth's videos, and those that are scored."""
-    predicted = _folders(masks)
-    if _folders(truth) != predicted and "Annotations" in _folders(truth):
+def _find_videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
+    """Find the folder of a truth's videos, and those that are scored."""
+    predicted = _list_folders(masks)
+    if _list_folders(truth) != predicted and "Annotations" in _list_folders(truth):
         truth = os.path.join(truth, "Annotations")
-    annotated = _folders(truth)
+    annotated = _list_folders(truth)
     if strict and annotated != predicted:
         lacking, surplus = ", ".join(sorted(annotated - predicted)[:5]), ", ".join(sorted(predicted - annotated)[:5])
         faults = [*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])]
@@ -72,17 +74,5 @@ def _videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
     return truth, sorted(annotated & predicted)
 
 
-def _folders(path: str) -> set[str]:
+def _list_folders(path: str) -> set[str]:
     return {entry.name for entry in os.scandir(path) if entry.is_dir()}
-
-
-def _table(totals: list[float], videos: VideoValues) -> str:
-    """Return the lines of results.csv."""
-    width = max(map(len, [*videos, "Global score"]))
-    lines = [f"{'sequence':<{width}},obj,  J&F,    J,    F", f"{'Global score':<{width}},   , "]
-    lines[1] += ", ".join(f"{value:.1f}" for value in totals)
-    for name, (regions, boundaries) in videos.items():
-        for number, j in regions.items():
-            row = ((j + boundaries[number]) / 2, j, boundaries[number])
-            lines.append(f"{name:<{width}},{number:03}, " + ", ".join(f"{value:>4.1f}" for value in row))
-    return "\n".join(lines) + "\n"

@@ -35,15 +35,15 @@ _COLOUR_FLOOR, _SMOOTHING = 0.25, 1.5
 
 
 def lines(*, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Sequence[Array]) -> Array:
-    """Return the least that a method must beat: all lines, thick, in every frame."""
+    """Draw the least that a method must beat: all lines, thick, in every frame."""
     del sequence, new_sequence
-    drawn = scribbles2mask(scribbles, images[0].shape[:2])
-    mask = np.zeros(drawn.shape[1:], np.uint8)
-    for frame in drawn:
+    seeds = scribbles2mask(scribbles, images[0].shape[:2])
+    mask = np.zeros(seeds.shape[1:], np.uint8)
+    for frame in seeds:
         for label in range(1, int(frame.max()) + 1):
             if (frame == label).any():
                 mask[distance_transform_edt(frame != label) <= _PEN] = label
-    return np.repeat(mask[None], len(drawn), axis=0)
+    return np.repeat(mask[None], len(seeds), axis=0)
 
 
 class Baseline:
@@ -53,7 +53,6 @@ class Baseline:
         self._sequence: str | None = None
 
     def __call__(self, *, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Sequence[Array]) -> Array:
-        """Return masks (frames, height, width)."""
         if not len(images):
             raise ValueError(f"{sequence}: there are no pictures to look at")
         if sequence != self._sequence:
@@ -74,9 +73,9 @@ class Baseline:
             if frame in self._anchors and self._anchors[frame][0] == lines and len(self._anchors[frame][1]) > count:
                 continue
             earlier = None if before is None else before[:, frame]
-            self._anchors[frame] = (lines, _anchor(self._video, frame, seeds[frame], colours, earlier))
+            self._anchors[frame] = (lines, _make_anchor(self._video, frame, seeds[frame], colours, earlier))
         anchors = {frame: probabilities for frame, (_, probabilities) in self._anchors.items()}
-        self._probabilities = _spread(self._video, anchors, colours)
+        self._probabilities = _spread_masks(self._video, anchors, colours)
         return self._video.enlarge(self._probabilities)
 
 
@@ -98,13 +97,13 @@ class _Video:
         self._rows, self._columns = np.mgrid[:height, :width].astype(np.float32)
 
     def move(self, layers: Array, k: int, j: int) -> Array:
-        """Return layers of frame j moved to its neighbour k."""
+        """Move layers of frame j to its neighbour k."""
         flow = self._from_next[k] if j == k + 1 else self._from_before[j]
         x, y = self._columns + flow[..., 0], self._rows + flow[..., 1]
         return np.stack([cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) for layer in layers])
 
     def enlarge(self, probabilities: Array) -> Array:
-        """Return the likeliest ids (frames, height, width) at the size of the images."""
+        """The likeliest ids (frames, height, width) at the size of the images."""
         ids = np.zeros((probabilities.shape[1], *self._full), np.uint8)
         for k, layers in enumerate(probabilities.swapaxes(0, 1)):
             if layers.argmax(axis=0).any():
@@ -132,7 +131,7 @@ class _Colours:
         self._tables = blurred / blurred.sum(axis=1, keepdims=True)
 
     def likelihoods(self, bins: Array) -> Array:
-        """Return likelihoods (labels, height, width) that add up to one."""
+        """Likelihoods (labels, height, width) that add up to one."""
         return _normalize(self._tables[:, bins])
 
 
@@ -141,8 +140,8 @@ def _normalize(layers: Array) -> Array:
     return normalized
 
 
-def _anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before: Array | None) -> Array:
-    """Return the probabilities of a frame with scribbles: the earlier ones, pulled to the lines, and cut."""
+def _make_anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before: Array | None) -> Array:
+    """The probabilities of a frame with scribbles: the earlier ones, pulled to the lines, and cut."""
     likely = colours.likelihoods(video.bins[k])
     prior = np.zeros_like(likely) if before is None else before.copy()
     for label in range(len(likely)):
@@ -153,11 +152,11 @@ def _anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before: Arra
             prior[label] += 0.9 * pull
     if before is None:
         prior[0] = np.clip(1 - prior[1:].max(axis=0), _CERTAINLY_NOT, 1)
-    return _cut(video.frames[k], _normalize(np.maximum(prior, 1e-6) * likely), seeds)
+    return _cut_objects(video.frames[k], _normalize(np.maximum(prior, 1e-6) * likely), seeds)
 
 
-def _cut(frame: Array, score: Array, seeds: Array) -> Array:
-    """Return probabilities after graph cuts, of one object at a time against all else."""
+def _cut_objects(frame: Array, score: Array, seeds: Array) -> Array:
+    """Cut graphs, of one object at a time against all else."""
     after = score.copy()
     for label in range(1, len(score)):
         mask = np.where(score[label] > 0.5, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
@@ -174,28 +173,28 @@ def _cut(frame: Array, score: Array, seeds: Array) -> Array:
     return _normalize(after)
 
 
-def _spread(video: _Video, by_frame: dict[int, Array], colours: _Colours) -> Array:
-    """Return the probabilities (labels, frames, height, width) of all frames, from those that are known."""
+def _spread_masks(video: _Video, by_frame: dict[int, Array], colours: _Colours) -> Array:
+    """The probabilities (labels, frames, height, width) of all frames, from those that are known."""
     total, anchors = len(video.frames), sorted(by_frame)
     sums = np.zeros((len(by_frame[anchors[0]]), total, *video.size), np.float32)
     weights = np.zeros(total, np.float32)
     for index, k in enumerate(anchors):
         sums[:, k], weights[k] = by_frame[k], 1
-        after = anchors[index + 1] if index + 1 < len(anchors) else None
-        before = anchors[index - 1] if index else None
-        for step, end in ((1, after), (-1, before)):
-            last = (total if step > 0 else -1) if end is None else end
+        next_anchor = anchors[index + 1] if index + 1 < len(anchors) else None
+        previous_anchor = anchors[index - 1] if index else None
+        for step, anchor in ((1, next_anchor), (-1, previous_anchor)):
+            stop_frame = (total if step > 0 else -1) if anchor is None else anchor
             moving = by_frame[k]
-            for j in range(k + step, last, step):
-                moving = _refine(video.move(moving, j, j - step), colours.likelihoods(video.bins[j]))
-                weight = 1.0 if end is None else 1 - (j - k) / (end - k)
+            for j in range(k + step, stop_frame, step):
+                moving = _refine_layers(video.move(moving, j, j - step), colours.likelihoods(video.bins[j]))
+                weight = 1.0 if anchor is None else 1 - (j - k) / (anchor - k)
                 sums[:, j] += weight * moving
                 weights[j] += weight
     return sums / weights[:, None, None]
 
 
-def _refine(moved: Array, likely: Array) -> Array:
-    """Return probabilities that moved to a frame, corrected by its colours, and sharpened against blurring."""
+def _refine_layers(moved: Array, likely: Array) -> Array:
+    """Correct probabilities that moved to a frame by its colours, and sharpen them against blurring."""
     score = _normalize(moved * (_COLOUR_FLOOR + likely))
     smooth = np.stack([cv2.GaussianBlur(layer, (0, 0), _SMOOTHING) for layer in score])
     return _normalize(smooth**2)

@@ -57,7 +57,7 @@ class InteractiveDataset(Protocol):
         """Sequence → record; it may have to read the masks."""
 
     def sequences(self, subset: str) -> list[str]:
-        """Return the names of a subset in their order; raises ValueError for an unknown subset."""
+        """The names of a subset in their order; raises ValueError for an unknown subset."""
 
     def check_files(self, sequences: list[str]) -> None:
         """Raise FileNotFoundError, naming the files that are missing."""
@@ -66,13 +66,13 @@ class InteractiveDataset(Protocol):
         """Return the number of sets of first scribbles."""
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return a set of first scribbles; sets are counted from 1."""
+        """Load a set of first scribbles; sets are counted from 1."""
 
     def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
-        """Return masks (frames, height, width) of ids from 1 on; 255 is void."""
+        """Load masks (frames, height, width) of ids from 1 on; 255 is void."""
 
     def image_paths(self, sequence: str) -> list[str]:
-        """Return the path of an image for each frame, or none."""
+        """The path of an image for each frame, or none."""
 
 
 class LookupMapping(Mapping[str, ValueT]):
@@ -94,13 +94,13 @@ class LookupMapping(Mapping[str, ValueT]):
 
 
 def shape_of(record: SequenceRecord) -> tuple[int, int, int]:
-    """Return the shape (frames, height, width) of a sequence's masks."""
+    """The shape (frames, height, width) of a sequence's masks."""
     width, height = record["image_size"]
     return record["num_frames"], height, width
 
 
 def load_first_scribbles(dataset: InteractiveDataset, sequence: str, scribble_idx: int) -> Scribbles:
-    """Return first scribbles that have a list for each frame of the sequence; raises _WrongFile."""
+    """Load first scribbles that have a list for each frame of the sequence; raises _WrongFile."""
     scribbles = dataset.load_scribble(sequence, scribble_idx)
     frames = dataset.dataset[sequence]["num_frames"]
     if len(scribbles["scribbles"]) != frames:
@@ -194,7 +194,6 @@ class Davis:
         return cls(root)
 
     def sequences(self, subset: str) -> list[str]:
-        """Return a subset's sequences, in the order of its list."""
         if subset not in self.sets:
             raise ValueError(f"Subset must be a valid subset: {list(self.sets)}")
         names = self.sets[subset]
@@ -205,7 +204,7 @@ class Davis:
         return names
 
     def _is_set_as_catalogued(self, subset: str) -> bool:
-        """Return whether the catalogue takes precedence: a program changed it, or the root has no lists."""
+        """Whether the catalogue takes precedence: a program changed it, or the root has no lists."""
         return subset in Davis.sets and (Davis.sets[subset] != SETS.get(subset) or not self._lists)
 
     def _subsets(self) -> list[str]:
@@ -218,21 +217,21 @@ class Davis:
         return list(dict.fromkeys([*(name for names in self.sets.values() for name in names), *Davis.dataset]))
 
     def _record(self, sequence: str) -> SequenceRecord:
-        """Return what a program wrote into the catalogue, else what the files say, else what was published."""
+        """What a program wrote into the catalogue, else what the files say, else what was published."""
         record = Davis.dataset.get(sequence)
-        if record is not None and (self._is_as_catalogued(sequence) or not self._mask_files(sequence)):
+        if record is not None and (self._is_as_catalogued(sequence) or not self._list_masks(sequence)):
             return record
         return self._record_of_files(sequence)
 
     def _is_as_catalogued(self, sequence: str) -> bool:
-        """Return whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
+        """Whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
         record = Davis.dataset.get(sequence)
         is_listed = any(sequence in names for names in self._lists.values())
         return record is not None and (record != RECORDS.get(sequence) or not is_listed)
 
     def _read_record(self, sequence: str) -> SequenceRecord:
-        masks = self._masks(sequence)
-        largest = max(_largest_id(mask) for mask in masks)
+        masks = self._load_masks(sequence)
+        largest = max(_find_largest_id(mask) for mask in masks)
         if not largest:
             raise ValueError(f"{sequence}: its masks below {self.davis_root} show no object")
         return {
@@ -245,26 +244,22 @@ class Davis:
         }
 
     def annotation_paths(self, sequence: str) -> list[str]:
-        """Return the path of a PNG for each frame."""
-        return self._of_catalogued_frames(sequence, self._mask_files(sequence))
+        return self._of_catalogued_frames(sequence, self._list_masks(sequence))
 
     def image_paths(self, sequence: str) -> list[str]:
-        """Return the path of a JPEG for each frame, where there are any."""
         folder = os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence)
         return self._of_catalogued_frames(sequence, list_files(folder, ".jpg"))
 
     def _of_catalogued_frames(self, sequence: str, paths: list[str]) -> list[str]:
         return paths[: Davis.dataset[sequence]["num_frames"]] if self._is_as_catalogued(sequence) else paths
 
-    def _mask_files(self, sequence: str) -> list[str]:
+    def _list_masks(self, sequence: str) -> list[str]:
         return list_files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
 
     def scribble_paths(self, sequence: str) -> list[str]:
-        """Return the path of a JSON for each set of scribbles."""
         return list_files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
 
     def num_scribbles(self, sequence: str) -> int:
-        """Return the number of sets of first scribbles."""
         if self._is_as_catalogued(sequence):
             return int(Davis.dataset[sequence]["num_scribbles"])
         return len(self.scribble_paths(sequence))
@@ -286,7 +281,6 @@ class Davis:
                     )
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return the scribbles that a person drew first; sets are counted from 1."""
         path = os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence, f"{scribble_idx:03d}.json")
         try:
             with open(path, encoding="utf-8") as file:
@@ -302,10 +296,10 @@ class Davis:
         return cast("Scribbles", scribbles)
 
     def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
-        """Return all masks (frames, height, width) as an array that the caller may change."""
-        return self._masks(sequence).astype(dtype)
+        """Load all masks (frames, height, width) as an array that the caller may change."""
+        return self._load_masks(sequence).astype(dtype)
 
-    def _masks(self, sequence: str) -> Array:
+    def _load_masks(self, sequence: str) -> Array:
         paths = self.annotation_paths(sequence)
         if not paths:
             raise _MissingFiles(f"{sequence}: has no masks below {self.davis_root}")
@@ -314,7 +308,7 @@ class Davis:
         return masks
 
     def load_images(self, sequence: str, dtype: DTypeLike = np.uint8) -> Array:
-        """Return all images (frames, height, width, 3)."""
+        """Load all images (frames, height, width, 3)."""
         paths = self.image_paths(sequence)
         if not paths:
             raise _MissingFiles(f"{sequence}: has no images below {self.davis_root}")
@@ -333,7 +327,7 @@ class Davis:
 
 
 def list_files(folder: str, ending: str) -> list[str]:
-    """Return the sorted paths of a folder's files with an ending; none if there is no folder."""
+    """List the sorted paths of a folder's files with an ending; none if there is no folder."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(ending)]
 
@@ -360,19 +354,19 @@ def _read_mask(path: str) -> Array:
     return mask
 
 
-def _largest_id(mask: Array) -> int:
-    """Return the largest id of a frame but void, which is seldom there."""
+def _find_largest_id(mask: Array) -> int:
+    """The largest id of a frame but void, which is seldom there."""
     top = int(mask.max(initial=0))
     return top if top < VOID else int(mask[mask < VOID].max(initial=0))
 
 
 def root_of(davis_root: str | os.PathLike[str] | None) -> str:
-    """Return the root that was named, else that of the environment, else nothing."""
+    """The root that was named, else that of the environment, else nothing."""
     return os.path.expanduser(davis_root or os.environ.get(_ROOT_VARIABLE) or "")
 
 
 def lists_of(root: str) -> dict[str, list[str]]:
-    """Return a root's own lists; `trainval` is made of both of its parts if there is no list of it."""
+    """Read a root's own lists; `trainval` is made of both of its parts if there is no list of it."""
     lists: dict[str, list[str]] = {}
     if not root:
         return lists

@@ -99,7 +99,7 @@ class DavisInteractiveSession:
         session_key, folder = secrets.token_hex(32), report_save_dir or Path.cwd()
         self._session: Session | RemoteSession
         if host == LOCAL_HOST:
-            self.user_key = user_key or _user_name()
+            self.user_key = user_key or _find_user_name()
             terms = SessionTerms(subset, shuffle, max_time, max_nb_interactions, metric_to_optimize, davis_root)
             connector = LocalConnector(self.user_key, session_key, clock=clock or time.time, dataset=dataset)
             self._session = Session(connector, terms, ReportFiles(folder), clock or time.monotonic)
@@ -141,12 +141,10 @@ class DavisInteractiveSession:
             warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
 
     def scribbles_iterator(self, only_last: bool = False) -> Iterator[tuple[str, Scribbles, bool]]:  # noqa: FBT001, FBT002
-        """Yield `get_scribbles` as long as there is another interaction."""
         while self.next():
             yield self.get_scribbles(only_last)
 
     def get_report(self) -> pd.DataFrame:
-        """Return all rows so far."""
         return self._check_call().report()
 
     def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
@@ -160,7 +158,7 @@ class DavisInteractiveSession:
         return self.global_summary
 
 
-def _user_name() -> str:
+def _find_user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

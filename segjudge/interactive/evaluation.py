@@ -74,7 +74,6 @@ class EvaluationService:
 
     @property
     def avg_nb_objects(self) -> float:
-        """The mean number of objects of a sequence of the subset."""
         counts = [self.davis.dataset[name]["num_objects"] for name in self.sequences]
         return float(sum(counts)) / len(counts)
 
@@ -88,12 +87,12 @@ class EvaluationService:
         return rows * (self.max_i or 1)
 
     def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
-        """Return every sequence with each of its sets of scribbles, and the limits."""
+        """Every sequence with each of its sets of scribbles, and the limits."""
         samples = [(name, number + 1) for name in self.sequences for number in range(self.davis.num_scribbles(name))]
         return samples, self.max_t, self.max_i
 
     def get_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return the first scribbles, with a list for each frame."""
+        """Load the first scribbles, with a list for each frame."""
         if sequence not in self.sequences:
             raise ValueError(f"Invalid sequence: {sequence}")
         if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
@@ -120,15 +119,15 @@ class EvaluationService:
         """
         self._check(sequence, scribble_idx, interaction)
         count = self.davis.dataset[sequence]["num_objects"]
-        truth, comparison = _truth(self.davis, sequence, count)
+        truth, comparison = _load_truth(self.davis, sequence, count)
         prediction = as_masks(pred_masks)
         object_ids(truth, prediction, count)
         jaccard, contour = comparison.similarities(prediction)
         values = {"J": jaccard, "F": contour, "J_AND_F": 0.5 * jaccard + 0.5 * contour}[self.metric_to_optimize]
-        candidates = _candidates(next_scribble_frame_candidates, len(truth))
-        used = self.storage.get_annotated_frames(session_key, sequence, scribble_idx)
-        frame = _worst_frame(values.mean(axis=1), set(used), candidates)
-        drawn = self.robot.interact(sequence, prediction, truth, count, frame)
+        candidates = _choose_candidates(next_scribble_frame_candidates, len(truth))
+        used_frames = self.storage.get_annotated_frames(session_key, sequence, scribble_idx)
+        frame = _find_worst_frame(values.mean(axis=1), set(used_frames), candidates)
+        scribbles = self.robot.interact(sequence, prediction, truth, count, frame)
         frames, ids = np.repeat(np.arange(len(truth)), count), np.tile(np.arange(1, count + 1), len(truth))
         self.storage.store_interactions_results(
             user_key, session_key, sequence, scribble_idx, interaction, timing,
@@ -136,7 +135,7 @@ class EvaluationService:
         )  # fmt: skip
         override = next_scribble_frame_candidates is not None
         self.storage.store_annotated_frame(session_key, sequence, scribble_idx, frame, override)
-        return drawn
+        return scribbles
 
     def _check(self, sequence: str, scribble_idx: int, interaction: int) -> None:
         if self.max_i and interaction > self.max_i:
@@ -149,11 +148,9 @@ class EvaluationService:
             raise ValueError(f"Sequence: {sequence} and scribble index: {scribble_idx} invalid")
 
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
-        """Return a row for each frame and object of each interaction, of one session or of all."""
         return self.storage.get_report(session_id)
 
     def summarize_report(self, report: pd.DataFrame) -> Summary:
-        """Return the curve over time, its area, and its value at the threshold."""
         samples = {(name, number): self.davis.dataset[name]["num_objects"] for name, number in self.get_samples()[0]}
         terms = SummaryTerms(
             self.metric_to_optimize, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold, samples
@@ -161,21 +158,21 @@ class EvaluationService:
         return summarize(report, terms)
 
 
-def _worst_frame(values: Array, used: set[int], candidates: set[int]) -> int:
-    """Return the first frame of lowest value; frames that were used come again only if no other is left."""
-    free = candidates if len(used) == len(values) else candidates - used or candidates
-    return next(int(frame) for frame in np.argsort(values, kind="stable") if int(frame) in free)
+def _find_worst_frame(values: Array, used_frames: set[int], candidates: set[int]) -> int:
+    """The first frame of lowest value; frames that were used come again only if no other is left."""
+    free_frames = candidates if len(used_frames) == len(values) else candidates - used_frames or candidates
+    return next(int(frame) for frame in np.argsort(values, kind="stable") if int(frame) in free_frames)
 
 
 @lru_cache(maxsize=2)
-def _truth(dataset: InteractiveDataset, sequence: str, count: int) -> tuple[Array, FrameComparison]:
-    """Return a sequence's masks and their comparison, shared by all sessions with this dataset."""
+def _load_truth(dataset: InteractiveDataset, sequence: str, count: int) -> tuple[Array, FrameComparison]:
+    """A sequence's masks and their comparison, shared by all sessions with this dataset."""
     masks = dataset.load_annotations(sequence, np.uint8)
     return masks, FrameComparison(masks, list(range(1, count + 1)))
 
 
 def as_masks(values: ArrayLike | None) -> Array:
-    """Return ids as bytes; raises TypeError or ValueError for values that are not finite numbers."""
+    """Make ids of bytes; raises TypeError or ValueError for values that are not finite numbers."""
     if values is None:
         raise TypeError("int() argument must be a string, a bytes-like object or a number, not 'NoneType'")
     masks = np.asarray(values)
@@ -184,13 +181,13 @@ def as_masks(values: ArrayLike | None) -> Array:
     return as_ids(masks)
 
 
-def _candidates(named: Iterable[int] | None, frames: int) -> set[int]:
-    """Return the frames to choose from: those that were named and exist, or all."""
-    every = set(range(frames))
-    if named is None:
-        return every
-    numbers = [int(number) for number in named]
-    unknown = [number for number in numbers if number not in every]
+def _choose_candidates(named_frames: Iterable[int] | None, frames: int) -> set[int]:
+    """The frames to choose from: those that were named and exist, or all."""
+    all_frames = set(range(frames))
+    if named_frames is None:
+        return all_frames
+    numbers = [int(number) for number in named_frames]
+    unknown = [number for number in numbers if number not in all_frames]
     if unknown:
         warnings.warn(f"Candidates that are not frames are ignored: {unknown}", stacklevel=2)
-    return every & set(numbers) or every
+    return all_frames & set(numbers) or all_frames

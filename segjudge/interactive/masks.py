@@ -28,8 +28,8 @@ def batched_jaccard(
     average_over_objects: bool = True,  # noqa: FBT001, FBT002 - a published signature
     nb_objects: int | None = None,
 ) -> Array:
-    """Return J of each frame, or of each frame and object."""
-    values = _similarities(region_similarity, y_true, y_pred, nb_objects, BOUNDARY_TOLERANCE)
+    """J of each frame, or of each frame and object."""
+    values = _compare(region_similarity, y_true, y_pred, nb_objects, BOUNDARY_TOLERANCE)
     return values.mean(axis=1) if average_over_objects else values
 
 
@@ -40,18 +40,18 @@ def batched_f_measure(
     nb_objects: int | None = None,
     bound_th: float = BOUNDARY_TOLERANCE,
 ) -> Array:
-    """Return F likewise; `bound_th` is a share of the diagonal, or pixels from 1 on."""
-    values = _similarities(boundary_similarity, y_true, y_pred, nb_objects, bound_th)
+    """F likewise; `bound_th` is a share of the diagonal, or pixels from 1 on."""
+    values = _compare(boundary_similarity, y_true, y_pred, nb_objects, bound_th)
     return values.mean(axis=1) if average_over_objects else values
 
 
 def f_measure(true_mask: ArrayLike, pred_mask: ArrayLike, bound_th: float = BOUNDARY_TOLERANCE) -> float:
-    """Return F of one pair of binary masks (height, width)."""
+    """F of one pair of binary masks (height, width)."""
     truth, prediction = (np.asarray(mask).astype(bool)[None] for mask in (true_mask, pred_mask))
     return float(batched_f_measure(truth, prediction, nb_objects=1, bound_th=bound_th)[0])
 
 
-def _similarities(
+def _compare(
     measure: Callable[[Counts], Array], y_true: ArrayLike, y_pred: ArrayLike, nb_objects: int | None, tolerance: float
 ) -> Array:
     truth, prediction = as_ids(y_true), as_ids(y_pred)
@@ -61,7 +61,7 @@ def _similarities(
 
 
 def as_ids(masks: ArrayLike) -> Array:
-    """Return masks as bytes: fractions are cut off, and a number that cannot be an object's id becomes void."""
+    """Make masks of bytes: fractions are cut off, and a number that cannot be an object's id becomes void."""
     masks = np.asarray(masks)
     if masks.dtype == np.uint8:
         return masks
@@ -72,7 +72,7 @@ def as_ids(masks: ArrayLike) -> Array:
 
 
 def object_ids(truth: Array, prediction: Array, count: int | None = None) -> list[int]:
-    """Return the ids that are scored: 1 to `count`, or those of the truth; raises ValueError if nothing compares."""
+    """The ids that are scored: 1 to `count`, or those of the truth; raises ValueError if nothing compares."""
     for name, masks in (("y_true", truth), ("y_pred", prediction)):
         if masks.ndim != 3:
             raise ValueError(f"{name} array must have 3 dimensions.")
@@ -109,7 +109,7 @@ class EncodedMasks(TypedDict):
 
 
 def combine_masks(masks: ArrayLike, th: float = 0.5, method: str = "max_per_pixel") -> Array:
-    """Return ids for `masks[object][frame]` of probabilities: the likeliest object, where it is likelier than `th`."""
+    """Take of `masks[object][frame]` of probabilities the likeliest object, where it is likelier than `th`."""
     del method  # the original knows one
     masks = np.asarray(masks)
     best = masks.argmax(axis=0)
@@ -117,14 +117,14 @@ def combine_masks(masks: ArrayLike, th: float = 0.5, method: str = "max_per_pixe
 
 
 def encode_mask(mask: ArrayLike, nb_objects: int | None = None) -> _EncodedMask:
-    """Return the run lengths of one frame of ids: of objects 1 to `nb_objects`, or of those that it shows."""
+    """Encode one frame of ids: objects 1 to `nb_objects`, or those that it shows."""
     mask = np.asarray(mask)
     assert mask.ndim == 2  # noqa: S101 - what the original raises
     return {"size": list(mask.shape), "objects": _encode_objects(mask, nb_objects)}
 
 
 def encode_batch_masks(masks: ArrayLike, nb_objects: int | None = None) -> EncodedMasks:
-    """Return the run lengths of all frames: of objects 1 to `nb_objects`, or to the largest id."""
+    """Encode all frames: objects 1 to `nb_objects`, or to the largest id."""
     masks = np.asarray(masks)
     assert masks.ndim == 3  # noqa: S101 - what the original raises
     if nb_objects is None:
@@ -133,7 +133,7 @@ def encode_batch_masks(masks: ArrayLike, nb_objects: int | None = None) -> Encod
 
 
 def encode_frames(masks: Array) -> EncodedMasks:
-    """Return the run lengths of all frames, each with the objects that it shows.
+    """Encode all frames, each with the objects that it shows.
 
     With `encode_batch_masks` a single pixel of 255 would cost 255 masks a frame.
     """
@@ -148,14 +148,14 @@ def _encode_objects(mask: Array, nb_objects: int | None) -> list[_EncodedObject]
 
 
 def decode_mask(encoded_mask: _EncodedMask) -> Array:
-    """Return the ids of one frame; where objects overlap, the larger id."""
+    """Decode one frame; where objects overlap, the larger id counts."""
     height, width = encoded_mask["size"]
     mask: Array = decode_frames([encoded_mask["objects"]], (height, width))[0]
     return mask
 
 
 def decode_batch_masks(encoded_masks: EncodedMasks) -> Array:
-    """Return the ids of all frames; where objects overlap, the larger id."""
+    """Decode all frames; where objects overlap, the larger id counts."""
     frames, height, width = encoded_masks["size"]
     if len(encoded_masks["frames"]) != frames:
         raise ValueError(f"holds {len(encoded_masks['frames'])} frames, and its size says {frames}")
@@ -163,7 +163,7 @@ def decode_batch_masks(encoded_masks: EncodedMasks) -> Array:
 
 
 def decode_frames(frames: Sequence[list[_EncodedObject]], size: Size, *, overlapping: bool = True) -> Array:
-    """Return masks (frames, height, width) of objects' run lengths; raises Flaw."""
+    """Decode masks (frames, height, width); raises Flaw."""
     masks = np.zeros((len(frames), *size), dtype=np.uint8)
     for mask, objects in zip(masks, frames, strict=True):
         mask[:] = decode_labels(

@@ -1,5 +1,6 @@
 """Datasets beyond DAVIS: whatever can be packed or scored, with first scribbles that the robot draws; and a demo."""
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from segjudge.datasets import DEMO_SEED
-from segjudge.datasets.demo import Scene, png_of, scenes_of, write_picture
+from segjudge.datasets.demo import Scene, davis_files, scenes_of, write_picture
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
@@ -18,7 +19,7 @@ from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.masks.comparison import VOID, ids_of, labels_of
-from segjudge.system.files import replace
+from segjudge.system.files import make_folder, replace
 
 from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord
 from .robot import InteractiveScribblesRobot
@@ -45,12 +46,12 @@ class MaskDataset:
         self._sequences: dict[str, Sequence] = {}
         self._subsets: dict[str, list[str]] = {}
         self.dataset: Mapping[str, SequenceRecord] = LookupMapping(
-            lambda: self._sequences, lru_cache(None)(self._record)
+            lambda: self._sequences, lru_cache(None)(self._make_record)
         )
         self._masks = lru_cache(maxsize=2)(self._read_masks)
 
     def sequences(self, subset: str) -> list[str]:
-        """Return the sequences of a split of the packed file, or of a list of the dataset."""
+        """The sequences of a split of the packed file, or of a list of the dataset."""
         if self._packed is not None and subset not in self._packed:
             raise ValueError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
         if subset not in self._subsets:  # every session asks, and a published layout is read completely
@@ -66,23 +67,19 @@ class MaskDataset:
             raise FileNotFoundError(f"{name}: has no scribbles; let the robot draw the first ones")
 
     def num_scribbles(self, sequence: str) -> int:
-        """Return 0: there are no scribbles."""
         del sequence
         return 0
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Raise ValueError: there are no scribbles."""
         raise ValueError(f"Invalid scribble index: {scribble_idx} of {sequence}")
 
     def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
-        """Return all masks (frames, height, width)."""
         return self._masks(sequence).astype(dtype, copy=False)
 
     def image_paths(self, sequence: str) -> list[str]:
-        """Return the path of an image for each frame; none if any is missing."""
         return frame_images_of(self._images, sequence, self._sequences[sequence].frames)
 
-    def _record(self, name: str) -> SequenceRecord:
+    def _make_record(self, name: str) -> SequenceRecord:
         sequence = self._sequences[name]
         if len({block.size for block in sequence.blocks}) != 1:
             raise ValueError(f"{name}: the size of its frames changes, which a session has no words for")
@@ -116,11 +113,9 @@ class DrawnScribbles:
 
     @property
     def dataset(self) -> Mapping[str, SequenceRecord]:
-        """The records of the dataset."""
         return self._dataset.dataset
 
     def num_scribbles(self, sequence: str) -> int:
-        """Return the number of sets, the same for each sequence."""
         del sequence
         return self._sets
 
@@ -129,14 +124,14 @@ class DrawnScribbles:
         del sequences
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return lines on every object of a frame that shows most objects, and of those the smallest largest."""
+        """Draw lines on every object of a frame that shows most objects, and of those the smallest largest."""
         masks = self.load_annotations(sequence, np.uint8)
         count = min(self._sets, len(masks))
         stretch = np.array_split(np.arange(len(masks)), count)[(scribble_idx - 1) % count]
         frame = max((int(index) for index in stretch), key=lambda index: _objects_and_smallest_area(masks[index]))
         lines: list[list[ScribbleLine]] = [[] for _ in masks]
         for object_id in range(1, self.dataset[sequence]["num_objects"] + 1):
-            lines[frame] += _lines(masks[frame] == object_id, object_id)
+            lines[frame] += _draw_lines(masks[frame] == object_id, object_id)
         return {"scribbles": lines, "sequence": sequence, "annotated_frame": frame}
 
 
@@ -152,63 +147,55 @@ def _objects_and_smallest_area(mask: Array) -> tuple[int, int]:
     return len(visible), int(visible.min(initial=0))
 
 
-def _lines(region: Array, object_id: int) -> list[ScribbleLine]:
-    """Return what a person would draw on a region: always something, while the robot may draw nothing on a disk."""
+def _draw_lines(region: Array, object_id: int) -> list[ScribbleLine]:
+    """Draw what a person would on a region: always something, while the robot may draw nothing on a disk."""
     if not region.any():
         return []
     for kernel_size in _KERNEL_SIZES:
         robot = InteractiveScribblesRobot(kernel_size, clock=float)  # all times are 0
-        drawn = robot.interact("", np.zeros((1, *region.shape), np.uint8), region[None].astype(np.uint8), 1, 0)
-        lines = drawn["scribbles"][0]
+        scribbles = robot.interact("", np.zeros((1, *region.shape), np.uint8), region[None].astype(np.uint8), 1, 0)
+        lines = scribbles["scribbles"][0]
         if lines:
             return [{**line, "object_id": object_id} for line in lines]
-    return [_stroke(region, object_id)]
+    return [_draw_stroke(region, object_id)]
 
 
-def _stroke(region: Array, object_id: int) -> ScribbleLine:
-    """Return a short line through the middle of the region's thickest place."""
+def _draw_stroke(region: Array, object_id: int) -> ScribbleLine:
+    """Draw a short line through the middle of the region's thickest place."""
     from scipy.ndimage import distance_transform_edt
 
     depth = distance_transform_edt(np.pad(region, 1))[1:-1, 1:-1]
     row, column = np.unravel_index(int(depth.argmax()), region.shape)
     height, width = region.shape
-    half = min(float(depth[row, column]) / 2, _STROKE * width)
-    y = _fraction(float(row), height)
-    ends = [[_fraction(column + by, width), y] for by in (-half, half)]
-    return {"path": ends, "object_id": object_id, "start_time": 0.0, "end_time": 0.0}
+    half_length = min(float(depth[row, column]) / 2, _STROKE * width)
+    y = _scale_pixel(float(row), height)
+    endpoints = [[_scale_pixel(column + by, width), y] for by in (-half_length, half_length)]
+    return {"path": endpoints, "object_id": object_id, "start_time": 0.0, "end_time": 0.0}
 
 
-def _fraction(pixel: float, size: int) -> float:
-    """Return the coordinate of a pixel's middle, which is this pixel again when it is scaled and cut off."""
+def _scale_pixel(pixel: float, size: int) -> float:
+    """The coordinate of a pixel's middle, which is this pixel again when it is scaled and cut off."""
     return min(max((pixel + 0.5) / max(size - 1, 1), 0.0), 1.0)
 
 
 def make_demo_scenes(seed: int = DEMO_SEED) -> list[Scene]:
-    """Return the synthetic videos of a demo."""
     return scenes_of([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
 
 
 def write_demo_root(folder: Path, videos: list[Scene], sets: int = 1) -> None:
     """Write a DAVIS root of synthetic videos, with `sets` of scribbles for each sequence, none for 0."""
-    lists = folder / "ImageSets/2017"
-    lists.mkdir(parents=True, exist_ok=True)
-    replace(lists / "val.txt", "".join(f"{video.name}\n" for video in videos))
+    listing = "".join(f"{video.name}\n" for video in videos)
+    for name, data in [("ImageSets/2017/val.txt", listing.encode()), *davis_files(videos)]:
+        make_folder((folder / name).parent)
+        replace(folder / name, data)
     for video in videos:
-        masks, pictures = (folder / kind / "480p" / video.name for kind in ("Annotations", "JPEGImages"))
-        for target in (masks, pictures):
-            target.mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "JPEGImages/480p" / video.name)
         for frame in range(video.frames):
-            replace(masks / f"{frame:05d}.png", png_of(video.truth(frame)))
-            write_picture(pictures / f"{frame:05d}.jpg", video, frame)
-    if sets:
-        _draw_scribbles(folder, videos, sets)
-
-
-def _draw_scribbles(folder: Path, videos: list[Scene], sets: int) -> None:
+            write_picture(folder / "JPEGImages/480p" / video.name / f"{frame:05d}.jpg", video, frame)
+    if not sets:
+        return
     drawn = DrawnScribbles(Davis(str(folder)), sets)
-    for video in videos:
-        target = folder / "Scribbles" / video.name
-        target.mkdir(parents=True, exist_ok=True)
-        for number in range(1, sets + 1):
-            scribbles = drawn.load_scribble(video.name, number)
-            replace(target / f"{number:03d}.json", json.dumps(scribbles))
+    for video, number in itertools.product(videos, range(1, sets + 1)):
+        make_folder(folder / "Scribbles" / video.name)
+        scribbles = drawn.load_scribble(video.name, number)
+        replace(folder / "Scribbles" / video.name / f"{number:03d}.json", json.dumps(scribbles))

@@ -27,6 +27,14 @@ _TIMEOUTS = (10.0, 300.0)
 _TRIES = 10
 
 
+class NoServerError(NameError):
+    """Raised when no server of sessions answers at an address."""
+
+
+class UnknownSessionError(LookupError):
+    """Raised when the server has no such session of this user."""
+
+
 class RemoteConnector:
     """Asks a server of sessions; its health is checked at once."""
 
@@ -43,16 +51,14 @@ class RemoteConnector:
 
     def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
         """Begin a session, whose key is the server's; return its samples and limits."""
-        begun = self._call("POST", wire_format.SESSION, headers={wire_format.REQUEST_KEY: secrets.token_hex(16)})
-        self.session_key = begun["session_key"]
-        return [(name, number) for name, number in begun["samples"]], begun["max_time"], begun["max_nb_interactions"]
+        answer = self._call("POST", wire_format.SESSION, headers={wire_format.REQUEST_KEY: secrets.token_hex(16)})
+        self.session_key = answer["session_key"]
+        return [(name, number) for name, number in answer["samples"]], answer["max_time"], answer["max_nb_interactions"]
 
     def go_on_with(self, session_key: str) -> None:
-        """Ask for this session from now on."""
         self.session_key = session_key
 
     def next(self) -> wire_format.NextAnswer:
-        """Return the interaction that comes next, or that the session has finished."""
         return cast("wire_format.NextAnswer", self._call("POST", wire_format.NEXT))
 
     def get_scribbles(self, *, only_last: bool) -> wire_format.ScribblesAnswer:
@@ -66,15 +72,12 @@ class RemoteConnector:
         return wire_format.LATE not in answer.headers
 
     def get_report(self) -> pd.DataFrame:
-        """Return a row for each object of each interaction, the mean over its frames."""
         return pd.DataFrame(self._call("GET", wire_format.REPORT))
 
     def post_finish(self) -> Summary:
-        """Return the summary of a session that is over."""
         return cast("Summary", self._call("POST", wire_format.FINISH))
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """Return the JSON object of an answer."""
         values = _json_of(self._answer(method, path, **options))
         if not isinstance(values, dict):
             raise RuntimeError(f"{self.host}/{path} answered something that is not a JSON object")
@@ -100,14 +103,14 @@ class RemoteConnector:
         if answer is None:
             raise ConnectionError(f"{self.host} cannot be reached ({failure})") from None
         if path == wire_format.HEALTH and answer.status_code >= 300:
-            raise NameError(f"Server {self.host} not found")
+            raise NoServerError(f"Server {self.host} not found")
         if answer.status_code >= 300:
-            raise wire_format.error_of(_json_of(answer), answer.status_code)
+            refusal = wire_format.error_of(_json_of(answer), answer.status_code)
+            raise UnknownSessionError(str(refusal)) if isinstance(refusal, LookupError) else refusal
         return answer
 
 
 def _json_of(answer: requests.Response) -> object:
-    """Return what an answer holds as JSON; None where it does not."""
     try:
         return answer.json()
     except ValueError:
@@ -139,7 +142,7 @@ class RemoteSession(SessionRules):
             self._is_resumed = True
         else:
             samples, self.max_time, self.max_nb_interactions = connector.get_samples()
-        self._stand_before(samples)
+        self.samples, self.sample_idx, self.interaction_nb = samples, -1, -1
         limits = {"max_time": self.max_time, "max_nb_interactions": self.max_nb_interactions}
         saved_state = {**keys, "session_key": connector.session_key, "samples": samples, **limits}
         self.files.write_state(saved_state, private=True)  # it holds the keys
@@ -190,7 +193,6 @@ class RemoteSession(SessionRules):
         return in_time
 
     def report(self) -> pd.DataFrame:
-        """Return a row for each object of each interaction so far, the mean over its frames."""
         return self.connector.get_report()
 
 
@@ -199,7 +201,6 @@ class ServerConnectionFabric:
 
     @staticmethod
     def get_connector(host: str, user_key: str | None, session_key: str | None) -> LocalConnector | RemoteConnector:
-        """Return the connector to a host."""
         if host == LOCAL_HOST:
             return LocalConnector(user_key, session_key or "")
         return RemoteConnector(user_key, session_key, host)

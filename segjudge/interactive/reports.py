@@ -42,7 +42,7 @@ class Summary(TypedDict, total=False):
 
 
 def read_report(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a report from its CSV; the name of a sequence is text, also if it is 001, 12e45678 or NA."""
+    """Read a report's CSV; the name of a sequence is text, also if it is 001, 12e45678 or NA."""
     types = {
         **dict.fromkeys(("session_id", "sequence"), "str"),
         **dict.fromkeys((*METRICS.values(), "timing"), "float64"),
@@ -68,8 +68,7 @@ class SummaryTerms:
 
 
 def summarize(report: pd.DataFrame, terms: SummaryTerms) -> Summary:
-    """Return the curve over time, its area, and its value at the threshold."""
-    times, values = _curve(report, terms)
+    times, values = _draw_curve(report, terms)
     longest = max(times)
     area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
     at_threshold = float(np.interp(terms.threshold, times, values))
@@ -80,30 +79,30 @@ def summarize(report: pd.DataFrame, terms: SummaryTerms) -> Summary:
     }
 
 
-def _curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float], list[float]]:
-    """Return time and value after each interaction: all objects of all samples have one weight, and so have times."""
-    last = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
-    longest = last * float(report["timing"].max()) if len(report) else 0.0
-    end = terms.objects * terms.seconds if terms.seconds else longest
+def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float], list[float]]:
+    """Time and value after each interaction: all objects of all samples have one weight, and so have times."""
+    last_interaction = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
+    longest = last_interaction * float(report["timing"].max()) if len(report) else 0.0
+    end_time = terms.objects * terms.seconds if terms.seconds else longest
     if not len(report):
-        return [*[0.0] * (last + 1), float(end)], [0.0] * (last + 2)
+        return [*[0.0] * (last_interaction + 1), float(end_time)], [0.0] * (last_interaction + 2)
     keys = ["sequence", "scribble_idx"]
     column = METRICS[terms.metric]
     by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
     seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
-    interactions = list(range(1, last + 1))
+    interactions = list(range(1, last_interaction + 1))
     # A sample that did not reach an interaction keeps its last value, and takes no time.
     means = by_object.reindex(columns=interactions).ffill(axis=1).fillna(0.0).sum(axis=0)
     spent = seconds.reindex(columns=interactions).fillna(0.0).sum(axis=0).cumsum()
-    objects, samples = _object_and_sample_counts(by_object.index, seconds.index, terms.samples)
+    objects, samples = _count_objects_and_samples(by_object.index, seconds.index, terms.samples)
     values = [float(total) / objects for total in means]
-    return [0.0, *(float(total) / samples for total in spent), float(end)], [0.0, *values, values[-1]]
+    return [0.0, *(float(total) / samples for total in spent), float(end_time)], [0.0, *values, values[-1]]
 
 
-def _object_and_sample_counts(
+def _count_objects_and_samples(
     objects: pd.Index, samples: pd.Index, every: Mapping[Sample, int] | None
 ) -> tuple[int, int]:
-    """Return how many objects and samples the means are over: those of the session, with or without a row."""
+    """How many objects and samples the means are over: those of the session, with or without a row."""
     if every is None:
         return len(objects), len(samples)
     without_rows = [count for sample, count in every.items() if sample not in samples]
@@ -148,7 +147,7 @@ class AbstractStorage(ABC):
 
     @abstractmethod
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
-        """Return the frames in which the robot drew, in the order in which it did; nothing once it drew in all."""
+        """The frames in which the robot drew, in the order in which it did; nothing once it drew in all."""
 
     @abstractmethod
     def store_annotated_frame(
@@ -158,7 +157,7 @@ class AbstractStorage(ABC):
 
     @abstractmethod
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
-        """Return a row for each object and frame of each interaction, of one session or of all."""
+        """A row for each object and frame of each interaction, of one session or of all."""
 
 
 class LocalStorage(AbstractStorage):
@@ -202,15 +201,15 @@ class LocalStorage(AbstractStorage):
 
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
         frames = tuple(row[3] for row in self._annotated if row[:3] == (session_id, sequence, scribble_idx))
-        count = self._frame_count(session_id, sequence)
+        count = self._count_frames(session_id, sequence)
         return () if count and set(range(count)) <= set(frames) else frames
 
-    def _frame_count(self, session_id: str, sequence: str) -> int:
-        """Return how many frames a sequence has: by what was stored of it, else as it was published."""
+    def _count_frames(self, session_id: str, sequence: str) -> int:
+        """How many frames a sequence has: by what was stored of it, else as it was published."""
         tables = (table for table in self._reports.get(session_id, []) if sequence in table["sequence"].to_numpy())
-        last = max((int(table["frame"].max()) for table in tables if len(table)), default=-1)
-        if last >= 0 or sequence not in RECORDS:
-            return last + 1
+        last_frame = max((int(table["frame"].max()) for table in tables if len(table)), default=-1)
+        if last_frame >= 0 or sequence not in RECORDS:
+            return last_frame + 1
         return RECORDS[sequence]["num_frames"]
 
     def store_annotated_frame(
@@ -221,7 +220,7 @@ class LocalStorage(AbstractStorage):
 
     @property
     def annotated_frames(self) -> pd.DataFrame:
-        """Return the table of frames in which the robot drew."""
+        """The table of frames in which the robot drew."""
         return pd.DataFrame(self._annotated, columns=_ANNOTATED_COLUMNS)
 
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
@@ -230,7 +229,7 @@ class LocalStorage(AbstractStorage):
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame([], columns=COLUMNS)
 
     def progress(self, session_id: str) -> StoredProgress:
-        """Return what `restore` needs beside the report: the last interactions, and the frames of the robot."""
+        """What `restore` needs beside the report: the last interactions, and the frames of the robot."""
         return {
             "done": [(name, number, done) for (key, name, number), done in self._done.items() if key == session_id],
             "annotated": [row[1:] for row in self._annotated if row[0] == session_id],
@@ -280,7 +279,6 @@ class ReportFiles:
         return self.folder / f"{self.name}{_STATE}"
 
     def write_report(self, report: pd.DataFrame) -> None:
-        """Write the report so far."""
         replace(self.temporary, report.to_csv())
 
     def write_state(self, state: Mapping[str, object], *, private: bool = False) -> None:
@@ -307,7 +305,7 @@ class ReportFiles:
 
 
 def _choose_name(folder: Path) -> str:
-    """Return a name with the local time; with a number where another session of that second has it."""
+    """Name a session by the local time; with a number where another session of that second has the name."""
     name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - local time
     names = [name, *(f"{name}_{number}" for number in range(2, 1000))]
     return next((candidate for candidate in names if not any(folder.glob(f"{candidate}.*"))), name)

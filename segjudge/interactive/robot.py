@@ -57,7 +57,7 @@ class InteractiveScribblesRobot:
         nb_objects: int | None = None,
         frame: int | None = None,
     ) -> Scribbles:
-        """Return scribbles for masks (frames, height, width), in `frame` or in the frame with the lowest J."""
+        """Draw on masks (frames, height, width), in `frame` or in the frame with the lowest J."""
         prediction, truth = as_ids(pred_masks), as_ids(gt_masks)
         if nb_objects is None:
             nb_objects = len(object_ids(truth, prediction))
@@ -65,21 +65,21 @@ class InteractiveScribblesRobot:
             frame = int(np.argmin(batched_jaccard(truth, prediction, nb_objects=nb_objects)))
         lines: list[list[ScribbleLine]] = [[] for _ in truth]
         for object_id in range(nb_objects + 1):
-            lines[frame] += self._lines(object_id, (truth[frame] == object_id) & (prediction[frame] != object_id))
+            lines[frame] += self._draw_lines(object_id, (truth[frame] == object_id) & (prediction[frame] != object_id))
         return {"scribbles": lines, "sequence": sequence}
 
-    def _lines(self, object_id: int, missing: Array) -> list[ScribbleLine]:
-        start = self._clock()
+    def _draw_lines(self, object_id: int, missing: Array) -> list[ScribbleLine]:
+        start_time = self._clock()
         curves = [bezier_curve(path, self.nb_points) for path in self.paths(missing)]
-        end = self._clock()
+        end_time = self._clock()
         size = np.array(missing.shape[::-1])
         return [
-            {"path": (curve / size).tolist(), "object_id": object_id, "start_time": start, "end_time": end}
+            {"path": (curve / size).tolist(), "object_id": object_id, "start_time": start_time, "end_time": end_time}
             for curve in curves
         ]
 
     def paths(self, missing: Array) -> list[Array]:
-        """Return the pixels (x, y) of the lines through a region (height, width), before they are smoothed."""
+        """The pixels (x, y) of the lines through a region (height, width), before they are smoothed."""
         rows, columns = np.flatnonzero(missing.any(axis=1)), np.flatnonzero(missing.any(axis=0))
         if not len(rows):
             return []
@@ -88,12 +88,12 @@ class InteractiveScribblesRobot:
         margin = math.ceil(radius) + 2
         y, x = max(0, rows[0] - margin), max(0, columns[0] - margin)
         box = missing[y : rows[-1] + margin + 1, x : columns[-1] + margin + 1]
-        paths = _longest_paths(_thin_to_skeleton(_open_region(box, radius)), self.min_nb_nodes)
+        paths = _find_longest_paths(_thin_to_skeleton(_open_region(box, radius)), self.min_nb_nodes)
         return [path + np.array([x, y]) for path in paths]
 
 
 def _open_region(region: Array, radius: float) -> Array:
-    """Return a region after erosion and dilation by a disk; while nothing is left, by a smaller one, above radius 1."""
+    """Erode and dilate a region by a disk; while nothing is left, by a smaller one, above radius 1."""
     if radius <= 1:
         return region
     while radius > 1:
@@ -106,7 +106,7 @@ def _open_region(region: Array, radius: float) -> Array:
 
 
 def _erode(region: Array, radius: float) -> Array:
-    """Return the pixels around which the whole disk lies in the region.
+    """Erode a region: what stays are the pixels around which the whole disk lies in it.
 
     For most radii the centre of the disk is between pixels, and the disk is not reflected for the dilation: that
     shifts the result by up to a pixel, as in the original.
@@ -121,9 +121,9 @@ def _erode(region: Array, radius: float) -> Array:
     for shift, x in zip(offsets + count, coordinates, strict=True):
         column = np.flatnonzero(x * x + coordinates * coordinates <= radius * radius)
         if len(column):
-            above, last = count + offsets[column[0]] - 1, count + offsets[column[-1]]
+            above, bottom = count + offsets[column[0]] - 1, count + offsets[column[-1]]
             columns = slice(shift, shift + width)
-            eroded &= missing[above : above + height, columns] == missing[last : last + height, columns]
+            eroded &= missing[above : above + height, columns] == missing[bottom : bottom + height, columns]
     return eroded
 
 
@@ -134,18 +134,16 @@ class _LegacyTies(np.random.Generator):
         super().__init__(np.random.PCG64(0))
 
     def permutation(self, x: ArrayLike, axis: int = 0) -> Array:
-        """Return the same permutation every time."""
         del axis
         return np.random.RandomState(0).permutation(np.asarray(x))
 
 
 def _thin_to_skeleton(mask: Array) -> Array:
-    """Return the medial axis, one pixel wide."""
-    return _thin(np.pad(mask, 1))[1:-1, 1:-1]
+    return _thin_mask(np.pad(mask, 1))[1:-1, 1:-1]
 
 
-def _thin(mask: Array) -> Array:
-    """Return scikit-image's `medial_axis`, by its inner loop alone where that can be imported.
+def _thin_mask(mask: Array) -> Array:
+    """Thin a mask as scikit-image's `medial_axis`, by its inner loop alone where that can be imported.
 
     `medial_axis` makes a table for each call in 8 ms, which is more than all the rest for a region of usual size.
     """
@@ -159,13 +157,13 @@ def _thin(mask: Array) -> Array:
     neighbours = ndimage.convolve(result, _EIGHT, mode="constant")[rows, columns]
     distance = ndimage.distance_transform_edt(mask)[rows, columns]
     order = np.lexsort((ties, 9 - neighbours.astype(int), distance)).astype(np.int32)
-    _loop(result, rows, columns, order, _patterns_to_keep())
+    _loop(result, rows, columns, order, _list_patterns_to_keep())
     return result.astype(bool)
 
 
 @lru_cache(maxsize=1)
-def _patterns_to_keep() -> Array:
-    """Return for each pattern of a pixel and its neighbours whether the pixel stays: an end, or a connection."""
+def _list_patterns_to_keep() -> Array:
+    """For each pattern of a pixel and its neighbours whether the pixel stays: an end, or a connection."""
 
     def components(pattern: Array) -> int:
         return int(ndimage.label(pattern, structure=_EIGHT)[1])
@@ -179,12 +177,12 @@ def _patterns_to_keep() -> Array:
     return stays
 
 
-def _longest_paths(thin: Array, min_nodes: int) -> list[Array]:
-    """Return the path with most pixels of each component of a skeleton that is large enough, as rows of x and y."""
+def _find_longest_paths(thin: Array, min_nodes: int) -> list[Array]:
+    """The path with most pixels of each component of a skeleton that is large enough, as rows of x and y."""
     ys, xs = np.nonzero(thin)
     if not len(ys):
         return []
-    neighbours = _neighbours(thin, ys, xs)
+    neighbours = _find_neighbours(thin, ys, xs)
     components = ndimage.label(thin, structure=_EIGHT)[0][ys, xs]
     starts = np.unique(components, return_index=True)[1]
     sizes = np.bincount(components)[1:]
@@ -193,14 +191,14 @@ def _longest_paths(thin: Array, min_nodes: int) -> list[Array]:
         if size < min_nodes:
             continue
         _cut_cycles(neighbours, start, ys, xs)
-        farthest = _longest_path(neighbours, start)[-1]
-        nodes = _longest_path(neighbours, farthest)
+        farthest = _find_longest_path(neighbours, start)[-1]
+        nodes = _find_longest_path(neighbours, farthest)
         paths.append(np.stack([xs[nodes], ys[nodes]], axis=1))
     return paths
 
 
-def _neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
-    """Return the neighbours of each pixel; pixels are numbered row by row."""
+def _find_neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
+    """The neighbours of each pixel; pixels are numbered row by row."""
     height, width = thin.shape
     numbers = np.full((height + 2, width + 2), -1)
     numbers[ys + 1, xs + 1] = np.arange(len(ys))
@@ -241,8 +239,8 @@ def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -
         neighbours[node].remove(neighbour)
 
 
-def _longest_path(neighbours: list[list[int]], start: int) -> list[int]:
-    """Return the pixels from the start to the first of those that are farthest from it."""
+def _find_longest_path(neighbours: list[list[int]], start: int) -> list[int]:
+    """The pixels from the start to the first of those that are farthest from it."""
     before: dict[int, int] = {start: start}
     ring, farthest = [start], start
     while ring:

@@ -26,6 +26,7 @@ from .reports import METRICS, Sample, Summary, SummaryTerms, read_report, summar
 from .scribbles import Scribbles
 from .session import MOST_INTERACTIONS
 
+_PACKAGE = "segjudge.interactive"
 _Progress = Callable[[str, int, int], None]
 #: One point of a line in so many is kept, which looks the same.
 _POINTS_TO_ONE = 10
@@ -57,10 +58,10 @@ class Model(Protocol):
     """A method: answers scribbles with masks (frames, height, width)."""
 
     def __call__(self, *, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Frames) -> ArrayLike | None:
-        """Return the masks of all frames."""
+        """Answer with the masks of all frames."""
 
 
-def _thin(path: list[list[float]]) -> list[list[float]]:
+def _thin_line(path: list[list[float]]) -> list[list[float]]:
     points = [*path[::_POINTS_TO_ONE], path[-1]] if len(path) > _POINTS_TO_ONE else path
     return [[round(x, 4), round(y, 4)] for x, y in points]
 
@@ -82,7 +83,7 @@ def run(
     *,
     steps: bool,
 ) -> Summary:
-    """Return the summary of a complete session; write it beside the report and, with `steps`, every interaction."""
+    """Run a complete session; write its summary beside the report and, with `steps`, every interaction."""
     with session:
         per_sample = session.max_nb_interactions or 1
         total = len(session.samples) * per_sample
@@ -117,10 +118,10 @@ def _write_step(
     session: DavisInteractiveSession, key: dict[str, Any], scribbles: Scribbles, masks: ArrayLike, images: list[str]
 ) -> None:
     """Write one interaction, as the page of a run shows it: with fewer points for each line."""
-    folder = _steps_of(session.report_save_dir / f"{session.report_name}.csv")
+    folder = _folder_of_steps(session.report_save_dir / f"{session.report_name}.csv")
     folder.mkdir(exist_ok=True)
     lines = [
-        [{"path": _thin(line["path"]), "object_id": line["object_id"]} for line in frame]
+        [{"path": _thin_line(line["path"]), "object_id": line["object_id"]} for line in frame]
         for frame in scribbles["scribbles"]
     ]
     step = {**key, "scribbles": lines, **encode_frames(as_ids(masks)), "images": images}
@@ -128,8 +129,7 @@ def _write_step(
     replace(folder / name, json.dumps(step, separators=(",", ":")))
 
 
-def _steps_of(report: Path) -> Path:
-    """Return the folder with the interactions of a report."""
+def _folder_of_steps(report: Path) -> Path:
     return report.with_suffix(".steps")
 
 
@@ -159,13 +159,13 @@ class Run:
 
 
 def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) -> Run:
-    """Return a run from `[NAME=]REPORT.csv`; its summary is beside it, or is computed.
+    """Read a run from `[NAME=]REPORT.csv`; its summary is beside it, or is computed.
 
     `samples` are those of the session with their numbers of objects, since a report has no row for a sample without
     masks in time.
     """
-    named = "=" in name_and_report and not Path(name_and_report).exists()
-    name, _, path = name_and_report.rpartition("=") if named else ("", "", name_and_report)
+    has_name = "=" in name_and_report and not Path(name_and_report).exists()
+    name, _, path = name_and_report.rpartition("=") if has_name else ("", "", name_and_report)
     file = Path(path)
     try:
         report = read_report(file)
@@ -178,7 +178,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
         summary_file = file.with_suffix(".summary.json")
         has_summary = summary_file.exists()
         of_run = _read_summary(summary_file) if has_summary else summarize(report, SummaryTerms(samples=samples))
-        return Run(name or file.stem, report, of_run, _steps_of(file), has_summary or samples is not None)
+        return Run(name or file.stem, report, of_run, _folder_of_steps(file), has_summary or samples is not None)
     except FileNotFoundError:
         raise ValueError(f"{file}: there is no such report") from None
     except ValueError as error:
@@ -188,7 +188,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
 
 
 def _read_summary(path: Path) -> Summary:
-    """Return what `run` wrote beside a report; raises ValueError for anything else."""
+    """Read what `run` wrote beside a report; raises ValueError for anything else."""
     values = json.loads(path.read_text())
     try:
         curve = values["curve"]
@@ -244,13 +244,13 @@ def _write_steps(runs: list[Run], out: Path, progress: _Progress) -> list[dict[s
     """Write each interaction as a script, for a page that is opened as a file may fetch nothing; return their list."""
     steps, images = [], dict[str, list[str]]()
     files = [(index, path) for index, run in enumerate(runs) for path in sorted(run.steps.glob("*.json"))]
-    values = [_values_by_interaction(run.report) for run in runs]
+    values = [_list_values(run.report) for run in runs]
     for done, (index, path) in enumerate(files):
         progress(path.stem, done, len(files))
         step = _read_step(path)
         sequence, paths = step["sequence"], step.pop("images")
         if sequence not in images:
-            images[sequence] = _small_images(out, f"frames/{len(images)}", paths)
+            images[sequence] = _write_small_images(out, f"frames/{len(images)}", paths)
         key = (sequence, step["scribble_idx"], step["interaction"])
         step["values"] = values[index].get(key, [])
         (out / "steps").mkdir(exist_ok=True)
@@ -265,7 +265,7 @@ def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: 
     curves = {
         "curves": Markup(svg[svg.index("<svg") :]),  # noqa: S704 - Matplotlib escapes the names
         "columns": ["run", "AUC", f"{metric} at 60 s", f"{metric} at the end", "seconds of a sample"],
-        "rows": [_row(run) for run in runs],
+        "rows": [_make_row(run) for run in runs],
         "steps": bool(steps),
     }
     data = {
@@ -273,20 +273,20 @@ def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: 
         "steps": steps,
         "palette": ["#" + bytes(colour).hex() for colour in davis_palette()[:256].tolist()],
     }
-    sections = [Section("interactive", "Curves", curves)]
+    sections = [Section("interactive", "Curves", curves, package=_PACKAGE)]
     if steps:
-        sections.append(Section("steps", "Step by step", {}, data))
+        sections.append(Section("steps", "Step by step", {}, data, package=_PACKAGE))
     replace(out / "index.html", render_page(ReportPage("Interactive runs", sections, beside=("img", "script"))))
 
 
-def _row(run: Run) -> list[object]:
+def _make_row(run: Run) -> list[object]:
     curve = run.summary["curve"]
     at_threshold = run.summary["metric_at_threshold"][run.metric]
     return [run.name, run.summary["auc"], at_threshold, curve[run.metric][-1], round(curve["time"][-2], 1)]
 
 
 def _read_step(path: Path) -> dict[str, Any]:
-    """Return an interaction that `run` kept; raises ValueError for anything else."""
+    """Read an interaction that `run` kept; raises ValueError for anything else."""
     try:
         step: dict[str, Any] = json.loads(path.read_text())
         frames, height, width = step["size"]
@@ -304,8 +304,8 @@ def _read_step(path: Path) -> dict[str, Any]:
     return step
 
 
-def _values_by_interaction(report: pd.DataFrame) -> dict[tuple[str, int, int], list[float]]:
-    """Return for each interaction the value of each frame; nothing for a report that has only means."""
+def _list_values(report: pd.DataFrame) -> dict[tuple[str, int, int], list[float]]:
+    """For each interaction the value of each frame; nothing for a report that has only means."""
     if "frame" not in report.columns or not len(report):
         return {}
     keys = ["sequence", "scribble_idx", "interaction"]
@@ -314,7 +314,7 @@ def _values_by_interaction(report: pd.DataFrame) -> dict[tuple[str, int, int], l
     return {cast("tuple[str, int, int]", key): values for key, values in rounded}
 
 
-def _small_images(out: Path, folder: str, paths: list[str]) -> list[str]:
+def _write_small_images(out: Path, folder: str, paths: list[str]) -> list[str]:
     """Write a sequence's images for the page; return their addresses relative to it, none if any image is gone."""
     if not paths or not all(Path(path).exists() for path in paths):
         return []

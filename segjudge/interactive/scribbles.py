@@ -50,7 +50,7 @@ def scribbles2mask(
     bresenham: bool = True,  # noqa: FBT001, FBT002 - a published signature
     default_value: int = -1,
 ) -> Array:
-    """Return the lines as pixels (frames, height, width): object ids, and `default_value` elsewhere.
+    """Draw the lines as pixels (frames, height, width): object ids, and `default_value` elsewhere.
 
     Where lines cross, the later one counts.
     """
@@ -73,7 +73,7 @@ def scribbles2mask(
 
 
 def scribbles2points(scribbles: Scribbles, output_resolution: tuple[int, int] | None = None) -> tuple[Array, Array]:
-    """Return all points as rows of frame, x and y, and their object ids.
+    """All points as rows of frame, x and y, and their object ids.
 
     With a resolution (height, width) x is multiplied by height - 1 and y by width - 1, as in the original: programs
     depend on it.
@@ -95,29 +95,26 @@ def fuse_scribbles(scribbles_a: Scribbles, scribbles_b: Scribbles) -> Scribbles:
         raise ValueError("Scribbles to fuse are not from the same sequence")
     if len(scribbles_a["scribbles"]) != len(scribbles_b["scribbles"]):
         raise ValueError("Scribbles does not have the same number of frames")
-    for lines, more in zip(scribbles_a["scribbles"], scribbles_b["scribbles"], strict=True):
-        lines.extend(list(more))
+    for lines, added_lines in zip(scribbles_a["scribbles"], scribbles_b["scribbles"], strict=True):
+        lines.extend(list(added_lines))
     return scribbles_a.copy()
 
 
 def is_empty(scribbles: Scribbles) -> bool:
-    """Return whether no frame has a line."""
     return not any(scribbles["scribbles"])
 
 
 def annotated_frames(scribbles: Scribbles) -> list[int]:
-    """Return the frames with at least one line."""
     return [frame for frame, lines in enumerate(scribbles["scribbles"]) if lines]
 
 
 def annotated_frames_object(scribbles: Scribbles, object_id: int) -> list[int]:
-    """Return the frames with at least one line of an object."""
     frames = enumerate(scribbles["scribbles"])
     return [frame for frame, lines in frames if any(line["object_id"] == object_id for line in lines)]
 
 
 def bezier_curve(points: ArrayLike, nb_points: int = MOST_POINTS) -> Array:
-    """Return one Bezier curve with all points as control points, from the last point to the first.
+    """Draw one Bezier curve with all points as control points, from the last point to the first.
 
     With many points close together it is a local smoother.  More points than samples are returned unchanged.
     """
@@ -133,7 +130,7 @@ def bezier_curve(points: ArrayLike, nb_points: int = MOST_POINTS) -> Array:
 
 @lru_cache(maxsize=16)
 def _bernstein_polynomials(count: int, samples: int) -> Array:
-    """Return a row of weights for each sample; up to a thousand points no binomial coefficient overflows."""
+    """A row of weights for each sample; up to a thousand points no binomial coefficient overflows."""
     degree, index = count - 1, np.arange(count)
     t = np.linspace(0.0, 1.0, samples)[:, None]
     weights: Array = comb(degree, index) * t ** (degree - index) * (1 - t) ** index
@@ -141,20 +138,20 @@ def _bernstein_polynomials(count: int, samples: int) -> Array:
 
 
 def bresenham(points: ArrayLike) -> Array:
-    """Return all pixels on the straight lines between points; a point between two lines appears twice."""
+    """All pixels on the straight lines between points; a point between two lines appears twice."""
     return _join_points(np.asarray(points).astype(int))
 
 
 def _join_points(points: Array) -> Array:
     if len(points) < 2:
         return points
-    ends = itertools.pairwise(points.tolist())
-    lines = [draw.line(*start, *end) for start, end in ends]  # type: ignore[no-untyped-call]
+    segments = itertools.pairwise(points.tolist())
+    lines = [draw.line(*start, *end) for start, end in segments]  # type: ignore[no-untyped-call]
     return np.concatenate(lines, axis=1).T
 
 
 def _paths(scribbles: Scribbles, frame: int, size: tuple[int, int]) -> list[tuple[int, Array]]:
-    """Return the object and the pixels (x, y) of each line in a frame; `size` is (width, height)."""
+    """The object and the pixels (x, y) of each line in a frame; `size` is (width, height)."""
     frames = scribbles["scribbles"]
     if not 0 <= frame < len(frames):
         raise ValueError("Frame value not valid")
@@ -194,7 +191,7 @@ def overlay_mask(
     colors: ArrayLike | None = None,
     contour_thickness: int | None = None,
 ) -> Array:
-    """Return a picture with objects laid over it; `alpha` is the weight of the picture."""
+    """Lay objects over a picture; `alpha` is the weight of the picture."""
     im, ann = np.asarray(im), np.asarray(ann)
     if im.shape[:2] != ann.shape:
         raise ValueError("First two dimensions of `im` and `ann` must match")

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import socket
 import tempfile
 import traceback
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
+import uvicorn
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -37,7 +39,6 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(host: SessionHost) -> Starlette:
-    """Return the server's routes."""
     handlers = _Handlers(host)
     routes = [
         (wire_format.HEALTH, handlers.health, "GET"),
@@ -52,6 +53,16 @@ def build_app(host: SessionHost) -> Starlette:
         routes=[Route(f"/{path}", _with_errors(handler), methods=[method]) for path, handler, method in routes],
         exception_handlers={404: _unknown_route, 405: _unknown_route},
     )
+
+
+def serve(host: SessionHost, listener: socket.socket) -> None:
+    """Serve until a signal."""
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    config = uvicorn.Config(
+        build_app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
+        timeout_graceful_shutdown=3, timeout_keep_alive=30,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 async def _unknown_route(request: Request, _error: Exception) -> Response:
@@ -94,7 +105,6 @@ class _Handlers:
         return JSONResponse({"health": "ok", "name": "segjudge interactive", "evaluation_parameters": limits})
 
     async def begin(self, request: Request) -> Response:
-        """Begin a session."""
         user = self._host.find_user(request.headers.get(wire_format.USER_KEY, ""))
         request_key = request.headers.get(wire_format.REQUEST_KEY, "")[:64]
 
@@ -110,8 +120,10 @@ class _Handlers:
 
     async def scribbles(self, request: Request) -> Response:
         """Answer with the scribbles; the time of the interaction begins with the first answer."""
-        last = request.query_params.get("only_last", "") in ("1", "true")
-        return JSONResponse(await self._with_session(request, lambda session: session.answer_scribbles(only_last=last)))
+        only_last = request.query_params.get("only_last", "") in ("1", "true")
+        return JSONResponse(
+            await self._with_session(request, lambda session: session.answer_scribbles(only_last=only_last))
+        )
 
     async def interaction(self, request: Request) -> Response:
         """Take masks; their time ends when the last byte has arrived."""
@@ -184,7 +196,6 @@ class _Handlers:
         return size
 
     def _keys(self, request: Request) -> tuple[str, str]:
-        """Return the user, and the key of the session."""
         headers = request.headers
         return self._host.find_user(headers.get(wire_format.USER_KEY, "")), headers.get(wire_format.SESSION_KEY, "")
 

@@ -22,7 +22,7 @@ from .scribbles import Scribbles, fuse_scribbles
 #: The host that is this process.
 LOCAL_HOST = "localhost"
 #: The challenge allowed no more.
-MOST_SECONDS, MOST_INTERACTIONS = 600, 16
+_MOST_SECONDS, MOST_INTERACTIONS = 600, 16
 #: Subsets whose masks were published; a root may list others.
 _LOCAL_SUBSETS = ["train", "val", "trainval"]
 
@@ -61,7 +61,7 @@ class SessionRules:
 
     def __init__(self, max_time: float | None, max_nb_interactions: int | None) -> None:
         #: Seconds for each object of a sample, all of its interactions together.
-        self.max_time = None if max_time is None else min(max_time, MOST_SECONDS)
+        self.max_time = None if max_time is None else min(max_time, _MOST_SECONDS)
         #: Interactions with each sample.
         self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
         self.samples: list[Sample] = []
@@ -83,17 +83,12 @@ class SessionRules:
     def _count_objects(self, _sequence: str) -> int:
         return 1
 
-    def _stand_before(self, samples: list[Sample]) -> None:
-        """Stand before the first of the samples."""
-        self.samples, self.sample_idx, self.interaction_nb = samples, -1, -1
-
     @property
     def _has_opened(self) -> bool:
         return self.sample_idx is not None and self.sample_idx >= 0
 
     @property
     def sample(self) -> Sample:
-        """The open sample."""
         return self.samples[self.sample_idx or 0]
 
     @property
@@ -112,7 +107,6 @@ class SessionRules:
         return (self.sample_idx or 0) < len(self.samples)
 
     def is_late(self, time_now: float) -> bool:
-        """Return whether the time of the open sample is over."""
         if not self.max_time or self.sample_start_time is None:
             return False
         return time_now - self.sample_start_time > self.max_time * self._count_objects(self.sample[0])
@@ -128,7 +122,7 @@ class SessionRules:
             raise RuntimeError(_NOTHING_DUE)
 
     def _copy_scribbles(self, *, only_last: bool) -> Scribbles:
-        """Return a copy of the scribbles of the open sample, which later grow."""
+        """Copy the scribbles of the open sample, which later grow."""
         scribbles = self.sample_last_scribble if only_last else self.sample_scribbles
         if scribbles is None:
             raise RuntimeError(_NOTHING_TO_SEGMENT)
@@ -207,7 +201,6 @@ class LocalConnector:
         return self._service.get_samples()
 
     def get_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return the first scribbles."""
         return self.service.get_scribble(sequence, scribble_idx)
 
     def post_predicted_masks(
@@ -226,11 +219,9 @@ class LocalConnector:
         )  # fmt: skip
 
     def get_report(self) -> pd.DataFrame:
-        """Return the rows of this session."""
         return self.service.get_report(self.session_key)
 
     def post_finish(self) -> Summary:
-        """Return the summary of this session."""
         return self.service.summarize_report(self.get_report())
 
     def restore(self, session_key: str, progress: StoredProgress, report: pd.DataFrame) -> None:
@@ -265,16 +256,16 @@ class Session(SessionRules):
         )
         if self.terms.shuffle:
             random.shuffle(samples)
-        self._stand_before(samples)
+        self.samples, self.sample_idx, self.interaction_nb = samples, -1, -1
         if resume:
             self._restart(self._restore()["clock"], self.clock())
 
     def _restore(self) -> dict[str, Any]:
         """Return to the newest saved state in the folder that has the same terms and samples; return it."""
-        same = {**self._terms_to_save(), "samples": sorted([*sample] for sample in self.samples)}
+        terms = {**self._terms_to_save(), "samples": sorted([*sample] for sample in self.samples)}
 
         def matches(saved: dict[str, Any]) -> bool:
-            return {**{name: saved.get(name) for name in same}, "samples": sorted(saved["samples"])} == same
+            return {**{name: saved.get(name) for name in terms}, "samples": sorted(saved["samples"])} == terms
 
         saved = self.files.resume(matches, "of this subset with these samples and limits")
         self._return_to(saved)
@@ -310,8 +301,8 @@ class Session(SessionRules):
         if new_sample:
             self.sample_scribbles = self.connector.get_scribble(sequence, number)
             self.sample_last_scribble = self._copy_scribbles(only_last=False)
-        drawn = self._copy_scribbles(only_last=only_last)
-        return sequence, drawn, self._begin_interaction(self.clock(), new_sample=new_sample)
+        scribbles = self._copy_scribbles(only_last=only_last)
+        return sequence, scribbles, self._begin_interaction(self.clock(), new_sample=new_sample)
 
     def submit(self, masks: ArrayLike, candidates: Iterable[int] | None, arrived: float | None = None) -> bool:
         """Measure masks and save the session; return whether they came in time."""
@@ -320,20 +311,20 @@ class Session(SessionRules):
         timing = max(0.0, arrived - (self.interaction_start_time or 0.0))
         sequence, number = self.sample
         in_time = not self.is_late(arrived)
-        drawn = None
+        scribbles = None
         if in_time:
-            drawn = self.connector.post_predicted_masks(sequence, number, masks, timing, self.interaction, candidates)
-        self._end_interaction(drawn)
+            scribbles = self.connector.post_predicted_masks(
+                sequence, number, masks, timing, self.interaction, candidates
+            )
+        self._end_interaction(scribbles)
         self.save()
         return in_time
 
     def save(self) -> None:
-        """Write the report so far and the state."""
         self.files.write_report(self.report())
         self._save_state()
 
     def _save_state(self) -> None:
-        """Write what another process needs to go on beside the report."""
         self.files.write_state(self._state_to_save())
 
     def _state_to_save(self) -> dict[str, object]:
@@ -347,5 +338,4 @@ class Session(SessionRules):
         }
 
     def report(self) -> pd.DataFrame:
-        """Return all rows so far."""
         return self.connector.get_report()

@@ -108,14 +108,13 @@ class SessionHost:
             self.most_marks = max(self.most_marks, 1000 + frames * 256 * 4)
 
     def find_user(self, key: str) -> str:
-        """Return the user with a key; raises PermissionError."""
         name = self.users.get(_checksum(key.encode()))
         if name is None:
             raise PermissionError("This User-Key is not known here.")
         return name
 
     def begin(self, user: str, request: str) -> tuple[str, HostedSession]:
-        """Return the key of a new session, and the session; the same again for the same request."""
+        """Begin a session, or return to that of the same request; return its key too."""
         checksum = _checksum(request.encode()) if request else ""
         message = f"{user}\n{request}" if request else secrets.token_hex(32)
         key = hmac.new(self._secret, message.encode(), hashlib.sha256).hexdigest()
@@ -179,7 +178,6 @@ class SessionHost:
                 self._users -= Counter([name])  # drops those that are 0
 
     def check_session(self, user: str, key: str) -> None:
-        """Raise LookupError if the user has no such session."""
         with self._lock:
             self._find_name(user, key)
 
@@ -193,7 +191,7 @@ class SessionHost:
         return name
 
     def read_summary(self, session: HostedSession) -> Summary | None:
-        """Return the summary of a session that is over, else None."""
+        """Read the summary of a session that is over; None of another."""
         path = session.folder / _SUMMARY
         if not path.exists():
             return None
@@ -203,7 +201,6 @@ class SessionHost:
         return cast("Summary", json.loads(path.read_text()))
 
     def read_report(self, session: HostedSession) -> pd.DataFrame:
-        """Return a session's rows without the frames."""
         if (session.folder / _SUMMARY).exists():
             # A temporary report remains where the end was interrupted.
             paths = session.folder.glob("result_*.csv")
@@ -255,13 +252,30 @@ class SessionHost:
         return None
 
 
+@contextmanager
+def hold_sessions(
+    folder: Path, dataset: InteractiveDataset, terms: SessionTerms, users: Mapping[str, str], limits: SessionLimits
+) -> Iterator[SessionHost]:
+    """Hold the sessions of a folder, which no other server has meanwhile; raises UsageError where one has it."""
+    os.umask(0o077)  # sessions and their reports are the server's alone
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = files.hold_folder(str(folder), "server of sessions")
+    clock = Uptime(folder)
+    try:
+        host = SessionHost(folder, dataset, terms, users, limits, clock)
+        clock.begin()  # reading the masks counted for nobody
+        yield host
+    finally:
+        clock.stop()
+        lock.close()
+
+
 def _name_of(key: str) -> str:
-    """Return the folder of the session with a key."""
     return f"session-{_checksum(key.encode(errors='replace'))}"
 
 
 def _read_secret(path: Path) -> bytes:
-    """Return the secret from which session keys are made; it is drawn once."""
+    """Read the secret from which session keys are made; it is drawn once."""
     if not path.exists():
         files.replace(path, secrets.token_hex(32), private=True)
     return path.read_bytes()
@@ -285,12 +299,12 @@ def _protect_old(folder: Path) -> None:
 
 
 def _checksum(data: bytes) -> str:
-    """Return what is stored and compared in place of a secret."""
+    """What is stored and compared in place of a secret."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read_users(path: str) -> dict[str, str]:
-    """Return the checksum of each key → name, from lines `name key`; raises ValueError with the line that is wrong."""
+    """Read the checksum of each key → name, from lines `name key`; raises ValueError with the line that is wrong."""
     users: dict[str, str] = {}
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -334,7 +348,6 @@ class HostedSession(Session):
         self.lock = threading.RLock()
 
     def begin(self) -> None:
-        """Open a new session, and save it."""
         self.enter(resume=False)
         self.save()
 
@@ -351,12 +364,11 @@ class HostedSession(Session):
         return {**super()._state_to_save(), "new": self._is_new, "last_taken": self._last_taken}
 
     def answer_terms(self) -> dict[str, object]:
-        """Return the samples and limits."""
         limits = {"max_time": self.max_time, "max_nb_interactions": self.max_nb_interactions}
         return {"samples": self.samples, **limits}
 
     def answer_next(self) -> dict[str, object]:
-        """Return the interaction that comes next; the same again while nothing was submitted."""
+        """Answer with the interaction that comes next; the same again while nothing was submitted."""
         before = (self.sample_idx, self.interaction_nb)
         if not self.next():
             return {"finished": True}
@@ -372,29 +384,31 @@ class HostedSession(Session):
         }
 
     def answer_scribbles(self, *, only_last: bool) -> ScribblesAnswer:
-        """Return the scribbles of this interaction; its time begins when they are first asked for."""
+        """Answer with the scribbles of this interaction; its time begins when they are first asked for."""
         if self.running_model:
             sequence, _ = self._open_sample()
-            drawn = self._copy_scribbles(only_last=only_last)
+            scribbles = self._copy_scribbles(only_last=only_last)
         else:
-            sequence, drawn, self._is_new = self.read_scribbles(only_last=only_last)
+            sequence, scribbles, self._is_new = self.read_scribbles(only_last=only_last)
             self._save_state()
             # Reading the truth and writing is the server's work; the method's time begins when the answer can go.
             self.interaction_start_time = self.clock()
-        return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._is_new}
+        return {"sequence": sequence, "scribbles": scribbles, "new_sequence": self._is_new}
 
     def answer_repeat(self, checksum: str) -> bool | None:
-        """Return whether masks that came last and come again were in time; None for other masks."""
-        last = self._last_taken
-        return bool(last[4]) if last and last[3] == checksum else None
+        """Whether masks that came last and come again were in time; None for other masks."""
+        last_taken = self._last_taken
+        return bool(last_taken[4]) if last_taken and last_taken[3] == checksum else None
 
     def take_masks(self, submission: MaskSubmission, most_runs: int, checksum: str, arrived: float) -> bool:
         """Take masks; return whether they came in time."""
         sequence, number = self._open_sample()
-        due = [sequence, number, self.interaction]
-        if submission.due != due:
-            named = ", ".join(map(quote, submission.due))
-            raise RuntimeError(f"These masks are for [{named}]; those that are due are for {due}.")
+        due_interaction = [sequence, number, self.interaction]
+        if submission.due != due_interaction:
+            named_interaction = ", ".join(map(quote, submission.due))
+            raise RuntimeError(
+                f"These masks are for [{named_interaction}]; those that are due are for {due_interaction}."
+            )
         self._check_masks_due()
         in_time = not self.is_late(arrived)
         masks: Array = np.zeros(0)  # late masks are not decoded
@@ -402,13 +416,13 @@ class HostedSession(Session):
             record = self.connector.service.davis.dataset[sequence]
             masks = submission.decode(shape_of(record), most_runs)
             self._note_measured(sequence)
-        before, self._last_taken = self._last_taken, [*due, checksum, in_time]
+        taken_before, self._last_taken = self._last_taken, [*due_interaction, checksum, in_time]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of candidates that are not frames
                 self.submit(masks, submission.candidates, arrived)
         except BaseException:
-            self._last_taken = before
+            self._last_taken = taken_before
             raise
         return in_time
 
@@ -419,7 +433,7 @@ class HostedSession(Session):
 
 
 def _means_of(report: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each object of each interaction: values of single frames would reveal too much of the truth."""
+    """A row for each object of each interaction: values of single frames would reveal too much of the truth."""
     keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
     return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 
@@ -437,7 +451,6 @@ class _Ledger:
         self._entries = dict(_read_entry(path) for path in folder.glob("*.json"))
 
     def sessions(self, user: str, sequence: str) -> frozenset[str]:
-        """Return the sessions of a user in which masks of a sequence were measured."""
         with self._lock:
             return frozenset(self._entries.get(user, {}).get(sequence, ()))
 
@@ -445,14 +458,14 @@ class _Ledger:
         """Write down that a session measures masks of a sequence; a second time changes nothing."""
         with self._lock:
             entries = self._entries.get(user, {})
-            before = entries.get(sequence, [])
-            if session in before:
+            sessions_before = entries.get(sequence, [])
+            if session in sessions_before:
                 return
-            after = {**entries, sequence: [*before, session]}
+            entries_after = {**entries, sequence: [*sessions_before, session]}
             name = hashlib.sha256(user.encode()).hexdigest()
-            files.replace(self._folder / f"{name}.json", json.dumps({"user": user, "sequences": after}))
+            files.replace(self._folder / f"{name}.json", json.dumps({"user": user, "sequences": entries_after}))
             # Last, so that an entry that could not be written is tried again.
-            self._entries[user] = after
+            self._entries[user] = entries_after
 
 
 def _read_entry(path: Path) -> tuple[str, dict[str, list[str]]]:
@@ -506,9 +519,9 @@ def _read_times(folder: Path) -> Iterator[float]:
     """Yield the time as it was noted here and in sessions: the latest is nearest to when the server died."""
     for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            noted = json.loads(path.read_text())
-            if isinstance(noted, dict):
-                yield float(noted["clock"])
-                yield float(noted["interaction_start_time"] or 0.0)
+            note = json.loads(path.read_text())
+            if isinstance(note, dict):
+                yield float(note["clock"])
+                yield float(note["interaction_start_time"] or 0.0)
             else:
-                yield float(noted)
+                yield float(note)

@@ -78,7 +78,7 @@ class InteractionBody(TypedDict):
 
 
 def describe_error(error: Exception) -> tuple[dict[str, str], int]:
-    """Return an error as it is sent, the name of its class on the list and its message, and its status."""
+    """An error as it is sent, the name of its class on the list and its message, and its status."""
     for kind, status in _ERRORS.items():
         if isinstance(error, kind):
             return {"error": kind.__name__, "message": str(error)}, status
@@ -86,20 +86,20 @@ def describe_error(error: Exception) -> tuple[dict[str, str], int]:
 
 
 def error_of(body: object, status: int) -> Exception:
-    """Return the error that was sent; a name that is not on the list does not become a class."""
+    """Make the error that was sent; a name that is not on the list does not become a class."""
     if isinstance(body, dict) and isinstance(body.get("message"), str):
         return _KINDS.get(str(body.get("error")), RuntimeError)(body["message"])
     return RuntimeError(f"The server answered with status {status} and no error that is on the list.")
 
 
 def round_report(report: pd.DataFrame) -> pd.DataFrame:
-    """Return a report as it leaves the server; J&F is made of the rounded J and F, so it reveals no more than they."""
+    """Round a report as it leaves the server; J&F is made of the rounded J and F, so it reveals no more than they."""
     j, f = (report[name].round(_DECIMALS) for name in ("jaccard", "contour"))
     return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(_DECIMALS))
 
 
 def round_summary(summary: Summary) -> Summary:
-    """Return a summary as it leaves the server: seconds are exact, everything else is rounded."""
+    """Round a summary as it leaves the server: seconds are exact."""
     curve = {
         name: values if name == "time" else [round(value, _DECIMALS) for value in values]
         for name, values in summary["curve"].items()
@@ -125,7 +125,7 @@ class MaskSubmission:
     candidates: list[int] | None = None
 
     def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
-        """Return the masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
+        """Decode masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
         masks_sent, self.encoded_masks = self.encoded_masks, None
         if not isinstance(masks_sent, dict) or not isinstance(masks_sent.get("frames"), list):
             raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
@@ -190,7 +190,7 @@ def _check_objects(frame: int, objects: object) -> None:
 
 
 def quote(value: object) -> str:
-    """Return an untrusted value for a sentence: short, plain, and without walking through it."""
+    """Write an untrusted value for a sentence: short, plain, and without walking through it."""
     if isinstance(value, str):
         return ascii(value[:40])
     small = value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 10**18)
