@@ -104,7 +104,6 @@ _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return its exit code."""
     if arguments is None:
         _open_streams()
         leave_at_once()
@@ -148,7 +147,7 @@ def _open_streams() -> None:
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return what is printed for the characters of an error, and where printing goes on."""
+    """What is printed for the characters of an error, and where printing goes on."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
@@ -179,7 +178,7 @@ def _explain(error: Exception, *, writes_stdout: bool) -> int:
 
 
 def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
-    """Return the exit code for a closed pipe, a full disk or a file that cannot be written; others are a defect.
+    """Explain a closed pipe, a full disk or a file that cannot be written; others are a defect.
 
     A pipe that is closed loses what a program was to read from it.
     """
@@ -198,7 +197,7 @@ def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
 
 
 def _is_stdout_closed() -> bool:
-    """Return whether stdout is a pipe whose other end is closed."""
+    """Whether stdout is a pipe whose other end is closed."""
     import select
 
     poll = select.poll()
@@ -207,7 +206,7 @@ def _is_stdout_closed() -> bool:
 
 
 def _explain_mistake_in_phases(error: Exception) -> int:
-    """Return the exit code of a mistake in the file that hosts edit, which many commands import; 0 for other errors."""
+    """Explain a mistake in the file that hosts edit, which many commands import; 0 for other errors."""
     import traceback
 
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -262,7 +261,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """Return a parser that knows the command among the words; where there is none, it lists them all."""
+    """Make a parser that knows the command among the words; where there is none, it lists them all."""
     parser = _Parser(prog=PROGRAM, description=_ABOUT)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -284,7 +283,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 def _platform(words: list[str]) -> str:
-    """Return the platform among the words, which decides about the options."""
+    """Find the platform among the words, which decides about the options."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--platform", default=EVALAI)
     with suppress(argparse.ArgumentError):

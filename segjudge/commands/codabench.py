@@ -64,7 +64,6 @@ class _Options:
     no_kernel: bool
 
     def build(self, source: BundleSource, out: str) -> BuiltCompetitions:
-        """Build the competitions of a bundle into a folder."""
         from segjudge.platforms.codabench.build import CodabenchOptions, build
         from segjudge.platforms.codabench.competition import IMAGE
 
@@ -105,7 +104,7 @@ class _Options:
 
 
 def _is_competition(path: str, *, named: bool) -> bool:
-    """Return whether a path is what Codabench takes, or is meant to be."""
+    """Whether a path is what Codabench takes, or is meant to be."""
     if not os.path.exists(path):
         raise UsageError(f"{path}: there is no such file or folder")
     if os.path.isdir(path):
@@ -137,23 +136,23 @@ def _check(args: argparse.Namespace) -> int:
         for target in targets:
             problems = check_competition(target.path)
             if target.codenames and not args.quick and not has_errors(problems):
-                problems += _try(target, _compute_worker(args.python))
+                problems += _try_samples(target, _open_compute_worker(args.python))
             problems_of[os.path.basename(target.path)] = problems
-    every = [problem for problems in problems_of.values() for problem in problems]
-    failed = has_errors(every) or (args.strict and bool(every))
+    all_problems = [problem for problems in problems_of.values() for problem in problems]
+    failed = has_errors(all_problems) or (args.strict and bool(all_problems))
     if args.json:
         _print_json(problems_of, failed=failed)
         return OURS if failed else DONE
     for name, problems in problems_of.items():
         print_problems(problems, _PLATFORM)
         print(f"{name}: Codabench would {'refuse' if has_errors(problems) else 'accept'} this bundle.")
-    if failed and not has_errors(every):
+    if failed and not has_errors(all_problems):
         print("Its warnings fail here, since --strict is on.")
     return OURS if failed else DONE
 
 
-def _try(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
-    """Return the problems of a competition's samples, and those samples that are refused."""
+def _try_samples(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
+    """Find the problems of a competition's samples, and those samples that are refused."""
     from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
     from segjudge.platforms.evalai.bundle.problems import warning
@@ -161,23 +160,24 @@ def _try(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
     problems: list[BundleProblem] = []
     with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
-        for run in trial.run(_samples(target, trial, bundle)):
+        for run in trial.run(_list_samples(target, trial, bundle)):
             problems += run.problems
             if run.outcome.status != "Finished":
-                last = (run.outcome.stderr.strip() or run.outcome.details).splitlines()[-1]
-                problems.append(warning(run.sample, f"does not score: {last}", "Correct the sample, or the truth", 61))
+                last_line = (run.outcome.stderr.strip() or run.outcome.details).splitlines()[-1]
+                fault = f"does not score: {last_line}"
+                problems.append(warning(run.sample, fault, "Correct the sample, or the truth", 61))
     return problems
 
 
-def _compute_worker(python: str | None) -> ComputeWorker:
+def _open_compute_worker(python: str | None) -> ComputeWorker:
     from segjudge.platforms.codabench.trial import ComputeWorker
     from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
     return ComputeWorker(open_interpreter(python or sys.executable))
 
 
-def _samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
-    """Return the samples by the names of their phases: of a bundle built here, else its solutions."""
+def _list_samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
+    """List the samples by the names of their phases: of a bundle built here, else its solutions."""
     if not target.codenames:
         return trial.solutions()
     from segjudge.platforms.evalai.bundle.build import list_samples
@@ -199,7 +199,7 @@ def _print_json(problems_of: dict[str, list[BundleProblem]], *, failed: bool) ->
 def _run(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
 
-    code, worker = DONE, _compute_worker(args.python)
+    code, worker = DONE, _open_compute_worker(args.python)
     if not worker.is_boxed:
         say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
     else:
@@ -223,7 +223,7 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
     with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
-        paths = _samples(target, trial, bundle)
+        paths = _list_samples(target, trial, bundle)
         if not any(paths.values()):
             print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
         for run_ in trial.run(paths):
@@ -274,11 +274,11 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
     name = os.path.basename(path)
     earlier = None if again else push.recall(name)
     if earlier is not None and earlier.number:
-        same = earlier.digest == digest_of(path)
+        is_same = earlier.digest == digest_of(path)
         print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")
-        if not same:
+        if not is_same:
             say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")
-        return DONE if same else OURS
+        return DONE if is_same else OURS
     try:
         competition = push.wait_for_outcome(name, earlier or push.upload(name, path))
     except NotUnpackedError as error:

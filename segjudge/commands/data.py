@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import dataclass
 
 from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
@@ -14,7 +13,7 @@ from segjudge.families import LAYOUTS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, open_output
 
-from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, read_options, say
+from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, say
 
 
 def _pack(args: argparse.Namespace) -> int:
@@ -44,7 +43,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _choose(ours: str, value: str | None, theirs: str, their_value: str | None) -> str:
-    """Return the value of our option or of the official tool's."""
+    """Take the value of our option or of the official tool's."""
     values = {value, their_value} - {None}
     if len(values) != 1:
         raise UsageError(f"convert needs {ours} or {theirs}" + ", and only one of them" * bool(values))
@@ -70,47 +69,32 @@ def _compress(args: argparse.Namespace) -> int:
     return DONE
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """What is drawn, and where it goes."""
-
-    results: str | None
-    truth: str
-    categories: str | None
-    split: str | None
-    images: str | None
-    iou: float
-    score: float
-    out: str
-
-
 def _show(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.families.instances.pictures import View, draw_images
     from segjudge.families.instances.published import open_instances
 
-    options = read_options(_Drawing, args)
-    if not 0 < options.iou <= 1:
-        raise UsageError(f"--iou is a fraction above 0, not {options.iou:g}")
-    if options.images and not os.path.isdir(options.images):
-        raise UsageError(f"--images {options.images}: there is no such folder")
+    if not 0 < args.iou <= 1:
+        raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
+    if args.images and not os.path.isdir(args.images):
+        raise UsageError(f"--images {args.images}: there is no such folder")
     with ProgressBar("image") as bar:
-        opened = open_instances(TruthSource(options.truth, categories=options.categories or ""), progress=bar)
+        opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), progress=bar)
     _warn(opened.notes)
-    name = options.split or next(iter(opened.splits))
+    name = args.split or next(iter(opened.splits))
     if name not in opened.splits:
-        raise UsageError(f"{options.truth} has no split {name!r}{name_hint(name, opened.splits)}")
+        raise UsageError(f"{args.truth} has no split {name!r}{name_hint(name, opened.splits)}")
     truth, records = opened.splits[name], None
     if truth.images.frames is not None:
-        raise UsageError(f"{options.truth}: holds videos; show draws images")
-    if options.results:
-        records = read_records(options.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
-    pictures = [options.images] if options.images else []
-    check_outputs([BuiltFile(os.path.join(options.out, name)) for name in ("index.html", "images/1.png")], pictures)
+        raise UsageError(f"{args.truth}: holds videos; show draws images")
+    if args.results:
+        records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    pictures = [args.images] if args.images else []
+    check_outputs([BuiltFile(os.path.join(args.out, name)) for name in ("index.html", "images/1.png")], pictures)
     with ProgressBar("image") as bar:
-        drawn = draw_images(truth, records, options.out, View(options.images or "", options.iou, options.score), bar)
-    print(f"{os.path.join(options.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
+        drawn = draw_images(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
     return DONE
 
 

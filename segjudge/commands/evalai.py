@@ -77,7 +77,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
         log = worker.log()
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
-    print(_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
+    print(_describe_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 
@@ -139,17 +139,17 @@ def _submit(worker: HostedWorker, phase: dict[str, Any], path: str, number: int)
     return outcome
 
 
-def _next_steps(source: BundleSource, codename: str) -> str:
+def _describe_next_steps(source: BundleSource, codename: str) -> str:
     import shlex
 
     from segjudge.evaluation_script.families import PROTOCOLS
     from segjudge.families import OPTIONAL_LAYOUTS, layout_of
 
     phase, folder = shlex.quote(codename), os.path.relpath(source.root)
-    inside = "" if folder == "." else f" (in {shlex.quote(folder)})"
+    folder_hint = "" if folder == "." else f" (in {shlex.quote(folder)})"
     if source.is_foreign:
         return (
-            f"Next{inside}:\n"
+            f"Next{folder_hint}:\n"
             f"  your samples       examples/{phase}/FILE, which are scored here\n"
             "  everything         segjudge rehearse --seed-demo, which is EvalAI on this machine\n"
             "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
@@ -159,7 +159,7 @@ def _next_steps(source: BundleSource, codename: str) -> str:
     subset = " --subset val" if layout in OPTIONAL_LAYOUTS[1:] else ""
     truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
-        f"Next{inside}:\n"
+        f"Next{folder_hint}:\n"
         f"  your annotations   {us} pack {truth}\n"
         f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
         f"  your submission    {us} score RESULTS --phase {phase}\n"
@@ -239,48 +239,36 @@ def _write_schema(args: argparse.Namespace) -> int:
 # ── check ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Check:
-    """What is checked, and what fails."""
-
-    variant: str | None
-    starter: bool
-    strict: bool
-    quick: bool
-    json: bool
-    python: str | None
-
-
 def _check(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.build import build, build_starter_zip, find_unwanted_files
     from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
     from segjudge.platforms.evalai.bundle.check import check, check_web_form
     from segjudge.starting.lock import check_lock, list_score_changes
 
-    options, source = read_options(_Check, args), choose_bundle(args.bundle, args.path)
+    source = choose_bundle(args.bundle, args.path)
     root, built = source.root, None
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, "challenge_config.zip")
-        if options.starter:
+        if args.starter:
             build_starter_zip(root, path)
         elif source.archive:
             path = source.archive
         else:
-            built = build(root, path, options.variant or "", lenient=True)
-        state, not_checked = _server_state(root)
+            built = build(root, path, args.variant or "", lenient=True)
+        state, not_checked = _fetch_server_state(root)
         problems = check(path, state)
-        if options.starter:
-            if not options.json:
+        if args.starter:
+            if not args.json:
                 _print_members(path)
             problems += find_unwanted_files(path)
         if source.kind is BundleKind.SMALL:
             problems += [*check_lock(root), *list_score_changes(root)]
-        if not options.quick and not has_errors(problems):
-            problems += _try(source, path, options.python, not_checked)
+        if not args.quick and not has_errors(problems):
+            problems += _try_bundle(source, path, args.python, not_checked)
         form = check_web_form(path)
-    failed = has_errors(problems) or (options.strict and bool(problems))
+    failed = has_errors(problems) or (args.strict and bool(problems))
     code = OURS if _is_refused(problems) else TAKEN if failed else DONE
-    if options.json:
+    if args.json:
         _print_json(problems, form, not_checked, failed=failed, kernel=built.kernel if built else None)
     else:
         _print_report(problems, form, not_checked)
@@ -299,8 +287,8 @@ def _print_members(path: str) -> None:
             print(f"{member.file_size:>12,}  {member.filename}")
 
 
-def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
-    """Return what the server holds, without a token after the last push from here, and what could not be checked."""
+def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
+    """Learn what the server holds, without a token after the last push from here, and what could not be checked."""
     from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
     from segjudge.platforms.evalai.bundle.server_state import load_state
     from segjudge.platforms.evalai.client import read_settings, server_address
@@ -319,8 +307,8 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     return last_push, unknown
 
 
-def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
-    """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
+def _try_bundle(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
+    """Find the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
     from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
     from segjudge.platforms.evalai.hosted_worker.interpreter import (
         PINNED_PYTHON,
@@ -381,7 +369,7 @@ def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_
 
 
 def has_errors(problems: list[BundleProblem]) -> bool:
-    """Return whether a problem is more than a warning."""
+    """Whether a problem is more than a warning."""
     return any(problem.severity == ERROR for problem in problems)
 
 
@@ -390,7 +378,7 @@ def _is_refused(problems: list[BundleProblem]) -> bool:
 
 
 def _printable(text: str) -> str:
-    """Return a text without what moves a terminal's cursor or cannot be printed."""
+    """Leave out what moves a terminal's cursor or cannot be printed."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
@@ -410,7 +398,7 @@ def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> N
 
 
 def passes(problems: list[BundleProblem], platform: str = "EvalAI") -> bool:
-    """Print problems, and return whether none is more than a warning."""
+    """Print problems, and tell whether none is more than a warning."""
     print_problems(problems, platform)
     return not has_errors(problems)
 
@@ -458,7 +446,7 @@ def _push(args: argparse.Namespace) -> int:
             return OURS
         with Bundle(bundle) as opened:
             config, scoring = opened.config, describe_scoring(opened)
-    _note(root, name, config, scoring, process, challenge)
+    _note_push(root, name, config, scoring, process, challenge)
     _print_challenge(challenge, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
     return DONE
 
@@ -477,7 +465,7 @@ def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
     return build(source.root, out, variant, image, lenient=True, kernel=not how.no_kernel).path
 
 
-def _note(
+def _note_push(
     root: str,
     repository: str,
     config: dict[str, Any],
@@ -523,7 +511,6 @@ def _add_build_options(sub: argparse.ArgumentParser) -> None:
 
 
 def add_kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
-    """Add `--kernel` and `--no-kernel`."""
     group = sub.add_mutually_exclusive_group()
     group.add_argument("--kernel", action="store_true", help=about)
     group.add_argument("--no-kernel", action="store_true", help="leave the compiled kernel out; numpy does its work")

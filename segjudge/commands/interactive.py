@@ -49,7 +49,6 @@ class _Dataset:
     draw: int
 
     def open(self) -> InteractiveDataset:
-        """Open it, in whichever layout."""
         from segjudge.interactive.other_datasets import open_dataset
 
         return open_dataset(self.root or "", self.layout, self.images, self.draw)
@@ -76,9 +75,7 @@ def _interactive(args: argparse.Namespace) -> int:
         code: int = args.action(args)
     except NotWritten:
         raise
-    except (OSError, ValueError, LookupError, NameError) as error:
-        if isinstance(error, (KeyError, IndexError)):  # a defect
-            raise
+    except (OSError, ValueError) as error:  # of a dataset, a report, a server
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
         if "the interactive session needs more" not in str(error):
@@ -88,16 +85,10 @@ def _interactive(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    import logging
-
-    import uvicorn
-
-    from segjudge.interactive.server import build_app
+    from segjudge.interactive.server import serve
     from segjudge.interactive.session import SessionTerms
-    from segjudge.interactive.session_host import SessionHost, SessionLimits, Uptime, read_users
-    from segjudge.system.files import hold_folder
+    from segjudge.interactive.session_host import SessionLimits, hold_sessions, read_users
 
-    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     ends = read_options(_Terms, args)
     ends.check()
     users = read_users(args.users)
@@ -108,26 +99,12 @@ def _serve(args: argparse.Namespace) -> int:
         args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
         args.sessions_per_sequence,
     )  # fmt: skip
-    folder = Path(args.data)
-    os.umask(0o077)  # sessions and their reports are the server's alone
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = hold_folder(str(folder), "server of sessions")
-    clock = Uptime(folder)
-    try:
-        host = SessionHost(folder, dataset, terms, users, limits, clock)
-        say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {folder} keeps the sessions.")
+    with hold_sessions(Path(args.data), dataset, terms, users, limits) as host:
+        say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {args.data} keeps the sessions.")
         if args.bind not in (_LOOPBACK, "::1", "localhost"):
             say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
         print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
-        config = uvicorn.Config(
-            build_app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
-            timeout_graceful_shutdown=3, timeout_keep_alive=30,
-        )  # fmt: skip
-        clock.begin()  # reading the masks counted for nobody
-        uvicorn.Server(config).run(sockets=[port])
-    finally:
-        clock.stop()
-        lock.close()
+        serve(host, port)
     return DONE
 
 
@@ -144,19 +121,22 @@ class _Run:
 def _run(args: argparse.Namespace) -> int:
     import traceback
 
+    from segjudge.interactive.remote_session import NoServerError, UnknownSessionError
     from segjudge.interactive.runs import ModelError, run
 
     model = _load_model(args.model)
     options = (read_options(_Run, args), read_options(_Dataset, args), read_options(_Terms, args))
-    session, image_paths = _open_session(*options)
     with ProgressBar("interaction") as bar:
         try:
+            session, image_paths = _open_session(*options)
             summary = run(session, model, image_paths, bar, steps=args.steps)
+        except (NoServerError, UnknownSessionError) as error:
+            raise HostError(str(error)) from None
         except ModelError as error:
             traceback.print_exception(error.__cause__)
-            what = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
+            fault = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
             remedy = "Fix it, and run it again" if error.is_first else "Fix it, and go on from here with --resume"
-            raise SubmissionError.of(Problem(args.model, what, remedy)) from None
+            raise SubmissionError.of(Problem(args.model, fault, remedy)) from None
     _print_summary(session, summary)
     return DONE
 
@@ -164,7 +144,7 @@ def _run(args: argparse.Namespace) -> int:
 def _open_session(
     run: _Run, source: _Dataset, terms: _Terms
 ) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
-    """Return the session that the options name, and a function from a sequence to the paths of its images."""
+    """Open the session that the options name; return a function too, from a sequence to the paths of its images."""
     from segjudge.interactive import DavisInteractiveSession
     from segjudge.interactive.dataset import list_files
 
@@ -202,21 +182,21 @@ def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
 
 
 def _load_model(name: str) -> Model:
-    """Return what MODULE:FUNCTION names; of a class, an instance."""
+    """Import what MODULE:FUNCTION names; of a class, make an instance."""
     import importlib
     import traceback
 
     module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        named = getattr(importlib.import_module(module), attribute)
-        model: Model = named() if isinstance(named, type) else named
+        attribute_value = getattr(importlib.import_module(module), attribute)
+        model: Model = attribute_value() if isinstance(attribute_value, type) else attribute_value
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise UsageError(f"{name}: is not a MODULE:FUNCTION that can be imported here ({error})") from None
     except Exception as error:  # noqa: BLE001 - a participant's own code
         traceback.print_exc()
-        what = f"cannot be made ({type(error).__name__}: {error})"
-        raise SubmissionError.of(Problem(name, what, "Fix it")) from None
+        fault = f"cannot be made ({type(error).__name__}: {error})"
+        raise SubmissionError.of(Problem(name, fault, "Fix it")) from None
     return model
 
 
@@ -235,15 +215,15 @@ def _plot(args: argparse.Namespace) -> int:
         plot(runs, out, bar)
     for run in runs:
         print(f"{run.name}  AUC {run.summary['auc']:.4f}")
-    ends = [run.summary["curve"]["time"][-1] for run in runs]
-    if max(ends) > 1.01 * min(ends):
+    end_times = [run.summary["curve"]["time"][-1] for run in runs]
+    if max(end_times) > 1.01 * min(end_times):
         say("Each area is over its run's own time; only runs with the same --max-time compare by it.")
     print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
     return DONE
 
 
 def _count_objects(dataset: InteractiveDataset, subset: str) -> dict[Sample, int]:
-    """Return the number of objects of each sample of a session."""
+    """Count the objects of each sample of a session."""
     return {
         (name, number): dataset.dataset[name]["num_objects"]
         for name in dataset.sequences(subset)

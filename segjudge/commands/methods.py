@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.analysis import METHODS
@@ -21,7 +21,6 @@ from .shared import (
     add_jobs_option,
     add_page_options,
     make_page_options,
-    read_options,
     say,
     whole_number,
     write_page,
@@ -30,57 +29,38 @@ from .shared import (
 if TYPE_CHECKING:
     from segjudge.analysis.comparison import ComparedMethods
     from segjudge.analysis.rankings import Rule, TaskScores
-    from segjudge.evaluation_script.families.base.family import FamilyProtocol
     from segjudge.families.base.tools import ScoredMethod
+    from segjudge.scoring.scores import ScoreRequest
 
 
 # ── compare ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """What is compared, and what is written of it."""
-
-    results: list[str]
-    truth: str
-    protocol: str
-    subset: str | None
-    split: str | None
-    metric: str | None
-    kinds: bool
-    out: str | None
-    images: str | None
-    budget: int
-    jobs: Any
-    json: str | None
-
-    @property
-    def rules(self) -> FamilyProtocol:
-        """The protocol."""
-        return PROTOCOLS[self.protocol]
-
-
 def _compare(args: argparse.Namespace) -> int:
     from segjudge.analysis.comparison import compare_methods, make_comparison
     from segjudge.analysis.score_tables import ranking_metric
+    from segjudge.datasets.opening import TruthSource
     from segjudge.families import tools_of
+    from segjudge.scoring.scores import ScoreRequest
 
-    options = read_options(_Comparison, args)
-    if len(options.results) < 2:
+    protocol = PROTOCOLS[args.protocol]
+    if len(args.results) < 2:
         raise UsageError("compare needs two results at least")
-    tools, ranked = tools_of(options.rules.family), ranking_metric(options.rules.metrics)
-    metric = options.metric or ranked
-    for option, value in (("--kinds", options.kinds), ("--out", options.out)):
+    tools, ranked = tools_of(protocol.family), ranking_metric(protocol.metrics)
+    metric = args.metric or ranked
+    for option, value in (("--kinds", args.kinds), ("--out", args.out)):
         if tools.shares_loss and value and metric != ranked:
             raise UsageError(f"{option} has no meaning for {metric}, only for {ranked}")
-    methods = [_score_method(text, options) for text in options.results]
-    reports = {method.name: method.report for method in methods}
-    if len(reports) < len(methods):
+    if args.kinds or (args.out and tools.shares_loss):
+        tools.check_kinds(protocol)
+    request = ScoreRequest("", TruthSource(args.truth, subset=args.subset or ""), protocol, jobs=args.jobs)
+    paths = dict(map(_name_results, args.results))
+    if len(paths) < len(args.results):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
-    page = make_page_options(options.images, options.budget) if options.out else None
-    details = tools.compare_failures(methods, page) if options.kinds or options.out else None
-    if options.kinds and details and not all(details.costs.values()):
-        raise UsageError(f"failures of {options.rules.name} have no kinds")
+    methods = [_score_method(name, replace(request, results=path), args.split or "") for name, path in paths.items()]
+    reports = {method.name: method.report for method in methods}
+    page = make_page_options(args.images, args.budget) if args.out else None
+    details = tools.compare_failures(methods, page) if args.kinds or args.out else None
     comparison = compare_methods(reports, metric, details)
     print(comparison.text())
     document: dict[str, Any] = {"metric": metric}
@@ -89,33 +69,33 @@ def _compare(args: argparse.Namespace) -> int:
         "means": list(map(asdict, comparison.means)),
         "pairs": [pair.document() for pair in comparison.pairs],
     }
-    if options.kinds:
+    if args.kinds:
         document["kinds"] = comparison.costs
         _print_kinds(comparison, f"1 − {ranked.removesuffix('-Mean')}" if tools.shares_loss else "")
-    if options.out and details:
+    if args.out and details:
         provenances = {method.name: method.provenance for method in methods}
-        write_page(make_comparison(comparison, details, provenances), options.out)
-    _write_document(document, options.json)
+        write_page(make_comparison(comparison, details, provenances), args.out)
+    _write_document(document, args.json)
     return DONE
 
 
-def _score_method(text: str, options: _Comparison) -> ScoredMethod:
-    """Score a method, given as RESULTS or as NAME=RESULTS."""
-    from segjudge.analysis.score_tables import choose_split
-    from segjudge.datasets.opening import TruthSource
-    from segjudge.families.base.tools import ScoredMethod
-    from segjudge.scoring.scores import ScoreRequest, prepare
-
+def _name_results(text: str) -> tuple[str, str]:
+    """Split NAME=RESULTS into name and path; RESULTS alone have the name of their file."""
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
-    name = name or name_of(path).partition(".")[0]
-    source = TruthSource(options.truth, subset=options.subset or "")
+    return name or name_of(path).partition(".")[0], path
+
+
+def _score_method(name: str, request: ScoreRequest, split: str) -> ScoredMethod:
+    from segjudge.analysis.score_tables import choose_split
+    from segjudge.families.base.tools import ScoredMethod
+    from segjudge.scoring.scores import prepare
+
     with ProgressBar() as bar:
-        request = ScoreRequest(path, source, options.rules, jobs=options.jobs)
-        job = prepare(request, bar)
-        scores = job.score(bar)
+        scorer = prepare(request, bar)
+        scores = scorer.score(bar)
     reports = {report.split: report for report in scores.reports}
-    report = reports[choose_split(name, list(reports), options.split or "")]
-    return ScoredMethod(name, job, report, scores.provenance)
+    report = reports[choose_split(name, list(reports), split)]
+    return ScoredMethod(name, scorer, report, scores.provenance)
 
 
 def _print_kinds(comparison: ComparedMethods, total: str) -> None:
@@ -151,69 +131,51 @@ def _add_compare_options(sub: argparse.ArgumentParser) -> None:
 # ── rank ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Ranking:
-    """What is ranked, by which rule, and what is written of it."""
-
-    scores: list[str]
-    metric: str | None
-    split: str | None
-    method: Any
-    adjustment: Any
-    average_ties: bool
-    missing: str | None
-    smaller: bool
-    draws: int
-    plots: str | None
-    json: str | None
-
-
 def _rank(args: argparse.Namespace) -> int:
     from segjudge.analysis.rankings import Rule, fill_missing, measure_stability, redraw_cases
     from segjudge.analysis.score_tables import read_scores, read_table, tasks_of
 
-    options = read_options(_Ranking, args)
-    if len(options.scores) == 1 and options.scores[0].endswith(".csv"):
-        tasks = read_table(options.scores[0], smaller=options.smaller)
+    if len(args.scores) == 1 and args.scores[0].endswith(".csv"):
+        tasks = read_table(args.scores[0], smaller=args.smaller)
     else:
-        tasks = tasks_of(read_scores(options.scores, options.split or ""), options.metric or "")
-    missing = _treat_missing(tasks, options.missing)
+        tasks = tasks_of(read_scores(args.scores, args.split or ""), args.metric or "")
+    missing = _treat_missing(tasks, args.missing)
     if missing == "zero":
         tasks = [task.fill(0.0) for task in tasks]
-    rule = Rule(options.method, "average" if options.average_ties else "min", missing == "remove", options.adjustment)
+    rule = Rule(args.method, "average" if args.average_ties else "min", missing == "remove", args.adjustment)
     document: dict[str, Any] = {"rule": asdict(rule), "tasks": []}
     for task in tasks:
-        spread = measure_stability(fill_missing(task, rule), rule, redraw_cases(len(task.cases), options.draws))
+        spread = measure_stability(fill_missing(task, rule), rule, redraw_cases(len(task.cases), args.draws))
         row = {**_rank_task(task, rule), "stability": {key: value.tolist() for key, value in asdict(spread).items()}}
         document["tasks"].append(row)
         _print_task(task, row)
-        if options.plots:
+        if args.plots:
             from segjudge.analysis.rankings import plot_ranking
 
-            for path in plot_ranking(task, row, options.plots):
+            for path in plot_ranking(task, row, args.plots):
                 say(f"wrote {path}")
     if len(tasks) > 1:
         document["consensus"] = _print_consensus(document["tasks"])
-    _write_document(document, options.json)
+    _write_document(document, args.json)
     return DONE
 
 
 def _treat_missing(tasks: list[TaskScores], treatment: str | None) -> str:
-    """Return what becomes of missing values, and say it; none may be better than those that are there."""
+    """Choose what becomes of missing values, and say it; none may be better than those that are there."""
     incomplete = [task for task in tasks if task.missing]
-    good = [task for task in incomplete if not task.zero_is_worst]
-    if treatment == "zero" and good:
-        task = f" of {good[0].name}" if good[0].name else ""
+    without_worst = [task for task in incomplete if not task.zero_is_worst]
+    if treatment == "zero" and without_worst:
+        task = f" of {without_worst[0].name}" if without_worst[0].name else ""
         raise UsageError(f"--missing zero: some values{task} are worse than 0, which would win; use last or remove")
-    chosen = treatment or ("last" if good else "zero")
+    chosen_treatment = treatment or ("last" if without_worst else "zero")
     if incomplete:
         words = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are left out"}
-        say(f"missing values {words[chosen]}")
-    return chosen
+        say(f"missing values {words[chosen_treatment]}")
+    return chosen_treatment
 
 
 def _rank_task(task: TaskScores, rule: Rule) -> dict[str, Any]:
-    """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
+    """Rank a task by the rule and by the other methods, and say which pairs are significant."""
     from segjudge.analysis.rankings import Rule, count_ranks, fill_missing, pairwise_p, rank_task
 
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
@@ -225,7 +187,8 @@ def _rank_task(task: TaskScores, rule: Rule) -> dict[str, Any]:
         "values": ranked.values[0].tolist(),
         "ranks": ranked.ranks[0].tolist(),
         "by_method": {
-            name: rank_task(fill_missing(task, each), each).ranks[0].tolist() for name, each in rules.items()
+            name: rank_task(fill_missing(task, other_rule), other_rule).ranks[0].tolist()
+            for name, other_rule in rules.items()
         },
         "heatmap": count_ranks(task).tolist(),
         # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
@@ -254,7 +217,7 @@ def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
 
 
 def _print_consensus(tasks: list[dict[str, Any]]) -> dict[str, float]:
-    """Print and return the mean rank of each algorithm over all tasks."""
+    """Print the mean rank of each algorithm over all tasks."""
     from segjudge.analysis.rankings import average_ranks
     from segjudge.report.tables import format_table
 

@@ -4,69 +4,63 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import UsageError
 
-from .shared import DONE, Command, InputPath, ProgressBar, program, read_options, say, shell_path
+from .shared import DONE, Command, InputPath, ProgressBar, add_truth_options, program, read_source, say
+
+if TYPE_CHECKING:
+    from segjudge.starting.new_challenge import NewChallenge
 
 #: What is made where nothing else is asked for.
 _DEMO = "davis2017"
 
 
-@dataclass(frozen=True)
-class _Choices:
-    """What `new` and `host` ask of a challenge, beside its folder, its protocol and its truth."""
-
-    subset: str
-    title: str
-    segjudge: str
-    layout: str | None
-    unseen: str
-    categories: str
-
-
 def _new(args: argparse.Namespace) -> int:
     import tempfile
 
-    from segjudge.starting.new_challenge import write_demo_truth
+    from segjudge.starting.new_challenge import NewChallenge, write_demo_truth
 
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; leave out --truth")
-    choices = read_options(_Choices, args)
     folder = args.folder or _ask("Folder to write", "FOLDER")
     protocol = args.protocol or (_DEMO if args.demo else _ask(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
     if protocol not in PROTOCOLS:
         raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         if args.demo:
-            return _write(choices, folder, protocol, write_demo_truth(PROTOCOLS[protocol], temporary))
-        question = "The truth: a dataset's folder or zip, or its JSON"
-        return _write(choices, folder, protocol, args.truth or _ask(question, "--truth"))
+            truth = write_demo_truth(PROTOCOLS[protocol], temporary)
+        else:
+            truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth")
+        return _write(NewChallenge(folder, protocol, read_source(args, truth), args.title, args.segjudge))
 
 
 def _host(args: argparse.Namespace) -> int:
-    return _write(read_options(_Choices, args), args.out, args.protocol, args.truth)
+    from segjudge.starting.new_challenge import NewChallenge
+
+    return _write(NewChallenge(args.out, args.protocol, read_source(args, args.truth), args.title, args.segjudge))
 
 
-def _write(choices: _Choices, folder: str, protocol: str, truth: str) -> int:
-    from segjudge.datasets.opening import TruthSource
-    from segjudge.starting.new_challenge import NewChallenge, create
+def _write(challenge: NewChallenge) -> int:
+    from segjudge.starting.new_challenge import create
 
-    truth = os.path.expanduser(truth)
-    if not os.path.exists(truth):
-        raise UsageError(f"--truth {truth}: there is no such file or folder")
-    source = TruthSource(truth, choices.layout or "", choices.subset, choices.unseen, choices.categories)
+    source = challenge.source._replace(path=os.path.expanduser(challenge.source.path))
+    if not os.path.exists(source.path):
+        raise UsageError(f"--truth {source.path}: there is no such file or folder")
     with ProgressBar() as bar:
-        notes = create(NewChallenge(folder, protocol, source, choices.title, choices.segjudge), bar)
+        notes = create(replace(challenge, source=source), bar)
     for note in notes:
         say(note)
-    print(f"{folder}: a challenge scored by {protocol}. Keep it private: it holds the truth.")
-    print(f"Next: {program()} run {shell_path(folder)}; its README.md says what each file is for.")
+    print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. Keep it private: it holds the truth.")
+    # No program takes for an option what begins with a point.
+    folder = shlex.quote(os.path.join(os.curdir, challenge.folder) if challenge.folder[0] == "-" else challenge.folder)
+    print(f"Next: {program()} run {folder}; its README.md says what each file is for.")
     return DONE
 
 
@@ -81,7 +75,7 @@ def _list_benchmarks(_args: argparse.Namespace) -> int:
 
 
 def _ask(question: str, option: str) -> str:
-    """Ask the user on a terminal and return the answer; elsewhere raise UsageError for the missing option."""
+    """Ask the user on a terminal; elsewhere raise UsageError for the missing option."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"new needs {option}")
     answer = ""
@@ -114,15 +108,10 @@ def _add_host_options(sub: argparse.ArgumentParser) -> None:
 
 def _add_choices(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("--subset", default="", help="the list of sequences, e.g. val")
     add("--title", default="", help="the challenge's title (default: from FOLDER)")
     scores = "what scores: a wheel, or the git address of a commit (default: this Segjudge)"
     add("--segjudge", metavar="FROM", default="", help=scores)
-    layout = "how TRUTH is laid out (default: as PROTOCOL's)"
-    add("--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
-    add("--unseen", default="", type=InputPath, help="file with the names of unseen sequences or categories")
-    categories = "with Places-style PNGs: their categories"
-    add("--categories", default="", metavar="FILE", type=InputPath, help=categories)
+    add_truth_options(sub, "as PROTOCOL's")
 
 
 COMMANDS = {

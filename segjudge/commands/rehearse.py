@@ -90,7 +90,7 @@ def _rehearse(options: _Options) -> None:
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
 
-    faults, clock = _faults(options.faults), _clock(options.date)
+    faults, clock = _read_faults(options.faults), _choose_clock(options.date)
     source = choose_bundle(options.bundle, options.path)
     root = source.root
     scorer = _start_scorer(options, root)
@@ -123,7 +123,7 @@ def _rehearse(options: _Options) -> None:
     )
     ending = f"{os.path.relpath(folder)} keeps it.{about}"
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
-    agents = _agents(services, table, address)
+    agents = _open_agents(services, table, address)
     try:
         background = (workers, services.report_pages, *((agents,) if agents else ()))
         _serve(services, (options.requests_per_minute, faults), port, background)
@@ -170,14 +170,14 @@ def _serve(
             loops.stop()
 
 
-def _on_signals(end: Callable[[int, object], None]) -> None:
+def _on_signals(handler: Callable[[int, object], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(number, end)
+            signal.signal(number, handler)
 
 
-def _faults(text: str | None) -> Faults | None:
-    """Return the faults that calls meet; None where none were asked for."""
+def _read_faults(text: str | None) -> Faults | None:
+    """Read the faults that calls meet; None where none were asked for."""
     from segjudge.server.server import Faults
 
     try:
@@ -186,8 +186,8 @@ def _faults(text: str | None) -> Faults | None:
         raise UsageError(f"--faults {text}: {error}. Write SEED:RATE, for instance 7:0.05") from None
 
 
-def _clock(date: str | None) -> Callable[[], float]:
-    """Return the clock by which challenges are open: this machine's, or one that began at a date."""
+def _choose_clock(date: str | None) -> Callable[[], float]:
+    """Choose the clock by which challenges are open: this machine's, or one that began at a date."""
     from segjudge.server.wire import parse_moment
 
     if not date:
@@ -200,7 +200,7 @@ def _clock(date: str | None) -> Callable[[], float]:
 
 
 def _start_scorer(options: _Options, root: str) -> JobScorer:
-    """Return the stand-in for the worker, after checking that it runs."""
+    """Start the stand-in for the worker, after checking that it runs."""
     from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
     from segjudge.platforms.evalai.hosted_worker.process import find_sandbox_for
     from segjudge.server.workers import JobScorer
@@ -210,7 +210,7 @@ def _start_scorer(options: _Options, root: str) -> JobScorer:
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
-    """Return the path of a bundle, and what the last line says of its kernel."""
+    """Build a bundle; return its path, and what the last line says of its kernel."""
     from segjudge.platforms.evalai.bundle.build import build
 
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
@@ -243,8 +243,8 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
     print()
 
 
-def _agents(services: Services, table: AgentTable | None, address: str) -> CodeUploads | None:
-    """Return what runs code uploads, where the host has a table of agents."""
+def _open_agents(services: Services, table: AgentTable | None, address: str) -> CodeUploads | None:
+    """Make what runs code uploads, where the host has a table of agents."""
     from segjudge.server.code_uploads import CodeUploads
     from segjudge.server.first_run import HOST_NAME
     from segjudge.server.models import Challenge
@@ -259,7 +259,7 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
 
 
 def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
-    """Return a sentence on how the stand-in differs from EvalAI's worker."""
+    """Say how the stand-in differs from EvalAI's worker."""
     if not number:
         return "No worker runs here.\n"
     from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON

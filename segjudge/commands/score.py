@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.runner.tuning import reuse_memory
-from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, name_of, open_output
 
@@ -23,8 +22,8 @@ from .shared import (
     PhaseName,
     ProgressBar,
     add_jobs_option,
+    add_truth_options,
     names,
-    part_number,
     read_options,
     say,
     write_page,
@@ -79,13 +78,13 @@ class _Options(NamedTuple):
     phase: str | None
     annotations: str | None
     truth: str | None
-    categories: str | None
+    categories: str
     protocol: str
     subset: str
-    layout: str | None
+    layout: str
     split: str | None
     sequences: list[str] | None
-    unseen: str | None
+    unseen: str
     jobs: Any
     scheduler: str | None
     cap: str | None
@@ -97,16 +96,15 @@ class _Options(NamedTuple):
     report: str | None
 
     def request(self) -> ScoreRequest:
-        """Return what is to be scored on a truth."""
         from segjudge.datasets.opening import TruthSource
         from segjudge.scoring.scores import ScoreRequest
 
-        source = TruthSource(self.truth or "", self.layout or "", self.subset, self.unseen or "", self.categories or "")
+        source = TruthSource(self.truth or "", self.layout, self.subset, self.unseen, self.categories)
         protocol = _change_rules(PROTOCOLS[self.protocol], self.cap, self.id_zero_quirk)
         return ScoreRequest(self.results, source, protocol, self.split or "", self.sequences, self.strict, self.jobs)
 
     def phase_inputs(self) -> tuple[str, Phase, str, str, list[str] | None]:
-        """Return the results, a phase as the options change it, its annotation file, and the part that is scored."""
+        """The results, a phase as the options change it, its annotation file, and the part that is scored."""
         from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
         source = find_bundle()
@@ -133,7 +131,7 @@ def _score(args: argparse.Namespace) -> int:
     if options.chosen_part:
         return _score_part(options)
     with ProgressBar("part" if options.scheduler else "sequence") as bar:
-        scores = _score_phase(options, bar) if options.phase else _score_on_truth(options, bar)
+        scores = _score_all(options, bar)
     _show(scores.reports, scores.notes, scores.provenance, output)
     if options.report:
         _write_report(scores, options)
@@ -141,7 +139,7 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _translate(arguments: dict[str, Any]) -> _Options:
-    """Return the options by our names: those of the official tools come with the defaults of those tools."""
+    """Call the options by our names: those of the official tools come with the defaults of those tools."""
     protocol, subset = arguments["protocol"], arguments["subset"]
     if arguments["task"]:
         of_task = _TASKS[arguments["task"]]
@@ -178,7 +176,7 @@ def _check(options: _Options) -> None:
         "--scheduler": ("chosen_part",) if options.scheduler else (),
         "--part": ("report",) if options.chosen_part else (),
         "--truth": ("annotations",) if options.truth else (),
-        family: () if not family or _has_cap(family) else ("cap", "id_zero_quirk", "style"),
+        family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
     }
     for subject, fields in ignored.items():
         for field in fields:
@@ -190,30 +188,25 @@ def _check(options: _Options) -> None:
         raise UsageError("--part and --out go together")
 
 
-def _has_cap(family: str) -> bool:
-    """Return whether a family's protocols bound the detections."""
-    return any(hasattr(protocol, "cap") for protocol in FAMILIES[family].protocols.values())
-
-
 def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
-    """Return the protocol with the rules that were asked for, which its description then names."""
+    """Change the rules that were asked for, which the protocol's description then names."""
     if not cap and not quirk:
         return protocol
     from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
 
     if not isinstance(protocol, InstanceProtocol):
         return protocol
-    changed = replace(
+    changed_protocol = replace(
         protocol,
         cap=cap or protocol.cap,
         id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk,
     )
-    if changed == protocol:
+    if changed_protocol == protocol:
         return protocol
-    counted = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[changed.cap]
-    effect = "cannot be matched" if changed.id_zero_quirk else "is as any other"
-    about = f"changed: up to {protocol.detections[-1]} for each {counted}; the annotation with id 0 {effect}."
-    return replace(changed, about=about)
+    unit = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[changed_protocol.cap]
+    effect = "cannot be matched" if changed_protocol.id_zero_quirk else "is as any other"
+    about = f"changed: up to {protocol.detections[-1]} for each {unit}; the annotation with id 0 {effect}."
+    return replace(changed_protocol, about=about)
 
 
 def _score_part(options: _Options) -> int:
@@ -227,15 +220,11 @@ def _score_part(options: _Options) -> int:
     return DONE
 
 
-def _score_phase(options: _Options, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import prepare_phase
+def _score_all(options: _Options, bar: ProgressBar) -> Scores:
+    from segjudge.scoring.scores import prepare, prepare_phase
 
-    return prepare_phase(*options.phase_inputs()).score(bar)
-
-
-def _score_on_truth(options: _Options, bar: ProgressBar) -> Scores:
-    from segjudge.scoring.scores import prepare
-
+    if options.phase:
+        return prepare_phase(*options.phase_inputs()).score(bar)
     if not options.scheduler:
         return prepare(options.request(), bar).score(bar)
     from segjudge.scoring.sharing import connect, score_by_workers
@@ -245,16 +234,16 @@ def _score_on_truth(options: _Options, bar: ProgressBar) -> Scores:
 
 
 def _list_hidden(options: _Options) -> frozenset[str]:
-    """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
+    """List the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
     from segjudge.platforms.evalai.bundle.agreement import find_hidden_splits
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
     source = find_bundle()
     phase = source.phase(options.phase or "")
     hidden = find_hidden_splits(source, phase)
-    chosen = {options.split} if options.split else {split.codename for split in phase.splits}
-    if chosen <= hidden:
-        splits = f"{' and '.join(sorted(chosen))} of {phase.codename}, whose scores participants are not shown"
+    chosen_splits = {options.split} if options.split else {split.codename for split in phase.splits}
+    if chosen_splits <= hidden:
+        splits = f"{' and '.join(sorted(chosen_splits))} of {phase.codename}, whose scores participants are not shown"
         raise UsageError(f"--results-yaml writes what hubs publish, and nothing of {splits}")
     return hidden
 
@@ -265,8 +254,8 @@ def _write_report(scores: Scores, options: _Options) -> None:
     from segjudge.report.page import PageOptions
     from segjudge.scoring.scores import prepare, prepare_phase
 
-    job = prepare_phase(*options.phase_inputs()) if scores.request is None else prepare(scores.request)
-    write_page(make_report(job, scores, name_of(options.results), PageOptions()), options.report or "")
+    scorer = prepare_phase(*options.phase_inputs()) if scores.request is None else prepare(scores.request)
+    write_page(make_report(scorer, scores, name_of(options.results), PageOptions()), options.report or "")
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -291,15 +280,15 @@ def _show(
 
     for note in public_warnings(notes):
         say(f"truth: {note}")
-    document = _document(reports, provenance) if output.json else ""
+    document = _format_document(reports, provenance) if output.json else ""
     files: dict[str, str] = {}
     if output.csv:
         from segjudge.analysis.score_tables import make_csv
 
         make_folder(output.csv)
         files = make_csv(reports, output.csv)
-        more = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
-        check_outputs([*files, *more], [])
+        other_files = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
+        check_outputs([*files, *other_files], [])
         for path, text in files.items():
             with open_output(path) as file:
                 file.write(text)
@@ -328,14 +317,22 @@ def _show(
         say(f"warning: {line}")
 
 
-def _document(reports: list[Report], provenance: dict[str, Any]) -> str:
-    """Return everything with full precision, as JSON."""
+def _format_document(reports: list[Report], provenance: dict[str, Any]) -> str:
+    """Everything with full precision, as JSON."""
     from segjudge.scoring.document import make_document
 
     errors = [{report.split: report.errors()} for report in reports]
     intervals = [{report.split: report.intervals()} for report in reports]
     scores = {**make_document(reports, provenance), "errors": errors, "intervals": intervals}
     return json.dumps(scores, indent=1, allow_nan=False)
+
+
+def _part_number(text: str) -> tuple[int, int]:
+    """Read a value such as 3/64."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 3/64")
+    return int(number), int(count)
 
 
 def _add_score_options(sub: argparse.ArgumentParser) -> None:
@@ -345,16 +342,10 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add("--annotations", type=InputPath, help="with --phase: another annotation file")
     truth = "a packed annotation file, or a dataset root or zip in its published layout"
     add("--truth", type=InputPath, help=truth)
-    categories = "places2017 with a folder of PNGs as TRUTH: their categories"
-    add("--categories", metavar="FILE", type=InputPath, help=categories)
     add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
-    add("--subset", default="", help="the list of sequences to score, e.g. val")
-    layout = "how TRUTH is laid out (default: recognised)"
-    add("--layout", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
+    add_truth_options(sub)
     add("--split", help="score this split alone")
     add("--sequences", type=names, help="score these sequences alone, separated by commas")
-    unseen = "file with the names of unseen sequences (lvos) or categories (youtube-vos)"
-    add("--unseen", type=InputPath, help=unseen)
     add_jobs_option(sub)
     add("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
     add("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
@@ -364,7 +355,7 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add(
         "--part",
         dest="chosen_part",
-        type=part_number,
+        type=_part_number,
         metavar="K/N",
         help="count part K of N alone, for `merge`; needs --out",
     )

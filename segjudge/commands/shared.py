@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 if TYPE_CHECKING:
     import socket
 
+    from segjudge.datasets.opening import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.page import PageOptions, ReportPage
 
@@ -35,7 +36,7 @@ class Command(NamedTuple):
 
 
 def read_options(options: type[_Options], args: argparse.Namespace, **values: object) -> _Options:
-    """Return values whose names are those of arguments, beside those that are given here."""
+    """Take values whose names are those of arguments, beside those that are given here."""
     names = options.__annotations__
     return options(**{name: values[name] if name in values else getattr(args, name) for name in names})
 
@@ -50,17 +51,10 @@ def say(text: str) -> None:
 
 
 def program() -> str:
-    """Return the command with which the user started this program."""
+    """The command with which the user started this program."""
     from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE
 
     return "./run.sh" if os.environ.get(BUNDLE) else PROGRAM
-
-
-def shell_path(path: str) -> str:
-    """Return a path as an argument of a command in a shell, which no program takes for an option."""
-    import shlex
-
-    return shlex.quote(os.path.join(os.curdir, path) if path.startswith("-") else path)
 
 
 # ── what is read and written ────────────────────────────────────────────────
@@ -101,7 +95,7 @@ def check_files(values: Sequence[object]) -> None:
 
 
 def _existing_inputs(values: Sequence[object]) -> list[str]:
-    """Return the files and folders on this machine that are read."""
+    """List the files and folders on this machine that are read."""
     paths = [path for value in values for path in (value if isinstance(value, list) else [value])]
     inputs = [path for path in paths if isinstance(path, InputPath)]
     named = [path if os.path.exists(path) else path.rpartition("=")[2] for path in inputs]
@@ -109,7 +103,7 @@ def _existing_inputs(values: Sequence[object]) -> list[str]:
 
 
 def _files_of_bundle(values: Sequence[object]) -> list[str]:
-    """Return the files of the bundle that a command reads, if it reads one."""
+    """List the files of the bundle that a command reads, if it reads one."""
     if not any(isinstance(value, BundlePath | PhaseName) for value in values):
         return []
     from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, find_bundle
@@ -153,7 +147,6 @@ def add_bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True)
 
 
 def choose_bundle(option: str, positional: str = "") -> BundleSource:
-    """Return the bundle that a command is about."""
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
     from segjudge.system.errors import UsageError
 
@@ -175,7 +168,7 @@ def say_version(source: BundleSource) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a port; raises `UsageError` when the port is in use."""
+    """Listen on a port; raises `UsageError` when the port is in use."""
     import socket
 
     from segjudge.system.errors import UsageError
@@ -198,7 +191,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def whole_number(least: int, largest: int) -> Callable[[str], int]:
-    """Return the type of an option that is a number within bounds."""
+    """The type of an option that is a number within bounds."""
 
     def number(text: str) -> int:
         if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= largest:
@@ -209,20 +202,10 @@ def whole_number(least: int, largest: int) -> Callable[[str], int]:
 
 
 def names(text: str) -> list[str]:
-    """Return the value of an option that is a list of names, separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def part_number(text: str) -> tuple[int, int]:
-    """Return the value of an option such as 3/64."""
-    number, slash, count = text.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 100_000):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 3/64")
-    return int(number), int(count)
-
-
 def seconds(text: str) -> float:
-    """Return the value of an option that is a time in seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -232,18 +215,38 @@ def seconds(text: str) -> float:
     return number
 
 
+def add_truth_options(sub: argparse.ArgumentParser, usual_layout: str = "recognised") -> None:
+    """Add what a truth as it was published leaves open, for `read_source`."""
+    from segjudge.families import OPTIONAL_LAYOUTS
+
+    add = sub.add_argument
+    add("--subset", default="", help="the list of sequences, e.g. val")
+    layout = f"how TRUTH is laid out (default: {usual_layout})"
+    add("--layout", default="", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
+    unseen = "file with the names of unseen sequences (lvos) or categories (youtube-vos)"
+    add("--unseen", default="", type=InputPath, help=unseen)
+    categories = "with a folder of Places-style PNGs as TRUTH: their categories"
+    add("--categories", default="", metavar="FILE", type=InputPath, help=categories)
+
+
+def read_source(args: argparse.Namespace, truth: str) -> TruthSource:
+    """Locate a truth by the options of `add_truth_options`."""
+    from segjudge.datasets.opening import TruthSource
+
+    return TruthSource(truth, args.layout, args.subset, args.unseen, args.categories)
+
+
 def add_jobs_option(sub: argparse.ArgumentParser) -> None:
-    """Add the option on processes that score."""
+
+    def jobs(text: str) -> int | str:
+        return text if text == "auto" else whole_number(1, 256)(text)
+
     words = "score with so many processes (auto: as many as there are cores)"
-    sub.add_argument("--jobs", type=_jobs, help=words)
-
-
-def _jobs(text: str) -> int | str:
-    return text if text == "auto" else whole_number(1, 256)(text)
+    sub.add_argument("--jobs", type=jobs, help=words)
 
 
 def add_page_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of whatever writes a page."""
+    """Add the options of whatever writes a page, for `make_page_options`."""
     about = "the dataset's pictures, over which the page draws masks"
     sub.add_argument("--images", metavar="DIR", type=InputPath, help=about)
     size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
@@ -251,7 +254,6 @@ def add_page_options(sub: argparse.ArgumentParser) -> None:
 
 
 def make_page_options(images: str | None, megabytes: int) -> PageOptions:
-    """Return the options of a page that the user set."""
     from segjudge.report.page import PageOptions
 
     return PageOptions(images or "", megabytes * 1_000_000)
@@ -272,7 +274,6 @@ class ProgressBar:
             self._bar.close()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Show how far the scoring is."""
         if self._bar is None and sys.stderr.isatty():
             from tqdm import tqdm
 

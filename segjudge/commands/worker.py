@@ -49,7 +49,6 @@ class _Options:
     jobs: int
 
     def become_worker(self) -> NoReturn:
-        """Replace this process by the worker's program."""
         words = [sys.executable, "-P", "-m", _PROGRAM, "--jobs", str(self.jobs)]
         for name in ("bundle", "evaluate", "python"):
             words += [f"--{name}", getattr(self, name)] if getattr(self, name) else []
@@ -67,7 +66,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def file_of(name: str) -> str:
-    """Return the text of a file to operate a worker with, for this installation and the current folder's challenge."""
+    """Fill in a file to operate a worker with, for this installation and the current folder's challenge."""
     text = (Path(__file__).parents[1] / "remote_challenge_evaluation" / _FILES[name]).read_text(encoding="utf-8")
     if name == "dockerfile":  # the stage that builds the wheel needs a checkout
         head, _, stages = text.partition("# The wheel is built")
@@ -78,7 +77,7 @@ def file_of(name: str) -> str:
 
 
 def _service_changes() -> list[tuple[str, str]]:
-    """Return what is another in a unit for this installation and folder than in one of a checkout in /opt/segjudge."""
+    """What is another in a unit for this installation and folder than in one of a checkout in /opt/segjudge."""
     folder, program, root = (text.replace("%", "%%") for text in (os.getcwd(), sys.executable, IMPORT_ROOT))
     program = f'"{program}"' if " " in program else program
     is_home = any(path.startswith(("/home/", "/root/")) for path in (folder, program.strip('"'), root))
