@@ -13,6 +13,7 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
 from segjudge.report.page import ReportPage, Section, describe_digests, make_origins
 from segjudge.report.tables import format_difference, format_number, format_table
+from segjudge.scoring.document import cases_of
 
 from .rankings import Difference, Mean, Sums, compare_pairs, estimate_means
 from .score_tables import AlgorithmScores, sum_groups, sum_objects
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.families.base.tools import MethodCosts
 
 #: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.
-SEQUENCES, GROUPS = "sequences", "groups of images or videos"
+_SEQUENCES, _GROUPS = "sequences", "groups of images or videos"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class ComparedMethods:
     sequences: list[str]
     #: What each kind of failure costs each method, where that is asked for.
     costs: Mapping[str, Mapping[str, float]]
+    #: The least and the most that the metric may be.
+    bounds: tuple[float, float] = (0.0, 1.0)
 
     @cached_property
     def pairs(self) -> list[Difference]:
@@ -44,7 +47,7 @@ class ComparedMethods:
     @cached_property
     def means(self) -> list[Mean]:
         """The mean of each, the best first."""
-        means = estimate_means(self.sums, self.pairs, bounds=bounds_of(self.metric))
+        means = estimate_means(self.sums, self.pairs, bounds=self.bounds)
         return sorted(means, key=lambda mean: mean.value, reverse=not self.sums.smaller)
 
     @property
@@ -52,32 +55,31 @@ class ComparedMethods:
         """What is compared."""
         counts = self.sums.counts
         if self.sequences:
-            return f"{self.metric} over {len(counts)} {SEQUENCES} ({int(counts.sum())} objects)"
-        return f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
+            return f"{self.metric} over {len(counts)} {_SEQUENCES} ({int(counts.sum())} objects)"
+        return f"{self.metric} over {len(counts)} {_GROUPS}, left out one by one"
 
     def verdicts(self) -> list[str]:
-        """Return a sentence on each pair."""
-        return [describe_pair(pair, self.sums, SEQUENCES if self.sequences else GROUPS) for pair in self.pairs]
+        return [describe_pair(pair, self.sums, _SEQUENCES if self.sequences else _GROUPS) for pair in self.pairs]
 
     def sign(self, row: str, column: str) -> str:
-        """Return whether a method is better (+) or worse (−) than another, or cannot be told apart (=)."""
+        """Whether a method is better (+) or worse (−) than another, or cannot be told apart (=)."""
         better = self.sums.better_pairs(self.pairs)
         return "+" if (row, column) in better else "−" if (column, row) in better else "="
 
     def kinds(self) -> list[str]:
-        """Return a sentence on each method but the first: which kinds cost it more or less than that one, if any."""
+        """A sentence on each method but the first: which kinds cost it more or less than that one, if any."""
         names = list(self.costs)
         base = self.costs[names[0]]
         lines = []
         for name in names[1:] if base else ():
             costs = self.costs[name]
             # Only the kinds of sequences sum to what is lost.
-            more = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
-            lines.append(f"{name} loses{more} beside {names[0]}: {format_difference(costs, base)}")
+            change = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
+            lines.append(f"{name} loses{change} beside {names[0]}: {format_difference(costs, base)}")
         return lines
 
     def places(self) -> list[tuple[str, str, float, str]]:
-        """Return the places that each method may have, its name, its mean, and the interval of that."""
+        """The places that each method may have, its name, its mean, and the interval of that."""
         return [
             (
                 str(mean.place_from) if mean.place_from == mean.place_to else f"{mean.place_from}–{mean.place_to}",
@@ -89,7 +91,7 @@ class ComparedMethods:
         ]
 
     def text(self) -> str:
-        """Return what is compared, the places and the verdicts as a terminal shows them."""
+        """What is compared, the places and the verdicts as a terminal shows them."""
         body = [[rank, name, format_number(value), reach] for rank, name, value, reach in self.places()]
         places = format_table(["place", "method", self.metric, "95 %"], body)
         return "\n".join([f"{self.about}\n\n{places}\n", *self.verdicts()])
@@ -98,40 +100,41 @@ class ComparedMethods:
 def compare_methods(reports: Mapping[str, Report], metric: str, details: MethodCosts | None = None) -> ComparedMethods:
     """Compare methods by their reports on one split: by sequence where the metric is a mean over objects."""
     costs = details.costs if details else {}
-    rows = {name: report.rows() for name, report in reports.items()}
-    if not all("objects" in tables for tables in rows.values()):
-        return ComparedMethods(metric, sum_groups(reports, metric), [], costs)
+    bounds = bounds_of(metric, next(iter(reports.values())).protocol)
+    if any(cases_of(report) is not None for report in reports.values()):
+        return ComparedMethods(metric, sum_groups(reports, metric), [], costs, bounds)
     scores = [
-        AlgorithmScores(name, report.protocol.name, report.values, rows[name]["objects"])
+        AlgorithmScores(name, report.protocol.name, report.values, report.rows()["objects"])
         for name, report in reports.items()
     ]
     sums, sequences = sum_objects(scores, metric)
-    return ComparedMethods(metric, sums, sequences, costs)
+    return ComparedMethods(metric, sums, sequences, costs, bounds)
 
 
-def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> str:
-    """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
+def describe_pair(pair: Difference, table: Sums, cases_are: str = _SEQUENCES) -> str:
+    """Say in a sentence what the difference of a pair is, and whether it can be told from chance."""
     better, worse = table.sort_pair(pair)
     sign, cases = (1 if better == pair.name else -1), len(table.counts)
     rows = [table.algorithms.index(name) for name in (better, worse)]
     between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
-    won, lost = sum(value > 0 for value in between), sum(value < 0 for value in between)
+    cases_won, cases_lost = sum(value > 0 for value in between), sum(value < 0 for value in between)
     if table.smaller:
-        won, lost = lost, won
-    reach = ""
+        cases_won, cases_lost = cases_lost, cases_won
+    interval = ""
     if pair.low is not None and pair.high is not None:
         low, high = sorted((sign * pair.low, sign * pair.high))
-        reach = f", 95 % {low:+.3f} to {high:+.3f}"
+        interval = f", 95 % {low:+.3f} to {high:+.3f}"
     text = (
-        f"{better} − {worse}: {sign * pair.difference:+.3f}{reach}; "
-        f"p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; {won} won, {lost} lost, {cases - won - lost} tied"
+        f"{better} − {worse}: {sign * pair.difference:+.3f}{interval}; "
+        f"p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; "
+        f"{cases_won} won, {cases_lost} lost, {cases - cases_won - cases_lost} tied"
     )
     if pair.apart:
         return f"{text}: {better} is better."
     needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
-    many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
-    more = "" if needed is None else f"; to detect a difference of this size takes {many}"
-    return f"{text}: cannot be told apart on {cases} {cases_are}{more}."
+    many = f"about {needed}" if cases_are == _SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
+    outlook = "" if needed is None else f"; to detect a difference of this size takes {many}"
+    return f"{text}: cannot be told apart on {cases} {cases_are}{outlook}."
 
 
 # ── the page ────────────────────────────────────────────────────────────────
@@ -140,7 +143,7 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
 def make_comparison(
     compared: ComparedMethods, details: MethodCosts, provenances: Mapping[str, Mapping[str, object]]
 ) -> ReportPage:
-    """Return the page of several methods: places, verdicts and costs, and what their family shows of them."""
+    """Make the page of several methods: places, verdicts and costs, and what their family shows of them."""
     sections = [_make_methods(compared, details), *details.sections, make_origins([], provenances)]
     return ReportPage(" · ".join(provenances), sections, describe_digests(*provenances.values()))
 
@@ -169,13 +172,13 @@ def _make_methods(compared: ComparedMethods, details: MethodCosts) -> Section:
         "apart": {(row, column): compared.sign(row, column) for row, column in permutations(names, 2)},
         "kinds": compared.kinds(),
     }
-    return Section("methods", "Methods", values)
+    return Section("methods", "Methods", values, package="segjudge.analysis")
 
 
 def _draw_whiskers(means: Sequence[Mean]) -> list[Markup]:
-    """Return the interval of each mean as a small picture, all on one scale."""
-    ends = [end for mean in means for end in (mean.low, mean.value, mean.high) if end is not None]
-    lowest, across = min(ends), (max(ends) - min(ends)) or 1.0
+    """Draw the interval of each mean as a small picture, all on one scale."""
+    values = [end for mean in means for end in (mean.low, mean.value, mean.high) if end is not None]
+    lowest, across = min(values), (max(values) - min(values)) or 1.0
     pictures = []
     for mean in means:
         low, value, high = (

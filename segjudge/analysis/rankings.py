@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _Adjustment = Literal["none", "holm"]
 #: A p that is at most this decides.
-ALPHA = 0.05
+_ALPHA = 0.05
 #: Rows of weights that are looked at together, which bounds the memory.
-BLOCK = 250
+_BLOCK = 250
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class TaskScores:
 
     @property
     def missing(self) -> bool:
-        """Whether there are missing values."""
         return bool(np.isnan(self.values).any())
 
     @property
@@ -71,7 +70,7 @@ class Rule:
     remove: bool = False
     #: Of test-then-rank alone.
     adjustment: _Adjustment = "none"
-    alpha: float = ALPHA
+    alpha: float = _ALPHA
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class _Ranking:
 
 
 def fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
-    """Return the task as a rule ranks it so that nobody gains by a missing value, unless its case is to be left out.
+    """Fill a task for a rule so that nobody gains by a missing value, unless its case is to be left out.
 
     Ranks within cases put it last; what averages or tests values takes the worst of the case.
     """
@@ -91,7 +90,7 @@ def fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
 
 
 def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
-    """Return the ranking of a task for each row of weights: how often each case counts, by default once.
+    """Rank a task for each row of weights: how often each case counts, by default once.
 
     A case that counts twice is two cases.
     """
@@ -99,26 +98,26 @@ def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _R
         weights = np.ones((1, len(task.cases)))
     smaller = task.smaller
     if rule.method == "test-then-rank":
-        values = np.concatenate([_shares_beaten(task, rule, rows) for rows in _blocks(weights)])
+        values = np.concatenate([_count_beaten(task, rule, rows) for rows in _cut_blocks(weights)])
         smaller = False
     elif rule.method in ("rank-then-mean", "rank-then-median"):
         within = ranks_of(task.values.T, smaller=smaller, ties=rule.ties).T
         if rule.remove:
             within[np.isnan(task.values)] = np.nan
-        values, smaller = _averages(within, weights, rule.method), True
+        values, smaller = _average_values(within, weights, rule.method), True
     else:
-        values = _averages(task.values, weights, rule.method)
+        values = _average_values(task.values, weights, rule.method)
     return _Ranking(values, ranks_of(values, smaller=smaller, ties=rule.ties))
 
 
-def _averages(values: Floats, weights: Floats, method: Method) -> Floats:
+def _average_values(values: Floats, weights: Floats, method: Method) -> Floats:
     if method in ("mean-then-rank", "rank-then-mean"):
-        return _means(values, weights)
-    return np.stack([_medians(row, weights) for row in values], axis=1)
+        return _weigh_means(values, weights)
+    return np.stack([_weigh_medians(row, weights) for row in values], axis=1)
 
 
-def _means(values: Floats, weights: Floats) -> Floats:
-    """Return the mean of each row of values for each row of weights, rounded once, so that equal means are equal.
+def _weigh_means(values: Floats, weights: Floats) -> Floats:
+    """The mean of each row of values for each row of weights, rounded once, so that equal means are equal.
 
     A value is the sum of one with few digits, whose weighted sums are exact, and a small rest.
     """
@@ -132,8 +131,7 @@ def _means(values: Floats, weights: Floats) -> Floats:
     return means
 
 
-def _medians(values: Floats, weights: Floats) -> Floats:
-    """Return the median of the values for each row of weights."""
+def _weigh_medians(values: Floats, weights: Floats) -> Floats:
     order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
     if not len(order):
         return np.full(len(weights), np.nan)
@@ -145,9 +143,9 @@ def _medians(values: Floats, weights: Floats) -> Floats:
 
 
 def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adjustment = "none") -> Floats:
-    """Return p of the one-sided signed-rank test that the row's algorithm is better than the column's.
+    """Test by one-sided signed ranks whether the row's algorithm is better than the column's.
 
-    The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; p may be adjusted for
+    The p have the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; they may be adjusted for
     all ordered pairs.
     """
     if weights is None:
@@ -161,25 +159,25 @@ def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adj
     return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)
 
 
-def _shares_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
-    """Return the share of the other algorithms that each is significantly better than."""
+def _count_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
+    """The share of the other algorithms that each is significantly better than."""
     with np.errstate(invalid="ignore"):
         better = pairwise_p(task, weights, rule.adjustment) <= rule.alpha
     shares: Floats = better.sum(axis=2) / max(1, len(task.algorithms) - 1)
     return shares
 
 
-def _blocks(weights: Floats) -> Iterator[Floats]:
-    for start in range(0, len(weights), BLOCK):
-        yield weights[start : start + BLOCK]
+def _cut_blocks(weights: Floats) -> Iterator[Floats]:
+    for start in range(0, len(weights), _BLOCK):
+        yield weights[start : start + _BLOCK]
 
 
 def count_ranks(task: TaskScores) -> NDArray[np.intp]:
-    """Return how many cases gave each algorithm (row) each rank (column); a missing value has none."""
+    """Count how many cases gave each algorithm (row) each rank (column); a missing value has none."""
     ranks = ranks_of(task.values.T, smaller=task.smaller).T
     places = np.arange(1, len(task.algorithms) + 1)
-    took = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
-    counts: NDArray[np.intp] = took.sum(axis=1)
+    took_rank = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
+    counts: NDArray[np.intp] = took_rank.sum(axis=1)
     return counts
 
 
@@ -201,23 +199,22 @@ class _Stability:
 
 
 def redraw_cases(cases: int, draws: int) -> Floats:
-    """Return how often each case is drawn in each of the redrawings, equal ones for equal arguments."""
+    """How often each case is drawn in each of the redrawings, equal ones for equal arguments."""
     generator = np.random.Generator(np.random.PCG64(0))
     return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
 
 
 def measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> _Stability:
-    """Return how the rankings of redrawn cases spread."""
-    whole, drawn = rank_task(task, rule).ranks, rank_task(task, rule, weights).ranks
+    ranks, redrawn_ranks = rank_task(task, rule).ranks, rank_task(task, rule, weights).ranks
     places = np.arange(1, len(task.algorithms) + 1)
-    tau = np.concatenate([kendall(rows, np.broadcast_to(whole, rows.shape)) for rows in _blocks(drawn)])
-    low, median, high = np.quantile(drawn, [0.025, 0.5, 0.975], axis=0)
-    frequency = np.stack([np.mean(drawn == rank, axis=0) for rank in places], axis=1)
+    tau = np.concatenate([kendall(rows, np.broadcast_to(ranks, rows.shape)) for rows in _cut_blocks(redrawn_ranks)])
+    low, median, high = np.quantile(redrawn_ranks, [0.025, 0.5, 0.975], axis=0)
+    frequency = np.stack([np.mean(redrawn_ranks == rank, axis=0) for rank in places], axis=1)
     return _Stability(frequency, median, low, high, tau[~np.isnan(tau)])
 
 
 def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Return the mean over tasks of each algorithm's rank (ties averaged); who lacks in a task is last there."""
+    """Average each algorithm's rank over tasks (ties averaged); who lacks in a task is last there."""
     names = sorted({name for ranks in rankings.values() for name in ranks})
     table = np.array([[ranks.get(name, np.nan) for name in names] for ranks in rankings.values()])
     means = ranks_of(table, smaller=True, ties="average").mean(axis=0)
@@ -242,14 +239,12 @@ class Difference:
     adjusted: float
 
     def document(self) -> dict[str, object]:
-        """Return the difference as `compare --json` writes it."""
         values = asdict(self)
         return {"one": values.pop("name"), "other": values.pop("rival"), **values}
 
     @property
     def apart(self) -> bool:
-        """Whether the two can be told apart."""
-        return self.adjusted <= ALPHA
+        return self.adjusted <= _ALPHA
 
 
 @dataclass(frozen=True)
@@ -278,17 +273,17 @@ class Sums:
     smaller: bool = False
 
     def sort_pair(self, pair: Difference) -> tuple[str, str]:
-        """Return the names of a pair, the better one first."""
+        """The names of a pair, the better one first."""
         ahead = not pair.difference or (pair.difference > 0) != self.smaller
         return (pair.name, pair.rival) if ahead else (pair.rival, pair.name)
 
     def better_pairs(self, pairs: list[Difference]) -> set[tuple[str, str]]:
-        """Return the names of the pairs that can be told apart, the better ones first."""
+        """The names of the pairs that can be told apart, the better ones first."""
         return {self.sort_pair(pair) for pair in pairs if pair.apart}
 
 
 def compare_pairs(table: Sums) -> list[Difference]:
-    """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
+    """Compare each pair of algorithms: jackknife interval, sign flips by case, Holm over all pairs."""
     pairs = list(combinations(range(len(table.algorithms)), 2))
     cases, differences = len(table.counts), []
     flips = flip_signs(np.array([table.sums[row] - table.sums[column] for row, column in pairs]).reshape(-1, cases))
@@ -303,23 +298,23 @@ def compare_pairs(table: Sums) -> list[Difference]:
 
 
 def estimate_means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
-    """Return the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
+    """Estimate the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
     cases, means = len(table.counts), []
     better = table.better_pairs(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
         value = float(sums.sum() / table.counts.sum())
         error = jackknife_error(sums, table.counts)
         low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
-        start = 1 + sum(worse == name for _, worse in better)
-        end = len(table.algorithms) - sum(winner == name for winner, _ in better)
-        means.append(Mean(name, value, error, low, high, start, end))
+        place_from = 1 + sum(worse == name for _, worse in better)
+        place_to = len(table.algorithms) - sum(winner == name for winner, _ in better)
+        means.append(Mean(name, value, error, low, high, place_from, place_to))
     return means
 
 
 # ── plots ───────────────────────────────────────────────────────────────────
 
 
-BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#8a8f98"
+_BLUE, _ORANGE, _GREY = "#0072b2", "#e69f00", "#8a8f98"
 #: Points of a blob that took every redrawing.
 _LARGEST = 900
 
@@ -355,8 +350,8 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
     return paths
 
 
-def _label(name: str) -> str:
-    """Return a name as legends show it: they leave out what begins with an underscore."""
+def _format_label(name: str) -> str:
+    """Write a name as legends show it: they leave out what begins with an underscore."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -369,8 +364,8 @@ def _draw_stability(axes: Axes, task: TaskScores, ranked: dict[str, Any], order:
     spread = ranked["stability"]
     frequency = np.array(spread["frequency"])[order]
     columns, ranks = np.nonzero(frequency)
-    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=BLUE, alpha=0.75, linewidths=0)
-    axes.vlines(range(len(order)), [spread["low"][row] for row in order], [spread["high"][row] for row in order], GREY)
+    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=_BLUE, alpha=0.75, linewidths=0)
+    axes.vlines(range(len(order)), [spread["low"][row] for row in order], [spread["high"][row] for row in order], _GREY)
     axes.plot(range(len(order)), [spread["median"][row] for row in order], "x", color="black")
     axes.set(ylabel="rank", title=f"{task.name}: ranks of redrawn cases; × median, line 95 %".lstrip(": "))
     axes.set_yticks(range(1, len(order) + 1))
@@ -387,12 +382,12 @@ def _draw_places(axes: Axes, task: TaskScores, _ranked: dict[str, Any], order: l
         order_in_case = sorted(range(count), key=lambda index: (ranks[order[index]], index))
         x = [rank * (count + 1) + index for rank, index in enumerate(order_in_case)]
         y = [values[order[index]] for index in order_in_case]
-        axes.plot(x, y, color=GREY, linewidth=0.4, alpha=0.5)
+        axes.plot(x, y, color=_GREY, linewidth=0.4, alpha=0.5)
         axes.scatter(x, y, 12, [f"C{index % 10}" for index in order_in_case], zorder=2)
     axes.set_xticks([rank * (count + 1) + (count - 1) / 2 for rank in range(count)], [f"{r + 1}" for r in range(count)])
     axes.set(xlabel="place in the case", ylabel="value", title=f"{task.name}: who took which place".lstrip(": "))
     for index, row in enumerate(order):
-        axes.scatter([], [], 12, f"C{index % 10}", label=_label(task.algorithms[row]))
+        axes.scatter([], [], 12, f"C{index % 10}", label=_format_label(task.algorithms[row]))
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 
@@ -401,7 +396,9 @@ def _draw_significance(axes: Axes, task: TaskScores, ranked: dict[str, Any], ord
     better = np.array(ranked["better"])[np.ix_(order, order)]
     for row, column in np.ndindex(better.shape):
         if row != column:
-            sign, colour = ("+", BLUE) if better[row, column] else ("−", ORANGE) if better[column, row] else ("=", GREY)
+            sign, colour = (
+                ("+", _BLUE) if better[row, column] else ("−", _ORANGE) if better[column, row] else ("=", _GREY)
+            )
             axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
     axes.set_title(f"{task.name}: row better +, worse −, not told apart = (Holm)".lstrip(": "))
@@ -415,7 +412,7 @@ def _draw_methods(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: l
     methods = list(ranked["by_method"])
     for index, row in enumerate(order):
         ranks = [ranked["by_method"][method][row] for method in methods]
-        axes.plot(range(len(methods)), ranks, "o-", color=f"C{index % 10}", label=_label(task.algorithms[row]))
+        axes.plot(range(len(methods)), ranks, "o-", color=f"C{index % 10}", label=_format_label(task.algorithms[row]))
     axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
     axes.set(ylabel="rank", title=f"{task.name}: does the method of ranking matter?".lstrip(": "))
     axes.set_yticks(range(1, len(order) + 1))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: PageOptions) -> ReportPage:
-    """Return the page of scores, split by split."""
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     splits = {}
     for report in scores.reports:
@@ -41,7 +40,7 @@ def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: Page
 
 
 def make_truth_report(truths: Mapping[str, SplitTruth], family: str, title: str, options: PageOptions) -> ReportPage:
-    """Return the page of a family's truth alone, split by split."""
+    """Make the page of a family's truth alone, split by split."""
     tools = tools_of(family)
     return ReportPage(
         title, _join_splits({name: tools.make_truth_sections(name, truth, options) for name, truth in truths.items()})
@@ -49,7 +48,7 @@ def make_truth_report(truths: Mapping[str, SplitTruth], family: str, title: str,
 
 
 def make_stored_report(result: Mapping[str, object], title: str) -> str:
-    """Return the page of a `submission_result` of any family and level, as HTML.
+    """Make the page of a `submission_result` of any family and level, as HTML.
 
     Raises UsageError for anything else.
     """
@@ -76,7 +75,7 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
-    """Return the sections of all splits, whose titles name their split where there are several."""
+    """Join the sections of all splits, whose titles name their split where there are several."""
     return [
         section.of_split(name) if len(splits) > 1 else section
         for name, sections in splits.items()
@@ -85,6 +84,6 @@ def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
 
 
 def _tools_that_read(protocol: str) -> FamilyTools:
-    """Return what reads stored losses: the protocol's family if that keeps any, or else one that does."""
+    """Find what reads stored losses: the protocol's family if that keeps any, or else one that does."""
     families = [*([PROTOCOLS[protocol].family] if protocol in PROTOCOLS else []), *FAMILIES]
     return next((tools for tools in map(tools_of, families) if tools.keeps_losses), FamilyTools())

@@ -29,11 +29,11 @@ from .rankings import Sums, TaskScores
 #: What a ranking of metrics of mask sequences is of, where nothing else is said.
 _METRIC = "J&F-Mean"
 #: The columns of a table of scores; `task` may be left out.
-COLUMNS = ("algorithm", "case", "value")
+_COLUMNS = ("algorithm", "case", "value")
 #: What stands for a missing value.
 _ABSENT = frozenset({"", "NA", "NaN", "nan"})
 #: The largest difference of a metric from the mean over objects that it is said to be.
-SAME = 1e-9
+_SAME = 1e-9
 _MOST_ROWS = 5_000_000
 #: Every two algorithms are compared in every redrawing.
 _MOST_ALGORITHMS = 500
@@ -66,27 +66,30 @@ class AlgorithmScores:
 
 
 def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
-    """Return what one algorithm scored, from the document that `score --json` writes; TypeError where it is none."""
+    """Read the document that `score --json` writes; TypeError where it is none."""
     results = {key: values for entry in document["result"] for key, values in entry.items()}
     split = choose_split(name, list(results), split)
     groups = document.get("groups", {}).get(split)
     if "objects" not in document and groups is None:
         remedy = "score it anew with this version of segjudge, which writes them"
         raise UsageError(f"{name} has no values by object or group; {remedy}")
-    objects = [row for row in document.get("objects", []) if row["split"] == split]
+    # A family that counts by unit may call a table of its own `objects`.
+    objects = [row for row in document.get("objects", []) if row["split"] == split] if groups is None else []
     values = results[split]
     by_group: dict[str, list[float]] | None = None if groups is None else {**groups["values"]}
     if not all(isinstance(row, list) and all(map(_is_number, row)) for row in (by_group or {}).values()):
         raise TypeError
     texts = [document["protocol"], *values, *(row["sequence"] for row in objects)]
     numbers = [*values.values(), *(row.get(metric) for row in objects for metric in values)]
-    if not all(isinstance(text, str) for text in texts) or not all(map(_is_value, numbers)):
+    if not all(isinstance(text, str) for text in texts) or not all(
+        number is None or _is_number(number) for number in numbers
+    ):
         raise TypeError
-    return AlgorithmScores(name, document["protocol"], values, objects, by_group, _origin(document, split))
+    return AlgorithmScores(name, document["protocol"], values, objects, by_group, _read_origin(document, split))
 
 
-def _origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
-    """Return what of a document has to be the same in whatever is ranked together; nothing that it does not say."""
+def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
+    """What of a document has to be the same in whatever is ranked together; nothing that it does not say."""
     provenance = document.get("provenance") or {}
     protocol = (provenance.get("protocols") or {}).get(split) or {}
     origin = {
@@ -110,7 +113,7 @@ def _check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
 
 
 def choose_split(name: str, splits: list[str], split: str) -> str:
-    """Return the split that was named, or the only one."""
+    """The split that was named, or the only one."""
     if split and split not in splits:
         raise UsageError(f"{name} has no split {split!r}{name_hint(split, splits)}")
     if not split and len(splits) != 1:
@@ -118,16 +121,12 @@ def choose_split(name: str, splits: list[str], split: str) -> str:
     return split or splits[0]
 
 
-def _is_value(value: object) -> bool:
-    return value is None or _is_number(value)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and abs(value) <= _MOST_VALUE
 
 
 def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
-    """Return what a metric sums to in each sequence, and the sequences' names; refuses what cannot be compared."""
+    """Sum a metric in each sequence; return the sequences' names too.  What cannot be compared is refused."""
     base = scores[0]
     names = list(dict.fromkeys(row["sequence"] for row in base.objects))
     table = np.zeros((len(scores), len(names)))
@@ -143,7 +142,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
                 table[row, names.index(entry["sequence"])] += entry[metric]
                 counts[row, names.index(entry["sequence"])] += 1
         value = method.values[metric]
-        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > SAME:
+        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _SAME:
             raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
@@ -151,7 +150,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
 
 
 def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
-    """Return the pseudo-values of a metric that is no mean over objects, by group of images, videos or sequences.
+    """Take the pseudo-values of a metric that is no mean over objects, by group of images, videos or sequences.
 
     What cannot be compared is refused; see `docs/ranking.md`.
     """
@@ -171,24 +170,24 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
     return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric))
 
 
-def ranking_metric(metrics: Iterable[str], wanted: str = "") -> str:
-    """Return the metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
+def ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
+    """The metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
     names = list(metrics)
-    return wanted or (_METRIC if _METRIC in names else names[0])
+    return metric or (_METRIC if _METRIC in names else names[0])
 
 
 def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores]:
-    """Return the table of a metric by sequence or group, as one task."""
+    """Make of a metric by sequence or group one task."""
     metric = ranking_metric(scores[0].values, metric)
     if any(method.groups is not None for method in scores):
-        return [_task_of_groups(scores, metric)]
+        return [_make_task_of_groups(scores, metric)]
     sums, names = sum_objects(scores, metric)
     with np.errstate(invalid="ignore"):
         values = sums.sums / sums.counts
     return [TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller)]
 
 
-def _task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
+def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     rows = []
     for method in scores:
         _check_alike(scores[0], method)
@@ -213,17 +212,17 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True, strict=True)
             header = list(reader.fieldnames or ())
-            for column in (column for column in (*COLUMNS, "task") if header.count(column) != 1):
-                if column in header or column in COLUMNS:
+            for column in (column for column in (*_COLUMNS, "task") if header.count(column) != 1):
+                if column in header or column in _COLUMNS:
                     many = "several columns" if column in header else "no column"
-                    remedy = f"a table has {', '.join(COLUMNS)} once each, separated by commas"
+                    remedy = f"a table has {', '.join(_COLUMNS)} once each, separated by commas"
                     raise UsageError(f"{path}: has {many} {column}; {remedy}")
-            return _tasks(path, reader, smaller=smaller)
+            return _read_tasks(path, reader, smaller=smaller)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
 
 
-def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
+def _read_tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
     tasks: dict[str, dict[tuple[str, str], float]] = {}
     for number, row in enumerate(rows, 2):
         if number > _MOST_ROWS + 1:  # line 1 is the header
@@ -234,13 +233,13 @@ def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[
         cells = tasks.setdefault(row.get("task") or "", {})
         if key in cells:
             raise UsageError(f"{path}: line {number}: {key[0]} has case {key[1]} twice")
-        cells[key] = _value(row["value"] or "", f"{path}: line {number}")
+        cells[key] = _read_value(row["value"] or "", f"{path}: line {number}")
     if not tasks:
         raise UsageError(f"{path}: has no rows")
-    return [_task(path, name, cells, smaller=smaller) for name, cells in tasks.items()]
+    return [_make_task(path, name, cells, smaller=smaller) for name, cells in tasks.items()]
 
 
-def _value(text: str, location: str) -> float:
+def _read_value(text: str, location: str) -> float:
     if text.strip() in _ABSENT:
         return float("nan")
     try:
@@ -254,7 +253,7 @@ def _value(text: str, location: str) -> float:
     return value
 
 
-def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
+def _make_task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
     algorithms = sorted({algorithm for algorithm, _ in cells})
     cases = sorted({case for _, case in cells})
     if len(algorithms) > _MOST_ALGORITHMS:
@@ -267,8 +266,8 @@ def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, small
     return TaskScores(name, tuple(algorithms), tuple(cases), values, smaller)
 
 
-def _document(path: str) -> Any:
-    """Return what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
+def _read_file(path: str) -> Any:
+    """Read what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
     if zipfile.is_zipfile(path):
         reports, _, provenance = merge_parts([path])
         return make_document(reports, provenance)
@@ -282,7 +281,7 @@ def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmSc
     for text in names_and_files:
         name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
         try:
-            document = _document(path)
+            document = _read_file(path)
             scores.append(_read_document(name or os.path.basename(path).partition(".")[0], document, split))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
@@ -299,7 +298,6 @@ def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmSc
 
 
 def make_csv(reports: list[Report], folder: str) -> dict[str, str]:
-    """Return the CSV files of all splits in a folder, by their paths."""
     files = {}
     for report in reports:
         metrics, split = list(report.protocol.metrics), file_name(report.split)
@@ -312,15 +310,15 @@ def make_csv(reports: list[Report], folder: str) -> dict[str, str]:
 
 
 def make_results_yaml(reports: list[Report], dataset: str) -> str:
-    """Return the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
+    """Write the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
     import yaml
 
     entries = []
     for report in reports:
-        ranking, *more = report.protocol.metrics
+        ranking, *other_metrics = report.protocol.metrics
         value = report.values[ranking]
         if value is not None:
-            notes = "".join(f", {name} {format_number(report.values[name])}" for name in more)
+            notes = "".join(f", {name} {format_number(report.values[name])}" for name in other_metrics)
             entries.append(
                 {
                     "dataset": {"id": dataset, "task_id": report.split},

@@ -17,12 +17,12 @@ Ties = Literal["min", "average"]
 
 
 def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Floats:
-    """Return the ranks along the last axis, 1 for the best; what is missing (NaN) comes after the rest."""
+    """Rank along the last axis, 1 for the best; what is missing (NaN) comes after the rest."""
     missing = np.isnan(values)
     keys = np.where(missing, np.inf, values if smaller else -values)
-    ranks = _smallest_places(keys)
+    ranks = _find_smallest_places(keys)
     if ties == "average":
-        ranks = (ranks + keys.shape[-1] + 1 - _smallest_places(-keys)) / 2
+        ranks = (ranks + keys.shape[-1] + 1 - _find_smallest_places(-keys)) / 2
     if missing.any():
         largest = np.max(np.where(missing, 0, ranks), axis=-1, initial=0, keepdims=True)
         after = largest + (1 if ties == "min" else (missing.sum(axis=-1, keepdims=True) + 1) / 2)
@@ -30,8 +30,8 @@ def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Fl
     return ranks
 
 
-def _smallest_places(keys: Floats) -> Floats:
-    """Return the place of each key in rising order; equal ones have the smallest of theirs."""
+def _find_smallest_places(keys: Floats) -> Floats:
+    """The place of each key in rising order; equal ones have the smallest of theirs."""
     order = np.argsort(keys, axis=-1, kind="stable")
     ordered = np.take_along_axis(keys, order, axis=-1)
     begins = np.ones(keys.shape, bool)
@@ -43,7 +43,7 @@ def _smallest_places(keys: Floats) -> Floats:
 
 
 def kendall(before: Floats, after: Floats) -> Floats:
-    """Return Kendall's tau-b of two rankings along the last axis, NaN where all of a ranking are equal."""
+    """Kendall's tau-b of two rankings along the last axis, NaN where all of a ranking are equal."""
     signs = [np.sign(ranks[..., :, None] - ranks[..., None, :]) for ranks in (before, after)]
     untied = [np.sum(sign != 0, axis=(-2, -1), dtype=np.float64) for sign in signs]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -63,29 +63,29 @@ _SAME = 1e-12
 
 
 def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return p of Wilcoxon's signed-rank test: that differences are greater than 0, and that they are less.
+    """Wilcoxon's signed-rank test: p that differences are greater than 0, and that they are less.
 
     A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
     missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
     """
     from scipy.special import erfc
 
-    used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
-    used = used[np.argsort(np.abs(differences[used]), kind="stable")]
-    _, group, alike = np.unique(np.abs(differences[used]), return_inverse=True, return_counts=True)
-    positive, rows = differences[used] > 0, max(1, _CELLS // max(1, len(used)))
-    parts = [
-        _center_and_variance(np.take(weights[start : start + rows], used, axis=1), positive, group, alike)
+    order = np.flatnonzero(~np.isnan(differences) & (differences != 0))
+    order = order[np.argsort(np.abs(differences[order]), kind="stable")]
+    _, group, alike = np.unique(np.abs(differences[order]), return_inverse=True, return_counts=True)
+    positive, rows = differences[order] > 0, max(1, _CELLS // max(1, len(order)))
+    batches = [
+        _center_and_variance(np.take(weights[start : start + rows], order, axis=1), positive, group, alike)
         for start in range(0, len(weights), rows)
     ]
-    center, variance = np.concatenate(parts, axis=1)
+    center, variance = np.concatenate(batches, axis=1)
     with np.errstate(divide="ignore"):  # the half corrects for continuity
-        far = (center - 0.5) / np.sqrt(variance), -(center + 0.5) / np.sqrt(variance)
-    return erfc(far[0] / math.sqrt(2)) / 2, erfc(far[1] / math.sqrt(2)) / 2
+        scores = (center - 0.5) / np.sqrt(variance), -(center + 0.5) / np.sqrt(variance)
+    return erfc(scores[0] / math.sqrt(2)) / 2, erfc(scores[1] / math.sqrt(2)) / 2
 
 
 def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
-    """Return by how much the ranks of positive differences sum to more than is expected, and the variance of that.
+    """By how much the ranks of positive differences sum to more than is expected, and the variance of that.
 
     Cases are in the order of their differences: `alike` ones, each in its group. Whole numbers and halves have sums
     that are exact in any order.
@@ -100,7 +100,7 @@ def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: 
 
 
 def flip_signs(differences: Floats) -> Floats:
-    """Return the two-sided p of the sum of each row of paired differences under random signs.
+    """The two-sided p of the sum of each row of paired differences under random signs.
 
     All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
     """
@@ -116,7 +116,7 @@ def flip_signs(differences: Floats) -> Floats:
 
 
 def _flip_all(differences: Floats, observed: Floats) -> Floats:
-    """Return the share of all patterns of signs in which the sum of a row is as large as was observed."""
+    """The share of all patterns of signs in which the sum of a row is as large as was observed."""
     shares = []
     for row, least in zip(differences, observed, strict=True):
         sums = np.zeros(1)
@@ -129,15 +129,15 @@ def _flip_all(differences: Floats, observed: Floats) -> Floats:
 def _flip_at_random(differences: Floats, observed: Floats) -> Floats:
     generator, cases = np.random.Generator(np.random.PCG64(0)), differences.shape[1]
     reached = np.zeros(len(differences))
-    for drawn in np.array_split(np.arange(_DRAWN_FLIPS), max(1, cases // 64)):
-        signs = generator.integers(0, 2, (len(drawn), cases)) * 2.0 - 1
+    for batch in np.array_split(np.arange(_DRAWN_FLIPS), max(1, cases // 64)):
+        signs = generator.integers(0, 2, (len(batch), cases)) * 2.0 - 1
         reached += np.count_nonzero(np.abs(signs @ differences.T) >= observed, axis=0)
     share: Floats = (1 + reached) / (1 + _DRAWN_FLIPS)
     return share
 
 
 def holm(p_values: Floats) -> Floats:
-    """Return p adjusted by Holm for the number of tests along the last axis; missing ones (NaN) are not counted."""
+    """Adjust p by Holm for the number of tests along the last axis; missing ones (NaN) are not counted."""
     tests = np.count_nonzero(~np.isnan(p_values), axis=-1, keepdims=True)
     order = np.argsort(p_values, axis=-1)
     ascending = np.take_along_axis(p_values, order, axis=-1)
@@ -148,13 +148,13 @@ def holm(p_values: Floats) -> Floats:
 
 
 def jackknife_error(sums: Floats, counts: Floats) -> float:
-    """Return the standard error of total sum / total count, leaving out one case at a time; NaN of a single case."""
+    """The standard error of total sum / total count, leaving out one case at a time; NaN of a single case."""
     without = (sums.sum() - sums) / (counts.sum() - counts) if len(sums) > 1 else sums
     return standard_errors({"": without}).get("", math.nan)
 
 
 def cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:
-    """Return how many cases would tell a difference four times out of five, None where that cannot be said.
+    """How many cases would tell a difference four times out of five, None where that cannot be said.
 
     The spread is taken from so many cases.  No fewer are needed than all of them agreeing would be significant.
     """

@@ -1,7 +1,7 @@
 """Pages of what was scored: sections in one self-contained HTML file, whose policy forbids loading anything else.
 
 A section is a template, the values that it shows, and where it needs them scripts and what these read.  Here are the
-sections that every family can show; one of its own has its template and scripts in the folder `pages` of the family:
+sections that every family can show; one of its own has its template, scripts and `page.css` in the family's `pages`:
 
     Section("wheels", "Wheels", {"rows": rows}, package="segjudge.families.wheels")
 """
@@ -22,13 +22,14 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.report.tables import find_published_numbers, format_citations, format_number
+from segjudge.report.tables import OWN_METRICS, find_published_numbers, format_citations, format_number
 
 _PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
+#: The style of a package's sections.
+_STYLE = "page.css"
 #: Warnings that a notebook shows.
 _WARNINGS = 5
 #: What a row of a table is called by, before its metrics.
@@ -73,7 +74,7 @@ class Section:
         return f"{self.package}/{self.template}.html"
 
     def of_split(self, split: str) -> Section:
-        """Return the section under a title that names its split too."""
+        """Name the split in the title too."""
         return replace(self, title=f"{self.title}: {split}")
 
 
@@ -89,11 +90,18 @@ class ReportPage:
     beside: tuple[str, ...] = ()
 
 
+@cache
+def picture_kind() -> str:
+    from PIL import features
+
+    return "webp" if features.check("webp") else "jpeg"
+
+
 # ── rendering ───────────────────────────────────────────────────────────────
 
 
 def render_page(page: ReportPage) -> str:
-    """Return the page as HTML; equal pages give equal bytes."""
+    """Render the page as HTML; equal pages give equal bytes."""
     script = _join_scripts(page)
     beside = dict.fromkeys(page.beside, " 'self' file:")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -107,7 +115,7 @@ def render_page(page: ReportPage) -> str:
             policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
             f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
             "base-uri 'none'; form-action 'none'",
-            style=Markup(_read(PAGES, "page.css")),  # noqa: S704 - a file of the package
+            style=Markup(_join_styles(page)),  # noqa: S704 - files of the packages
             script=Markup(script),  # noqa: S704 - files of the package
             data=_encode({section.id: section.data for section in page.sections if section.data is not None}),
             streams={name: base64.b64encode(stream).decode("ascii") for name, stream in streams.items()},
@@ -116,14 +124,14 @@ def render_page(page: ReportPage) -> str:
 
 
 def render_notebook(reports: list[Report], warnings: list[str], provenance: Mapping[str, object]) -> str:
-    """Return for a notebook the metrics with their intervals, the first warnings, and what scored."""
+    """Render for a notebook the metrics with their intervals, the first warnings, and what scored."""
     template = templates().get_template("notebook.html")
     return template.render(reports=reports, warnings=warnings, most=_WARNINGS, provenance=provenance)
 
 
 @cache
 def templates() -> Environment:
-    """Return what finds templates: by their names here, and as `PACKAGE/NAME` those of other packages.
+    """What finds templates: by their names here, and as `PACKAGE/NAME` those of other packages.
 
     They refuse undefined names and escape all values.
     """
@@ -152,8 +160,14 @@ def _read(folder: str, name: str) -> str:
         return file.read()
 
 
+def _join_styles(page: ReportPage) -> str:
+    """Join the style of all pages, and that of each package that has one."""
+    folders = dict.fromkeys([PAGES, *(_folder_of(section.package) for section in page.sections)])
+    return "".join(_read(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE)))
+
+
 def _join_scripts(page: ReportPage) -> str:
-    """Return the page's script: what all sections use, then of each section `TEMPLATE_….js` and `TEMPLATE.js`."""
+    """Join the page's script: what all sections use, then of each section `TEMPLATE_….js` and `TEMPLATE.js`."""
     text = _read(PAGES, "page.js")
     for section in page.sections:
         folder = _folder_of(section.package)
@@ -166,7 +180,7 @@ def _join_scripts(page: ReportPage) -> str:
 
 
 def _encode(value: object) -> Markup:
-    """Return JSON that ends no element, whatever names are in it."""
+    """Encode JSON that ends no element, whatever names are in it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))  # noqa: S704 - nothing in it opens a tag
 
@@ -175,7 +189,7 @@ def _encode(value: object) -> Markup:
 
 
 def make_summary(report: Report) -> Section:
-    """Return a split's metrics with their intervals, and the field's published numbers."""
+    """Show a split's metrics with their intervals, and the field's published numbers."""
     metrics, values = list(report.protocol.metrics), report.values
     entries = find_published_numbers(report)
     rows = [
@@ -189,7 +203,7 @@ def make_summary(report: Report) -> Section:
             "report": report,
             "first": metrics[0],
             "rest": [name for name in metrics[1:] if name in values],
-            "beside": [name for name in BESIDE if name in values],
+            "beside": [name for name in OWN_METRICS if name in values],
             "intervals": report.intervals(),
             "errors": report.errors(),
             "citations": format_citations(entries),
@@ -200,7 +214,7 @@ def make_summary(report: Report) -> Section:
 
 
 def make_tables(report: Report) -> Section:
-    """Return the tables of a split, as they are in the JSON of scores."""
+    """Show the tables of a split, as they are in the JSON of scores."""
     tables = {}
     for name, rows in report.rows().items():
         columns = [key for key in (rows[0] if rows else {}) if key != "split"]
@@ -210,19 +224,19 @@ def make_tables(report: Report) -> Section:
 
 
 def make_list(title: str, rows: list[Row], about: str) -> Section:
-    """Return a table, whose columns are the keys of its rows, with a sentence above it."""
+    """Show a table, whose columns are the keys of its rows, with a sentence above it."""
     if len(rows) > _MOST_ROWS:
         about += f" The first {_MOST_ROWS:,} of {len(rows):,}."
     return Section("listed", title, {"about": about, **take_rows(rows)})
 
 
 def take_rows(rows: list[Row]) -> dict[str, object]:
-    """Return the columns of a table, and as many of its rows as a page shows."""
+    """The columns of a table, and as many of its rows as a page shows."""
     return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
 
 
 def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], about: str) -> Section:
-    """Return a table of what each method has in each case, and the differences from the first method.
+    """Show what each method has in each case, and the differences from the first method.
 
     The cases in which the second method lost most come first.
     """
@@ -240,7 +254,7 @@ def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], a
 
 
 def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
-    """Return kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
+    """Show kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
     values = {
         "about": about,
         "counted": any("count" in row for row in rows),
@@ -252,13 +266,13 @@ def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Secti
 
 
 def make_origins(warnings: list[str], provenance: Mapping[str, object]) -> Section:
-    """Return what the scores come from, and the warnings."""
+    """Show what the scores come from, and the warnings."""
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     return Section("origins", "What was scored", {"warnings": warnings, "provenance": text})
 
 
 def describe_digests(*provenances: Mapping[str, object]) -> str:
-    """Return what tells a truth and results from others, by where scores come from."""
+    """What tells a truth and results from others, by where scores come from."""
     results = (("results", provenance.get("submission", "")) for provenance in provenances)
     digests = [("truth", provenances[0].get("truth", "")), *results]
     text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in digests if digest)
@@ -266,5 +280,5 @@ def describe_digests(*provenances: Mapping[str, object]) -> str:
 
 
 def first_metric(rows: list[Row]) -> str:
-    """Return the first metric of a table of categories."""
+    """The first metric of a table of categories."""
     return next((key for key in (rows[0] if rows else {}) if key not in ("split", "id", "name")), "")

@@ -32,29 +32,24 @@ def refuse(what: str) -> NoReturn:
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """Return what has names."""
     return value if isinstance(value, dict) else refuse("has a list or a value where names belong")
 
 
 def list_of(value: object) -> list[Any]:
-    """Return a list."""
     return list(value) if isinstance(value, (list, tuple)) else refuse("has a value or names where a list belongs")
 
 
 def text_of(value: object) -> str:
-    """Return a text."""
     return value if isinstance(value, str) else refuse("has something else where a text belongs")
 
 
 def number_of(value: object) -> float:
-    """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         refuse("has something else where a number belongs")
     return float(value)
 
 
 def whole_numbers_of(value: object, lowest: int, highest: int) -> list[int]:
-    """Return a list of whole numbers within bounds."""
     numbers = list_of(value)
     if not all(type(number) is int and lowest <= number <= highest for number in numbers):
         refuse(f"has something else where numbers from {lowest} to {highest} belong")
@@ -62,13 +57,12 @@ def whole_numbers_of(value: object, lowest: int, highest: int) -> list[int]:
 
 
 def _value_of(value: object) -> float | None:
-    """Return a finite number, or None where there is nothing to average."""
     return None if value is None else number_of(value)
 
 
 def _interval_of(value: object) -> tuple[float, float]:
-    ends = [number_of(end) for end in list_of(value)]
-    return (ends[0], ends[1]) if len(ends) == 2 else refuse("has an interval without two ends")
+    bounds = [number_of(bound) for bound in list_of(value)]
+    return (bounds[0], bounds[1]) if len(bounds) == 2 else refuse("has an interval without two ends")
 
 
 def _rows_of(name: str, value: list[object]) -> list[Row]:
@@ -170,7 +164,7 @@ def read_reports(result: Mapping[str, object]) -> list[Report]:
 
 
 def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, Any]]:
-    """Return what `[{SPLIT: {NAME: …}}, …]` holds."""
+    """Read `[{SPLIT: {NAME: …}}, …]`."""
     return {
         split: mapping_of(values)
         for entry in list_of(result.get(key, []))
@@ -179,7 +173,7 @@ def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, 
 
 
 def _protocol_of(result: Mapping[str, object], split: str, values: Values) -> _StoredProtocol:
-    """Return what is known of a split's protocol; metrics in its order, if it is one of ours."""
+    """What is known of a split's protocol; metrics in its order, if it is one of ours."""
     provenance = mapping_of(result.get("provenance", {}))
     stored = mapping_of(mapping_of(provenance.get("protocols", {})).get(split, {}))
     name = str(stored.get("name", result.get("protocol", "")))

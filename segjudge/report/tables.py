@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.system.errors import UsageError, install_line
 
@@ -23,6 +23,8 @@ _PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 #: The sequences of DAVIS, and the sets that they are in.
 _SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
+#: Metrics that families report beside those of every protocol.
+OWN_METRICS = tuple(metric for family in FAMILIES.values() for metric in family.own_metrics)
 #: Longer lists of sequences are shown by their lowest rows.
 _MOST_ROWS = 40
 #: Columns of a table of pandas that repeat names.
@@ -65,7 +67,7 @@ def format_report(report: Report, *, compare: bool) -> str:
     """Format a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
     key = "sequence" if kind == "sequences" else "name"
-    metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", key)] if rows else []
+    metrics = [name for name in rows[0] if name not in (*OWN_METRICS, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
@@ -91,7 +93,7 @@ def _format_means(report: Report, *, compare: bool) -> str:
     lines = [format_table([f"{report.split}, all", *names], rows)]
     if entries:
         lines.append(f"Published: {format_citations(entries)}")
-    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in BESIDE if name in report.values)
+    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in OWN_METRICS if name in report.values)
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
@@ -103,13 +105,13 @@ def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
     names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
     datasets = [dataset for dataset, members in _members().items() if members == names]
     with open(_PUBLISHED, encoding="utf-8") as file:
-        everything: list[_PublishedNumbers] = json.load(file)
-    return [entry for entry in everything if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
+        entries: list[_PublishedNumbers] = json.load(file)
+    return [entry for entry in entries if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
 
 
 @cache
 def _members() -> dict[str, set[str]]:
-    """Return the sequences of published sets, by their names in the published numbers."""
+    """The sequences of published sets, by their names in the published numbers."""
     with open(_SEQUENCES, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     sets = {name: {row["sequence"] for row in rows if row["set"] == name} for name in ("val", "test-dev")}
@@ -133,20 +135,19 @@ def format_leaderboard(
     title: str, rows: Mapping[str, Mapping[str, object]], labels: Sequence[str], order: str, *, descending: bool
 ) -> str:
     """Format submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
-    ranked = sorted(rows.items(), key=lambda row: _sort_value(row[1].get(order)), reverse=descending)
+
+    def number(value: object) -> float:
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    def text(value: object) -> str:
+        return format_number(value, 4) if value is None or isinstance(value, (int, float)) else str(value)
+
+    ranked = sorted(rows.items(), key=lambda row: number(row[1].get(order)), reverse=descending)
     body = [
-        [f"{rank}. {name}", *(_format_score(values.get(label)) for label in labels)]
+        [f"{rank}. {name}", *(text(values.get(label)) for label in labels)]
         for rank, (name, values) in enumerate(ranked, 1)
     ]
     return format_table([title, *labels], body)
-
-
-def _sort_value(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
-
-
-def _format_score(value: object) -> str:
-    return format_number(value, 4) if value is None or isinstance(value, (int, float)) else str(value)
 
 
 def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:
@@ -159,7 +160,7 @@ def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> 
 
 
 def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]:
-    """Return what the units of a split's first table are called, and this as CSV: of these metrics, or of all."""
+    """What the units of a split's first table are called, and this as CSV: of these metrics, or of all."""
     kind, rows = next(iter(report.rows().items()))
     unit = "category" if kind == "categories" else kind.removesuffix("s")
     columns = metrics or [name for name in (rows[0] if rows else ()) if name not in ("split", "id", "name")]
@@ -168,7 +169,6 @@ def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]
 
 
 def format_csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -189,7 +189,7 @@ def make_frame(
     tables: Sequence[Mapping[str, Callable[[], Mapping[str, Any]]]],
     name: str,
 ) -> DataFrame:
-    """Return a table of all splits: of their rows, of what else `tables` can make of each, or `metrics`.
+    """Make a table of all splits: of their rows, of what else `tables` can make of each, or `metrics`.
 
     Raises UsageError where there is none of this name.
     """
@@ -210,7 +210,7 @@ def make_frame(
 
 
 def to_frame(content: Mapping[str, Any] | list[Row]) -> DataFrame:
-    """Return columns or rows as a table of pandas; None becomes NaN."""
+    """Make columns or rows a table of pandas; None becomes NaN."""
     if isinstance(content, list):
         content = [{key: _or_nan(value) for key, value in row.items()} for row in content]
     try:
@@ -221,7 +221,7 @@ def to_frame(content: Mapping[str, Any] | list[Row]) -> DataFrame:
 
 
 def _list_metrics(report: Report) -> Mapping[str, Any]:
-    """Return each metric with its standard error and Student's t interval at 95 %."""
+    """Each metric with its standard error and Student's t interval at 95 %."""
     errors, ends, names = report.errors(), report.intervals(), list(report.values)
     return {
         "metric": names,

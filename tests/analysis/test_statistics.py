@@ -321,7 +321,7 @@ def test_each_ordered_pair_is_tested_and_adjusted_for_all() -> None:
 def test_redrawn_cases_rank_as_a_table_in_which_they_stand_repeated(
     method: Any, ties: Any, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rankings, "BLOCK", block)
+    monkeypatch.setattr(rankings, "_BLOCK", block)
     values = np.random.Generator(np.random.PCG64(7)).integers(0, 6, (4, 9)) / 5
     values[0, 2] = values[3, 5] = values[3, 6] = NONE
     weights = redraw_cases(9, 7)
@@ -384,7 +384,7 @@ def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
 
 
 def test_stability_looks_at_block_after_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rankings, "BLOCK", 2)
+    monkeypatch.setattr(rankings, "_BLOCK", 2)
     found = measure_stability(task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]]))
     assert found.tau.tolist() == [-1, 1, 1, -1, 1]
     assert found.low == pytest.approx([1, 1])

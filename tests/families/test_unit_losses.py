@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator, Unit
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.families.base.units import UnitLosses, UnitTools
+from segjudge.families.base.tools import UnitLosses, UnitTools
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
 

@@ -64,7 +64,7 @@ def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosi
 
 def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, report = diagnosis
-    areas = {iou: float(curve.mean()) for iou, curve in found.curves().items()}
+    areas = {iou: float(curve.mean()) for iou, curve in found.average_curves().items()}
     for metric, iou in (("AP50", 0.5), ("AP75", 0.75)):
         assert areas[iou] == pytest.approx(report.values[metric])
     assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
@@ -72,7 +72,7 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
 
 def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, _ = diagnosis
-    pictures, rows = make_mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.images()}
+    pictures, rows = make_mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.list_images()}
     assert len(pictures) == 6
     assert pictures[0].name == next(iter(rows))
     for one in pictures:
@@ -92,10 +92,10 @@ def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    rows = diagnosis[0].confusions()
+    rows = diagnosis[0].list_confusions()
     assert rows
     assert all(row["truth"] != row["detected as"] and row["count"] > 0 for row in rows)
-    suspects = diagnosis[0].suspects()
+    suspects = diagnosis[0].list_suspects()
     assert [row["score"] for row in suspects] == sorted((row["score"] for row in suspects), reverse=True)
 
 

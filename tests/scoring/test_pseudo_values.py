@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,12 @@ def test_what_no_share_is_has_bounds_of_its_own() -> None:
     }  # fmt: skip
 
 
+def test_a_protocol_says_what_bounds_its_own_metrics_have() -> None:
+    protocol: Any = SimpleNamespace(bounds={"Error": (0.0, math.inf)})
+    assert bounds_of("Error", protocol) == (0, math.inf)
+    assert bounds_of("Right", protocol) == bounds_of("Error") == (0, 1)
+
+
 @needs_shared
 def test_what_cannot_be_compared_says_why() -> None:
     vspw = of_track("vspw/submission", "vspw/truth", "vspw")
@@ -166,7 +173,7 @@ def test_of_some_metrics_small_values_are_good() -> None:
     text = describe_pair(pair, table)
     assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
-    found = ComparedMethods("IDSW", table, [], {})
+    found = ComparedMethods("IDSW", table, [], {}, bounds_of("IDSW"))
     assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
     rows = found.means
     assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]

@@ -90,7 +90,7 @@ class Report:
             value, cases = self.values[metric], self.cases(metric)
             if value is not None and error is not None and cases >= FEWEST_CASES:
                 low, high = interval(value, error, cases, level)
-                least, greatest = bounds_of(metric)
+                least, greatest = bounds_of(metric, self.protocol)
                 intervals[metric] = max(low, least), min(high, greatest)
         return intervals
 
@@ -152,10 +152,11 @@ def _pseudo_values(value: float, without: Array) -> Array:
     return values
 
 
-def bounds_of(metric: str) -> Tuple[float, float]:
-    """Return the least and the most that a metric may be."""
+def bounds_of(metric: str, protocol: Optional[FamilyProtocol] = None) -> Tuple[float, float]:
+    """Return the least and the most that a metric may be: a protocol may say so in `bounds`, others have shares."""
     stem, _, ending = metric.partition("-")
-    return _BOUNDS.get(stem) or _BOUNDS.get(ending) or (0.0, 1.0)
+    bounds: Mapping[str, Tuple[float, float]] = getattr(protocol, "bounds", {})
+    return bounds.get(metric) or _BOUNDS.get(stem) or _BOUNDS.get(ending) or (0.0, 1.0)
 
 
 @lru_cache(maxsize=1024)

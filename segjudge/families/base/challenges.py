@@ -22,12 +22,12 @@ def move_image(labels: Array, share: float) -> Array:
     return image
 
 
-def move_labels(pixels: LabelMap, wanted: Array, share: float) -> Array:
+def move_labels(pixels: LabelMap, chosen_labels: Array, share: float) -> Array:
     """Move the labels of a map; those that are not wanted are 0."""
     numbers = move_image(pixels.numbers, share)
     labels = numbers if pixels.labels is None else pixels.labels
-    shown: Array = np.where(np.isin(labels, wanted), labels, 0)
-    return shown if pixels.labels is None else shown[numbers]
+    visible: Array = np.where(np.isin(labels, chosen_labels), labels, 0)
+    return visible if pixels.labels is None else visible[numbers]
 
 
 def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> list[list[int]]:
@@ -45,15 +45,13 @@ def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> li
 
 
 def shift_of(width: int, share: float) -> int:
-    """Return how many pixels a share of the width is: one at least."""
+    """A share of the width in pixels: one at least."""
     return min(width, max(1, round(width * share)))
 
 
 def encode_json(document: object) -> bytes:
-    """Return a document without blanks."""
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def count_categories(count: int) -> str:
-    """Return a number of categories in words."""
     return f"{count:,} {'category' if count == 1 else 'categories'}"

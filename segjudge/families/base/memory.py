@@ -30,12 +30,12 @@ from segjudge.evaluation_script.masks.stack import (
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 #: Of each sequence the frames, and what was counted of each.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
 #: The same of what is counted at once, such as a video, in order.
 UnitFrames = Mapping[str, bytes]
-#: The name of a frame that is a number, and how many digits one has at least location it is a whole one.
+#: The name of a frame that is a number, and how many digits a whole one has at least.
 NUMBER, _DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
@@ -48,28 +48,28 @@ class MemoryDoor(abc.ABC):
 
     @abc.abstractmethod
     def check(self, data: bytes) -> None:
-        """Raise ValueError location these bytes are not what `count` returns."""
+        """Raise ValueError where these bytes are not what `count` returns."""
 
     @abc.abstractmethod
     def accumulate(self, frames: CountedFrames) -> Accumulator[Any, Any]:
         """Fill an accumulator with all that was counted, in its order, as files would."""
 
     def sort_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names of sequences in the order that files have where no list names them."""
+        """Sort the names of sequences as files have them where no list names them."""
         return sorted(names)
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
-        """Return what is counted by itself, by name, of truth and prediction."""
+        """Split truth and prediction into what is counted by itself, by name."""
         return self.sequences_of(truth), self.sequences_of(prediction)
 
     def sequences_of(self, masks: object) -> dict[str, object]:
-        """Return what is counted by itself, by name."""
+        """Split one side into what is counted by itself, by name."""
         return _name_items(
             masks.items() if isinstance(masks, Mapping) else number_frames(masks, "the masks"), "the masks"
         )
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        """Return the frames of a sequence, each with its name; None is that of one that is counted as a whole."""
+        """Split a sequence into frames with their names; None is that of one that is counted as a whole."""
         del location
         return [(None, masks)]
 
@@ -80,7 +80,7 @@ class UnitsInMemory(MemoryDoor):
     protocol: Any
 
     def sequences_of(self, masks: object) -> dict[str, object]:
-        """Return videos by name; one alone is called video."""
+        """Split masks into videos by name; one alone is called video."""
         return super().sequences_of(masks) if isinstance(masks, Mapping) else {"video": masks}
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
@@ -89,36 +89,35 @@ class UnitsInMemory(MemoryDoor):
     def accumulate(self, frames: CountedFrames) -> UnitAccumulator[Any]:
         units = self.units(frames)
         accumulator = UnitAccumulator(self.protocol, self.facts(units), list(units))
-        for name, own in units.items():
-            accumulator.update(UnitCounts(name, self.tables(own, accumulator.facts)))
+        for name, unit_frames in units.items():
+            accumulator.update(UnitCounts(name, self.tables(unit_frames, accumulator.facts)))
         return accumulator
 
     def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
-        """Return what is counted at once, by name."""
+        """What is counted at once, by name."""
         return dict(frames)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        """Return what the scores need to know of all units."""
+        """What the scores need to know of all units."""
         del units
         return {}
 
     @abc.abstractmethod
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
-        """Return what is counted in a unit."""
+        """Count a unit."""
 
 
 def sort_by_number(names: Iterable[str]) -> list[str]:
-    """Return names by the numbers that they are, and others after them."""
+    """Sort names by the numbers that they are, and others after them."""
     return sorted(names, key=lambda name: (False, number_of(name), name) if NUMBER.fullmatch(name) else (True, 0, name))
 
 
 def number_of(name: str) -> int | Decimal:
-    """Return the number that a name is."""
     return Decimal(name) if "." in name else int(name)
 
 
 def frame_name(frame: object) -> str:
-    """Return the name of a frame; a number is written as file names are, None is a sequence as a whole.
+    """Name a frame: a number is written as file names are, None is a sequence as a whole.
 
     Raises UsageError for a number that has no place among others.
     """
@@ -132,15 +131,14 @@ def frame_name(frame: object) -> str:
 
 
 def text_name(name: object) -> str:
-    """Return a name as text: a whole number without a point, letters in one Unicode form."""
+    """Write a name as text: a whole number without a point, letters in one Unicode form."""
     if isinstance(name, (float, np.floating)) and math.isfinite(name):
         return str(int(name)) if name == int(name) else np.format_float_positional(name)
     return compose(str(name))
 
 
-def _name_items(items: Iterable[tuple[object, Item]], location: str) -> dict[str, Item]:
-    """Index items by their names as text; raises SubmissionError where two have the same."""
-    by_name: dict[str, Item] = {}
+def _name_items(items: Iterable[tuple[object, _Item]], location: str) -> dict[str, _Item]:
+    by_name: dict[str, _Item] = {}
     for name, item in items:
         text = text_name(name)
         if text in by_name:
@@ -168,12 +166,11 @@ def check_no_map(side: object, protocol: str, form: str) -> None:
 
 
 def refusal(location: str, fault: str, remedy: str) -> SubmissionError:
-    """Return the error of masks that cannot be scored."""
     return SubmissionError.of(Problem(location, fault, remedy))
 
 
 def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
-    """Return the size that all have, None without any; raises SubmissionError where there are several."""
+    """The size that all have, None without any; raises SubmissionError where there are several."""
     distinct = list(dict.fromkeys(sizes))
     if len(distinct) > 1:
         several = " and ".join(f"{width}×{height}" for height, width in distinct)
@@ -188,13 +185,11 @@ class FrameReader:
     """Packs masks in memory, from any array library."""
 
     def __init__(self, *, many_values: bool = False) -> None:
-        """Pack masks of one object that hold a few values, location `many_values` says that the benchmark has such."""
+        """Pack masks of one object that hold a few values, where `many_values` says that the benchmark has such."""
         self._many_values = many_values
 
     def read(self, masks: object, location: str) -> Stacks:
-        """Return the objects of a frame.
-
-        It is labels (height, width), or by object a boolean array, run lengths, or None.
+        """Read the objects of a frame: labels (height, width), or by object a boolean array, run lengths, or None.
 
         Raises SubmissionError where these are no masks.
         """
@@ -205,7 +200,6 @@ class FrameReader:
         return backend().pack_labels(read_labels(masks, location))
 
     def _object(self, mask: object, location: str) -> Stack | None:
-        """Return one object, which is a boolean array or run lengths; None where it is not in the frame."""
         if mask is None:
             return None
         if isinstance(mask, Mapping):
@@ -219,7 +213,7 @@ class FrameReader:
 
 
 def read_labels(masks: object, location: str) -> Array:
-    """Return labels (height, width), none below zero."""
+    """Read labels (height, width), none below zero."""
     labels = _read_plane(masks, location)
     if labels.dtype == bool:
         labels = labels.view(np.uint8)
@@ -231,7 +225,7 @@ def read_labels(masks: object, location: str) -> Array:
 
 
 def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
-    """Return one mask, booleans or run lengths, as run lengths with their text."""
+    """Read one mask, booleans or run lengths, as run lengths with their text."""
     if isinstance(mask, Mapping):
         counts = mask.get("counts")
         return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}
@@ -265,7 +259,7 @@ def _check_one_object(values: Array, location: str) -> None:
 
 
 def read_array(values: object, location: str) -> Array:
-    """Return an array; tensors give one by the array protocol.  Refuse what none can be made of, and masked ones."""
+    """Read an array; tensors give one by the array protocol.  Refuse what none can be made of, and masked ones."""
     try:
         if np.ma.is_masked(values):
             fault, remedy = "is a masked array, and no protocol knows such masks", "Fill it, with 255 where none counts"
@@ -278,7 +272,6 @@ def read_array(values: object, location: str) -> Array:
 
 
 def _read_plane(values: object, location: str) -> Array:
-    """Return an array of two dimensions of whole numbers or booleans."""
     array = read_array(values, location)
     if array.dtype.kind not in "bui":
         raise refusal(location, f"is of {array.dtype}", "Give labels as whole numbers, or masks as booleans")

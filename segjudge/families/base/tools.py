@@ -1,21 +1,28 @@
 """What the toolkit does with a family beside scoring it: published truths, masks in memory, reports, words, challenges.
 
 A family's folder overrides what it has and leaves the rest: each default is what a family without a folder gets.
+`UnitTools` are those of a family that counts by unit, such as an image: it says in `measure_losses` what costs its
+metrics, and report, comparison and kinds of failure follow.
+
 Methods import what they need when they are called, so that asking for a family's tools costs nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.evaluation_script.masks.stack import Array
     from segjudge.evaluation_script.scoring.scorer import Scorer
     from segjudge.report.page import PageOptions, Section
 
@@ -87,7 +94,7 @@ class FamilyTools:
     # ── truths as they are published ──
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
-        """Return a published dataset as one split."""
+        """Read a published dataset as one split."""
         del progress
         from .published import read_units_as_published
 
@@ -103,48 +110,53 @@ class FamilyTools:
     # ── masks in memory ──
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        """Return what counts masks in memory."""
+        """Open what counts masks in memory."""
         del categories, unseen
         raise UsageError(f"{protocol.name} scores files alone")
 
     # ── reports ──
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        """Return what a page shows of a split after its metrics."""
+        """Make what a page shows of a split after its metrics."""
         del inputs, options
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
-        """Return the same of what a phase left; raises UsageError where it cannot be that."""
+        """Make the same of what a phase left; raises UsageError where it cannot be that."""
         del losses
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
-        """Return what a page shows of a truth alone."""
+        """Make what a page shows of a truth alone."""
         del split, truth, options
         raise UsageError("the truth alone is reported of mask sequences; `show` draws that of images")
 
+    def check_kinds(self, protocol: Any) -> None:
+        """Raise UsageError where failures have no kinds, before anything is scored."""
+        raise UsageError(f"failures of {protocol.name} have no kinds")
+
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        """Return what each kind of failure costs each object, category or unit."""
+        """List what each kind of failure costs each object, category or unit."""
         del open_inputs
-        raise UsageError(f"failures of {report.protocol.name} have no kinds")
+        self.check_kinds(report.protocol)
+        return []
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        """Return what each kind of failure costs a split altogether; nothing where failures have no kinds."""
+        """Sum what each kind of failure costs a split; nothing where failures have no kinds."""
         del inputs, report
         return {}
 
     def list_unit_costs(self, report: Report) -> dict[str, float | None]:
-        """Return what each unit costs, below zero; nothing where the family does not count by unit."""
+        """List what each unit costs, below zero; nothing where the family does not count by unit."""
         del report
         return {}
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-        """Return what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
+        """Compare what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
         costs = {method.name: self.sum_failures(method.inputs, method.report) for method in methods}
         if options is None:
             return MethodCosts(costs)
@@ -167,37 +179,37 @@ class FamilyTools:
     # ── tables and files ──
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
-        """Return tables by their names, beside those of the report's rows: they are made when they are asked for."""
+        """Tables by their names, beside those of the report's rows: they are made when they are asked for."""
         del report
         return {}
 
     def make_files(self, report: Report) -> dict[str, str]:
-        """Return the CSV files on single units that `score --csv` writes, by the beginnings of their names."""
+        """The CSV files on single units that `score --csv` writes, by the beginnings of their names."""
         from segjudge.report.tables import format_units
 
         unit, text = format_units(report)
         return {f"per-{unit}_results": text}
 
     def format_official(self, report: Report) -> str:
-        """Return what the benchmark's own program prints; nothing where the family does not know it."""
+        """What the benchmark's own program prints; nothing where the family does not know it."""
         del report
         return ""
 
     # ── words ──
 
     def describe_metric(self, metric: str) -> str:
-        """Return what a metric means, for a leaderboard."""
+        """Say what a metric means, for a leaderboard."""
         return metric
 
     def prefers_smaller(self, metric: str) -> bool:
-        """Return whether smaller values of a metric are better."""
+        """Whether smaller values of a metric are better."""
         del metric
         return False
 
     # ── new challenges ──
 
     def read_texts(self) -> str:
-        """Return the template with the macros `task`, `scoring` and `sending`, the texts of a new challenge's pages."""
+        """The template with the macros `task`, `scoring` and `sending`, the texts of a new challenge's pages."""
         from importlib.resources import files  # `new` and `host` alone show texts
 
         path = files(type(self).__module__) / _TEXTS
@@ -208,7 +220,7 @@ class FamilyTools:
         return path.read_text(encoding="utf-8")
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
-        """Return what texts say of the truths of all splits: `content` and `about`, and what the family's own name."""
+        """What texts say of the truths of all splits: `content` and `about`, and what the family's own name."""
         del truths
         raise UsageError(f"no challenges of {protocol.name} can be made yet")
 
@@ -220,3 +232,130 @@ class FamilyTools:
     def make_demo(self, protocol: Any) -> Content:
         """Yield a small synthetic truth as the benchmark publishes its own."""
         raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
+
+
+# ── families that count by unit ─────────────────────────────────────────────
+
+
+_METRIC = re.compile(r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?")
+_ORDER = "Those that cost most first."
+
+
+@dataclass(frozen=True)
+class UnitLosses:
+    """What metrics lack to 1, as shares of units (or categories) by kind."""
+
+    #: The kinds by name, and what they mean.
+    kinds: dict[str, str]
+    #: Rows are units in the truth's order, and categories in that of the scores; columns are kinds.
+    by_unit: Array
+    by_category: Array
+
+    def totals(self) -> dict[str, float]:
+        return dict(zip(self.kinds, self.by_unit.sum(axis=0).tolist(), strict=True))
+
+    def rows(self, names: list[str], losses: Array) -> list[Row]:
+        """A row for each name, those that cost most first."""
+        order = (-losses.sum(axis=1)).argsort(kind="stable").tolist()
+        return [
+            {"name": names[index], "costs": float(losses[index].sum()), **dict(zip(self.kinds, losses[index].tolist()))}
+            for index in order
+        ]
+
+
+class UnitTools(FamilyTools):
+    """What the toolkit does with a family that counts by unit."""
+
+    limits = "UNIT_LIMITS"
+    #: Its metrics' meanings, by the name before a number of frames and a category.
+    meanings: ClassVar[Mapping[str, str]] = {}
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Measure what costs the metrics, by unit, category and kind."""
+        raise NotImplementedError
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        """Name the metric whose loss that is, and what units are called."""
+        raise NotImplementedError
+
+    def check_kinds(self, protocol: Any) -> None:
+        """Do nothing: `measure_losses` tells the kinds of every protocol."""
+
+    def _measure_report(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
+        from segjudge.evaluation_script.families.base.units import UnitAccumulator
+
+        if not isinstance(report.counts, UnitAccumulator):
+            raise TypeError(f"{report.split} was not counted by unit")
+        return report.counts, self.measure_losses(report.counts)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        del inputs, options
+        from segjudge.report.page import first_metric, make_kinds, make_list, make_tables
+
+        accumulator, losses = self._measure_report(report)
+        metric, noun = self.name_losses(report.protocol)
+        about = (
+            f"By kind of mistake. What all {noun} cost sums to what {metric} lacks to 1, and what all categories cost "
+            "too."
+        )
+        totals = losses.totals()
+        kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
+        rows = report.rows()["categories"]
+        names = [str(row["name"]) for row in rows]
+        ranking = first_metric(rows)
+        values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
+        categories = [
+            {"name": row["name"], ranking: values[row["name"]], **row} for row in losses.rows(names, losses.by_category)
+        ]
+        return [
+            make_kinds(f"Where {metric} is lost", kinds, about),
+            make_list(noun.capitalize(), losses.rows(accumulator.names, losses.by_unit), _ORDER),
+            make_list("Categories", categories, _ORDER),
+            make_tables(report),
+        ]
+
+    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
+        del open_inputs
+        accumulator, losses = self._measure_report(report)
+        return [
+            {"name": name, **dict(zip(losses.kinds, costs, strict=True))}
+            for name, costs in zip(accumulator.names, losses.by_unit.tolist(), strict=True)
+        ]
+
+    def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
+        del inputs
+        return self._measure_report(report)[1].totals()
+
+    def list_unit_costs(self, report: Report) -> dict[str, float | None]:
+        accumulator, losses = self._measure_report(report)
+        names = [str(unit) for unit in accumulator.names]
+        return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
+
+    def describe_metric(self, metric: str) -> str:
+        name = _METRIC.fullmatch(metric)
+        if name is None or name["stem"] not in self.meanings:
+            return metric
+        window = f" over {name['frames']} frames" if name["frames"] else ""
+        category = f" ({name['category'].lower()})" if name["category"] else ""
+        text = self.meanings[name["stem"]] + window + category
+        return text[0].upper() + text[1:]
+
+    def describe_truth(self, truths: list[UnitTruth], protocol: Any) -> Facts:
+        from .challenges import count_categories
+
+        units = [unit for truth in truths for unit in truth.units]
+        frames = units[0].load()
+        kind = self.name_losses(protocol)[1].removesuffix("s")
+        total = quantity(len(units), kind)
+        categories = truths[0].facts.get("categories")
+        return {
+            "content": f"{total} with {count_categories(len(categories))}" if categories else total,
+            "about": f"Label every pixel of {total}."
+            if kind != "sequence"
+            else f"Follow every object through {total}.",
+            "kind": kind,
+            "unit": units[0].name,
+            "frames": [frame.name for frame in frames[:2]],
+            "size": frames[0].size,
+            "category": categories[0][0] if categories else 1,
+        }

@@ -52,10 +52,13 @@ class _InstanceTools(FamilyTools):
 
         return make_sections(inputs, report, options)
 
+    def check_kinds(self, protocol: Any) -> None:
+        """Do nothing: TIDE's kinds are told of every protocol."""
+
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         from .diagnosis import KINDS, diagnose
 
-        rows = diagnose(open_inputs(), report).categories()
+        rows = diagnose(open_inputs(), report).list_categories()
         return [{"category": row["name"], **{kind: row[kind] for kind in KINDS}} for row in rows]
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:

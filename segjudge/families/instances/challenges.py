@@ -20,7 +20,6 @@ _FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
 
 def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> Facts:
-    """Return the facts of instance masks."""
     example = truths[0]
     kind, lengths = "video" if protocol.tubes else "image", example.images.frames
     total = quantity(sum(len(truth.images.ids) for truth in truths), kind)
@@ -38,11 +37,13 @@ def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: 
     """Yield one JSON with a detection for each instance."""
     yield (
         "results.json",
-        encode_json([detection for truth in truths for detection in _detections(truth, share, boxes=protocol.boxes)]),
+        encode_json(
+            [detection for truth in truths for detection in _list_detections(truth, share, boxes=protocol.boxes)]
+        ),
     )
 
 
-def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
+def _list_detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
     frames = truth.images.frames
     for index in np.flatnonzero(~truth.crowd).tolist():
         image = int(truth.image[index])
@@ -54,8 +55,8 @@ def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[
             count = 1 if frames is None else int(frames[image])
             runs = move_runs(truth.masks[index], (height, width // count), count, share)
             masks = [{"size": [height, width // count], "counts": mask} for mask in compress_many(runs)]
-            shown = [mask if len(parts) > 1 else None for mask, parts in zip(masks, runs, strict=True)]
-            shape = {"segmentation": masks[0]} if frames is None else {"segmentations": shown}
+            visible = [mask if len(mask_runs) > 1 else None for mask, mask_runs in zip(masks, runs, strict=True)]
+            shape = {"segmentation": masks[0]} if frames is None else {"segmentations": visible}
         yield {
             truth.images.key: int(truth.images.ids[image]),
             "category_id": truth.categories[int(truth.category[index])].id,
@@ -65,12 +66,11 @@ def _detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[
 
 
 def make_demo(protocol: InstanceProtocol) -> Content:
-    """Yield the synthetic truth as a benchmark publishes its own."""
     videos = first_scenes()
-    return _vis(videos) if protocol.tubes else _coco(videos)
+    return _publish_vis(videos) if protocol.tubes else _publish_coco(videos)
 
 
-def _coco(videos: list[Scene]) -> Content:
+def _publish_coco(videos: list[Scene]) -> Content:
     records: list[dict[str, Any]] = []
     pictures = still_images(videos)
     for image, labels in pictures:
@@ -93,7 +93,7 @@ def _coco(videos: list[Scene]) -> Content:
     yield "instances.json", {"images": listing, "categories": categories, "annotations": records}
 
 
-def _vis(videos: list[Scene]) -> Content:
+def _publish_vis(videos: list[Scene]) -> Content:
     listing: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
     for index, video in enumerate(videos, 1):

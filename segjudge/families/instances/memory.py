@@ -30,7 +30,7 @@ from segjudge.families.base.memory import (
 )
 from segjudge.system.errors import UsageError
 
-Record = dict[str, Any]
+_Record = dict[str, Any]
 #: Columns of detection models, as the keys that COCO gives them.
 _COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
 #: How many categories there are, records of unknown ones, and records.
@@ -47,9 +47,9 @@ class InstancesInMemory(MemoryDoor):
         self._shape = "segmentations" if protocol.tubes else "segmentation"
 
     def sequences_of(self, masks: object) -> dict[str, object]:
-        """Return images or videos by name; one alone has the name 1."""
-        alone = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
-        return {"1": masks} if alone else super().sequences_of(masks)
+        """One image or video alone has the name 1."""
+        is_single = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
+        return {"1": masks} if is_single else super().sequences_of(masks)
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         if frame and self.protocol.tubes:
@@ -57,10 +57,10 @@ class InstancesInMemory(MemoryDoor):
                 f"{self.protocol.name} compares whole videos: the frame is None, and masks are of all frames"
             )
         location = f"{sequence}, frame {frame}" if frame else sequence
-        annotations = self._records(truth, f"truth of {location}")
-        records = self._records(prediction, f"prediction of {location}")
+        annotations = self._read_records(truth, f"truth of {location}")
+        records = self._read_records(prediction, f"prediction of {location}")
         facts = {key: truth[key] for key in _IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
-        instances = truth_of(self._document([*annotations, *records], annotations, facts), f"truth of {location}")
+        instances = truth_of(self._make_document([*annotations, *records], annotations, facts), f"truth of {location}")
         keys = {"video_id" if self.protocol.tubes else "image_id": 1}
         detections = check_records([{**record, **keys} for record in records], instances.images, self.protocol)
         ids = [category.id for category in instances.categories]
@@ -69,17 +69,17 @@ class InstancesInMemory(MemoryDoor):
         (block,) = cut_into_blocks(detections, instances, self.protocol, np.arange(1), 1)
         return head + match_block(block).encode()
 
-    def _records(self, side: object, location: str) -> list[Record]:
-        """Return records as COCO has them, of columns or of records with masks of any form."""
+    def _read_records(self, side: object, location: str) -> list[_Record]:
+        """Read records as COCO has them, of columns or of records with masks of any form."""
         check_no_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
         if isinstance(side, Mapping) and "annotations" not in side:
-            side = self._of_columns(side, location)
-        listed = side["annotations"] if isinstance(side, Mapping) else side
-        if not isinstance(listed, Iterable) or not all(isinstance(record, Mapping) for record in listed):
+            side = self._read_columns(side, location)
+        rows = side["annotations"] if isinstance(side, Mapping) else side
+        if not isinstance(rows, Iterable) or not all(isinstance(record, Mapping) for record in rows):
             raise refusal(
                 location, "is neither records nor columns", "Give COCO's records, or labels, scores and masks"
             )
-        records = [dict(record) for record in listed]
+        records = [dict(record) for record in rows]
         for record in records:
             mask = record.get(self._shape)
             if self.protocol.tubes and mask is not None:
@@ -88,8 +88,8 @@ class InstancesInMemory(MemoryDoor):
                 record[self._shape] = read_run_lengths(mask, location)
         return records
 
-    def _of_columns(self, side: Mapping[str, Any], location: str) -> list[Record]:
-        """Return the records of labels, scores, masks and boxes (left, top, right, bottom)."""
+    def _read_columns(self, side: Mapping[str, Any], location: str) -> list[_Record]:
+        """Read labels, scores, masks and boxes (left, top, right, bottom)."""
         columns = {key: read_array(side[name], location).tolist() for name, key in _COLUMNS.items() if name in side}
         if "masks" in side:
             columns[self._shape] = list(side["masks"])
@@ -101,27 +101,27 @@ class InstancesInMemory(MemoryDoor):
             raise refusal(location, f"has {lengths}", "Give as many of each")
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
-    def _document(self, records: list[Record], annotations: list[Record], facts: Mapping[str, Any]) -> Record:
-        """Return a truth of one image or video in COCO's form."""
-        size, length = self._size(records)
+    def _make_document(self, records: list[_Record], annotations: list[_Record], facts: Mapping[str, Any]) -> _Record:
+        """Write a truth of one image or video in COCO's form."""
+        size, length = self._find_size(records)
         size = facts.get("height", size[0]), facts.get("width", size[1])
         kind = "video" if self.protocol.tubes else "image"
         ids = sorted({int(record.get("category_id", 0)) for record in records})
         nothing = {"size": list(size), "counts": [size[0] * size[1]]}
         completed = []
         for number, record in enumerate(annotations, start=1):
-            more: Record = {"id": number, f"{kind}_id": 1}
+            defaults: _Record = {"id": number, f"{kind}_id": 1}
             if self.protocol.boxes:
-                more |= {"segmentation": nothing, "area": float(np.prod(record["bbox"][2:]))}
-            completed.append({**more, **record, f"{kind}_id": 1})
+                defaults |= {"segmentation": nothing, "area": float(np.prod(record["bbox"][2:]))}
+            completed.append({**defaults, **record, f"{kind}_id": 1})
         return {
             f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
             "categories": self._categories or [{"id": number, "name": str(number)} for number in ids],
             "annotations": completed,
         }
 
-    def _size(self, records: list[Record]) -> tuple[tuple[int, int], int]:
-        """Return the size of an image or of a video's frames, and how many there are."""
+    def _find_size(self, records: list[_Record]) -> tuple[tuple[int, int], int]:
+        """The size of an image or of a video's frames, and how many there are."""
         shapes = [record[self._shape] for record in records if self._shape in record]
         length = max(map(len, shapes), default=1) if self.protocol.tubes else 1
         for masks in shapes:
@@ -132,32 +132,35 @@ class InstancesInMemory(MemoryDoor):
         return (1, 1), length
 
     def check(self, data: bytes) -> None:
-        if _image_counts(data).counts.images["image"].tolist() != [0]:
+        if _decode_image(data).counts.images["image"].tolist() != [0]:
             raise ValueError("is not what matching found in one image")
 
     def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
         # Files have images in the order of their ids, whatever the order of their list.
-        parts = [_image_counts(data) for name in sort_by_number(frames) for data in frames[name].values()]
-        listed = self._categories or [
+        image_tables = [_decode_image(data) for name in sort_by_number(frames) for data in frames[name].values()]
+        rows = self._categories or [
             {"id": number, "name": str(number)}
-            for number in sorted({number for image_counts in parts for number in image_counts.ids})
+            for number in sorted({number for image_counts in image_tables for number in image_counts.ids})
         ]
-        categories = [Category(entry["id"], str(entry["name"]), str(entry.get("frequency", ""))) for entry in listed]
+        categories = [Category(entry["id"], str(entry["name"]), str(entry.get("frequency", ""))) for entry in rows]
         index_of = {category.id: number for number, category in enumerate(categories)}
-        moved = []
-        for image, image_counts in enumerate(parts):
-            places = [index_of[number] + aspect * len(index_of) for aspect in range(2) for number in image_counts.ids]
+        merged = []
+        for image, image_counts in enumerate(image_tables):
+            positions = [
+                index_of[number] + aspect * len(index_of) for aspect in range(2) for number in image_counts.ids
+            ]
             tables = [table.copy() for table in image_counts.counts.tables]
             for table in tables:
                 table["image"] = image
             for table in tables[1:]:
-                table["category"] = np.array(places, np.int64)[table["category"]]
-            moved.append(InstanceCounts(*tables))
+                table["category"] = np.array(positions, np.int64)[table["category"]]
+            merged.append(InstanceCounts(*tables))
         notes = describe_records(
-            sum(image_counts.unknown for image_counts in parts), sum(image_counts.records for image_counts in parts)
+            sum(image_counts.unknown for image_counts in image_tables),
+            sum(image_counts.records for image_counts in image_tables),
         )
-        accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories, notes)
-        accumulator.update(merge_counts(moved))
+        accumulator = InstanceAccumulator(self.protocol, list(range(len(image_tables))), categories, notes)
+        accumulator.update(merge_counts(merged))
         return accumulator
 
 
@@ -171,7 +174,7 @@ class _ImageCounts:
     counts: InstanceCounts
 
 
-def _image_counts(data: bytes) -> _ImageCounts:
+def _decode_image(data: bytes) -> _ImageCounts:
     try:
         length, unknown, records = struct.unpack_from(_HEAD, data)
         ids = struct.unpack_from(f"<{length}q", data, struct.calcsize(_HEAD))

@@ -6,7 +6,7 @@ import base64
 import io
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,23 +19,10 @@ from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
-from segjudge.report.page import PageOptions, ReportPage, Section, render_page
-from segjudge.report.painting import (
-    EVENLY,
-    FALLING,
-    FONT_SIZE,
-    MISSED,
-    OUTLINED,
-    RIGHT,
-    RISING,
-    WRONG,
-    PaintedMask,
-    ground_of,
-    paint_masks,
-    picture_kind,
-    pixels_of,
-)
+from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
 from segjudge.system.files import make_folder, open_output
 
 if TYPE_CHECKING:
@@ -68,15 +55,15 @@ class _MistakePicture:
 
 
 def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: PageOptions) -> list[_MistakePicture]:
-    """Return images with most mistakes, of all and of single categories, as many as fit; the first one always does."""
+    """Draw images with most mistakes, of all and of single categories, as many as fit; the first one always does."""
     counts = diagnosis.counts
     mistakes = counts.wrong + counts.missed
-    chosen = dict.fromkeys([*diagnosis.worst_images(count - count // 3), *diagnosis.worst_of_categories()])
-    worst = sorted([index for index in chosen if mistakes[index]][:count], key=lambda index: -int(mistakes[index]))
+    candidates = dict.fromkeys([*diagnosis.rank_images(count - count // 3), *diagnosis.find_worst_of_categories()])
+    worst = sorted([index for index in candidates if mistakes[index]][:count], key=lambda index: -int(mistakes[index]))
     pictures: list[_MistakePicture] = []
     room = options.budget * _SHARE
     for index in worst:
-        picture = _picture(diagnosis, index, options.images)
+        picture = _draw_mistakes(diagnosis, index, options.images)
         room -= len(picture.truth) + len(picture.detections)
         if pictures and room < 0:
             break
@@ -84,18 +71,21 @@ def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: Pag
     return pictures
 
 
-def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> _MistakePicture:
+def _draw_mistakes(diagnosis: InstanceDiagnosis, index: int, folder: str) -> _MistakePicture:
     truth, counts = diagnosis.judged.truth, diagnosis.counts
-    name = diagnosis.image_name(index)
-    ground = ground_of(folder, name, truth.images.sizes[index].tolist())
+    name = diagnosis.name_image(index)
+    ground = _open_ground(folder, name, truth.images.sizes[index].tolist())
     ground.thumbnail((_SIDE, _SIDE))
-    instances, (masks, mistakes) = _instances(diagnosis, index, ground), _detections(diagnosis, index, ground)
+    instances, (masks, mistakes) = (
+        _paint_instances(diagnosis, index, ground),
+        _paint_detections(diagnosis, index, ground),
+    )
     font = ImageFont.load_default(size=_SMALL_FONT)
     return _MistakePicture(
         name,
         ground.size,
-        _address(paint_masks(ground, _readable(instances), font)),
-        _address(paint_masks(ground, _readable(masks), font)),
+        _encode_picture(_paint_masks(ground, _thin_labels(instances), font)),
+        _encode_picture(_paint_masks(ground, _thin_labels(masks), font)),
         int(counts.right[index]),
         int(counts.wrong[index]),
         int(counts.missed[index]),
@@ -104,62 +94,61 @@ def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> _MistakeP
     )
 
 
-def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[PaintedMask]:
-    """Return the instances of an image, those that no detection kept shows as missed."""
+def _paint_instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[_PaintedMask]:
+    """Paint the instances of an image, those that no detection kept shows as missed."""
     judged, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
     for row in np.flatnonzero((judged.instance_image == index) & ~judged.crowd).tolist():
         name = diagnosis.names[judged.instance_category[row]]
-        pixels = _mask(diagnosis, truth, int(judged.annotation[row]), index, ground)
-        missed = (f"missed: {name}", MISSED, RISING)
-        masks.append(PaintedMask(pixels, *(missed if diagnosis.misses[row] else (name, RIGHT, OUTLINED))))
+        pixels = _scale_mask(diagnosis, truth, int(judged.annotation[row]), index, ground)
+        missed = (f"missed: {name}", _MISSED, _RISING)
+        masks.append(_PaintedMask(pixels, *(missed if diagnosis.misses[row] else (name, _RIGHT, _OUTLINED))))
     return masks
 
 
-def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> tuple[list[PaintedMask], str]:
-    """Return the detections of an image that are kept, and how often each kind of error is among them."""
+def _paint_detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> tuple[list[_PaintedMask], str]:
+    """Paint the detections of an image that are kept, and say how often each kind of error is among them."""
     judged, masks, kinds = diagnosis.judged, [], list(KINDS)
     mistakes: dict[str, int] = {}
     for row in np.flatnonzero((judged.image == index) & diagnosis.selection).tolist():
         kind = int(diagnosis.errors.kind[row])
         label = f"{diagnosis.names[judged.category[row]]} {judged.score[row]:.2f}"
-        pixels = _mask(diagnosis, judged.records, int(judged.record[row]), index, ground)
+        pixels = _scale_mask(diagnosis, judged.records, int(judged.record[row]), index, ground)
         if kind < 0:
-            masks.append(PaintedMask(pixels, label, RIGHT, OUTLINED))
+            masks.append(_PaintedMask(pixels, label, _RIGHT, _OUTLINED))
         else:
-            masks.append(PaintedMask(pixels, f"{kinds[kind]}: {label}", WRONG, FALLING))
+            masks.append(_PaintedMask(pixels, f"{kinds[kind]}: {label}", _WRONG, _FALLING))
             mistakes[kinds[kind]] = mistakes.get(kinds[kind], 0) + 1
     return masks, ", ".join(f"{name} {count}" for name, count in mistakes.items())
 
 
-def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
-    """Return what is right first, so that mistakes lie on top, and fewer labels where there are many."""
+def _thin_labels(masks: list[_PaintedMask]) -> list[_PaintedMask]:
+    """What is right comes first, so that mistakes lie on top, and there are fewer labels where there are many."""
     masks = [replace(mask, width=_OUTLINE) for mask in masks]
-    right = [mask for mask in masks if mask.fill == OUTLINED]
-    wrong = [mask for mask in masks if mask.fill != OUTLINED]
+    right = [mask for mask in masks if mask.fill == _OUTLINED]
+    wrong = [mask for mask in masks if mask.fill != _OUTLINED]
     if len(masks) > _FEW:
         right = [replace(mask, label="") for mask in right]
     return [*right, *(replace(mask, label="") for mask in wrong[_MOST_LABELS:]), *wrong[:_MOST_LABELS]]
 
 
-def _mask(
+def _scale_mask(
     diagnosis: InstanceDiagnosis, side: InstanceTruth | InstanceRecords, number: int, index: int, ground: Image.Image
 ) -> NDArray[np.bool_]:
-    """Return a mask, or where boxes are compared the box, in the size of the picture."""
+    """A mask, or where boxes are compared the box, in the size of the picture."""
     height, width = diagnosis.judged.truth.images.sizes[index].tolist()
     rows, columns = (
-        np.arange(side) * whole // side for side, whole in ((ground.height, height), (ground.width, width))
+        np.arange(side) * full_length // side for side, full_length in ((ground.height, height), (ground.width, width))
     )
     if diagnosis.protocol.boxes:
         x, top, across, down = side.boxes[number].tolist()
         return np.outer((rows >= top) & (rows < top + down), (columns >= x) & (columns < x + across))
     pixels: NDArray[np.bool_] = (
-        pixels_of(side.masks[number], [height, width]).T[columns][:, rows].T
+        _decode_mask(side.masks[number], [height, width]).T[columns][:, rows].T
     )  # column by column in memory
     return pixels
 
 
-def _address(picture: Image.Image) -> str:
-    """Return an address that holds a picture itself."""
+def _encode_picture(picture: Image.Image) -> str:
     data = io.BytesIO()
     picture.save(data, picture_kind(), quality=_QUALITY, method=2)
     return f"data:image/{picture_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
@@ -206,8 +195,8 @@ def draw_images(
     for index, number in enumerate(truth.images.ids.tolist()):
         name = truth.names.get(number, str(number))
         progress(name, index, len(truth.images.ids))
-        sides, counts = _sides(truth, records, index, view)
-        ground = ground_of(view.pictures, name, truth.images.sizes[index].tolist())
+        sides, counts = _match_image(truth, records, index, view)
+        ground = _open_ground(view.pictures, name, truth.images.sizes[index].tolist())
         picture = os.path.join("images", f"{number}.png")
         with replace_file(os.path.join(out, picture)) as partial:
             _compose_sides(ground, sides).save(partial, "PNG")
@@ -218,33 +207,33 @@ def draw_images(
     return images
 
 
-def _sides(
+def _match_image(
     truth: InstanceTruth, records: InstanceRecords | None, image: int, view: View
-) -> tuple[list[list[PaintedMask]], tuple[int, int, int]]:
-    """Return the masks of the truth and of detections, and how many were right, wrong and missed.
+) -> tuple[list[list[_PaintedMask]], tuple[int, int, int]]:
+    """Paint the truth and detections, and count those that are right, wrong and missed.
 
     Colours tell how masks matched; of a truth alone each mask has a colour of its own.
     """
     size = truth.images.sizes[image].tolist()
     names = [category.name for category in truth.categories]
     instances = np.flatnonzero((truth.image == image) & (truth.category >= 0)).tolist()
-    pixels = [pixels_of(truth.masks[index], size) for index in instances]
+    pixels = [_decode_mask(truth.masks[index], size) for index in instances]
     labels = [names[truth.category[index]] for index in instances]
     if records is None:
-        return [list(map(PaintedMask, pixels, labels, itertools.cycle(_COLOURS)))], (len(instances), 0, 0)
-    shown = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
-    detections = shown[np.argsort(-records.score[shown], kind="stable")].tolist()
+        return [list(map(_PaintedMask, pixels, labels, itertools.cycle(_COLOURS)))], (len(instances), 0, 0)
+    kept_rows = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
+    detections = kept_rows[np.argsort(-records.score[kept_rows], kind="stable")].tolist()
     matches = _match_by_overlap(truth, records, instances, detections, size, view.iou)
     matched = set(matches.values())
     truths = [
-        PaintedMask(mask, label, *((RIGHT, EVENLY) if index in matched else (MISSED, RISING)))
+        _PaintedMask(mask, label, *((_RIGHT, _EVENLY) if index in matched else (_MISSED, _RISING)))
         for index, mask, label in zip(instances, pixels, labels, strict=True)
     ]
     right = [
-        PaintedMask(
-            pixels_of(records.masks[index], size),
+        _PaintedMask(
+            _decode_mask(records.masks[index], size),
             f"{names[records.category[index]]} {records.score[index]:.2f}",
-            *((RIGHT, EVENLY) if index in matches else (WRONG, FALLING)),
+            *((_RIGHT, _EVENLY) if index in matches else (_WRONG, _FALLING)),
         )
         for index in detections
     ]
@@ -259,7 +248,7 @@ def _match_by_overlap(
     size: list[int],
     iou: float,
 ) -> dict[int, int]:
-    """Return detection → instance: each detection takes the best instance of its category that is left."""
+    """Match detection → instance: each detection takes the best instance of its category that is free."""
     detected: list[_EncodedRLE] = [{"size": size, "counts": records.masks[index]} for index in detections]
     annotated: list[_EncodedRLE] = [{"size": size, "counts": truth.masks[index]} for index in instances]
     overlaps = np.reshape(coco.iou(detected, annotated, [0] * len(annotated)), (len(detected), len(annotated)))
@@ -273,16 +262,16 @@ def _match_by_overlap(
     return matches
 
 
-def _compose_sides(ground: Image.Image, sides: Sequence[list[PaintedMask]]) -> Image.Image:
+def _compose_sides(ground: Image.Image, sides: Sequence[list[_PaintedMask]]) -> Image.Image:
     """Draw the truth at the left, and detections at the right where there are any."""
     width, height = ground.size
     picture = Image.new("RGB", (len(sides) * (width + _GAP) - _GAP, height + _TITLE), (255, 255, 255))
     draw = ImageDraw.Draw(picture)
-    font = ImageFont.load_default(size=FONT_SIZE)
+    font = ImageFont.load_default(size=_FONT_SIZE)
     for index, (title, masks) in enumerate(zip(("truth", "detections"), sides, strict=False)):
         x = index * (width + _GAP)
         draw.text((x + 4, 4), f"{title}: {len(masks)}", fill=(0, 0, 0), font=font)
-        picture.paste(paint_masks(ground, masks, font), (x, _TITLE))
+        picture.paste(_paint_masks(ground, masks, font), (x, _TITLE))
     return picture
 
 
@@ -295,3 +284,115 @@ def _render_index(images: list[_DrawnImage], view: View, *, alone: bool) -> str:
             title, [Section("drawn_images", "Images", values, package="segjudge.families.instances")], beside=("img",)
         )
     )
+
+
+# ── masks painted over an image ─────────────────────────────────────────────
+
+
+_Colour = tuple[int, int, int]
+_Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+_GROUND = (58, 62, 70)
+#: _Colours of what is right and wrong that the colour-blind can tell apart.
+_RIGHT, _MISSED, _WRONG = (0, 158, 115), (230, 159, 0), (86, 180, 233)
+_ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
+_ALPHA = 0.45
+_FONT_SIZE = 14
+#: What a mask is filled with: its colour evenly, stripes of it that rise or fall, or nothing but its outline.
+_EVENLY, _RISING, _FALLING, _OUTLINED = "evenly", "rising", "falling", "outlined"
+#: Width of stripes and of what is between them, in pixels.
+_STRIPE = 4
+
+
+@dataclass(frozen=True)
+class _PaintedMask:
+    """A mask, and how it looks."""
+
+    pixels: NDArray[np.bool_]
+    label: str
+    colour: _Colour
+    fill: str = _EVENLY
+    #: How wide its outline is, in pixels.
+    width: int = 1
+
+
+def _decode_mask(mask: str, size: list[int]) -> NDArray[np.bool_]:
+    pixels: NDArray[np.bool_] = rle.flags({"size": size, "counts": mask}, (size[0], size[1]))[0][:, : size[1]]
+    return pixels
+
+
+def _open_ground(pictures: str, name: str, size: list[int]) -> Image.Image:
+    """Open the image itself where there is one, else a plain ground."""
+    stem = os.path.join(pictures, os.path.splitext(name)[0])
+    paths = [path for ending in _ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
+    if not paths:
+        return Image.new("RGB", (size[1], size[0]), _GROUND)
+    try:
+        with Image.open(paths[0]) as image:
+            return image.convert("RGB").resize((size[1], size[0]))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise HostError(f"{paths[0]}: is not a picture ({error})") from None
+
+
+def _paint_masks(ground: Image.Image, masks: list[_PaintedMask], font: _Font) -> Image.Image:
+    canvas = np.asarray(ground).astype(float)
+    for mask in masks:
+        window = _find_window(mask.pixels)
+        pixels, under = mask.pixels[window], canvas[window]
+        filled = pixels & _make_pattern(mask.fill, pixels.shape)
+        under[filled] = (1 - _ALPHA) * under[filled] + _ALPHA * np.array(mask.colour)
+        for _ in range(mask.width):
+            outline = _find_outline(pixels)
+            under[outline] = mask.colour
+            pixels = pixels & ~outline
+    image = Image.fromarray(canvas.astype(np.uint8))
+    draw = ImageDraw.Draw(image)
+    for mask, (x, y) in _place_labels(masks):
+        box = draw.textbbox((x, y), mask.label, font=font)
+        shift = min(0, image.width - 2 - box[2])
+        draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
+        draw.text((x + shift, y), mask.label, fill=_choose_ink(mask.colour), font=font)
+    return image
+
+
+def _choose_ink(colour: _Colour) -> _Colour:
+    """Black or white, whichever stands out more."""
+    red, green, blue = ((channel / 255) ** 2.2 for channel in colour)
+    return (0, 0, 0) if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else (255, 255, 255)
+
+
+def _find_window(pixels: NDArray[np.bool_]) -> tuple[slice, slice]:
+    sides = (np.flatnonzero(pixels.any(axis=axis)) for axis in (1, 0))
+    rows, columns = (slice(side[0], side[-1] + 1) if len(side) else slice(0) for side in sides)
+    return rows, columns
+
+
+def _make_pattern(fill: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    if fill in (_EVENLY, _OUTLINED):
+        return np.full(shape, fill == _EVENLY)
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    flags: NDArray[np.bool_] = (columns + (rows if fill == _RISING else -rows)) // _STRIPE % 2 == 0
+    return flags
+
+
+def _find_outline(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The pixels of the mask that touch its outside."""
+    padded = np.pad(mask, 1)
+    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    outline: NDArray[np.bool_] = mask & ~inner
+    return outline
+
+
+def _place_labels(masks: list[_PaintedMask]) -> Iterator[tuple[_PaintedMask, tuple[int, int]]]:
+    """Yield where each label goes: the top left of its mask, below labels that are there already."""
+    corners: list[tuple[int, int]] = []
+    for mask in masks:
+        rows, columns = _find_window(mask.pixels)
+        if not rows.stop or not mask.label:
+            continue
+        x, y = columns.start + 2, rows.start + 2
+        while any(abs(x - column) < 60 and abs(y - row) < _FONT_SIZE + 3 for column, row in corners):
+            y += _FONT_SIZE + 3
+        y = min(y, mask.pixels.shape[0] - _FONT_SIZE - 4)
+        corners.append((x, y))
+        yield mask, (x, y)

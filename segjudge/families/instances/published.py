@@ -72,8 +72,6 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
 
 
 class _CocoDocument(TypedDict):
-    """Annotations in COCO's format."""
-
     images: list[dict[str, Any]]
     categories: list[dict[str, Any]]
     annotations: list[dict[str, Any]]
@@ -84,35 +82,36 @@ _ReadImage = tuple[tuple[int, int], list[dict[str, Any]], list[str]]
 
 
 def convert(root: str, categories: str, progress: Progress) -> tuple[_CocoDocument, list[str]]:
-    """Return the document of a folder of PNGs, and what was odd about them."""
-    listing = _listing(categories)
+    """Convert a folder of PNGs; return its document, and what was odd about the PNGs."""
+    listing = _read_listing(categories)
     files = sorted(os.listdir(root)) if os.path.isdir(root) else []
     names = [name for name in files if name.lower().endswith(".png") and not name.startswith(".")]
     if not names:
         raise HostError(f"{root}: holds no PNGs")
-    listed = {image["file_name"]: image for image in listing["images"]}
-    unlisted = [name for name in names if listed and _picture(name) not in listed]
+    listed_images = {image["file_name"]: image for image in listing["images"]}
+    unlisted = [name for name in names if listed_images and _name_picture(name) not in listed_images]
     if unlisted:
         raise HostError(f"{categories}: does not list the images of {name_list(unlisted)}")
     numbers = {category["id"] for category in listing["categories"]}
     document: _CocoDocument = {"images": [], "categories": listing["categories"], "annotations": []}
-    oddities = [] if listed else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
-    for index, (name, (size, instances, odd)) in enumerate(_read_all(root, names, numbers, progress)):
+    oddities = (
+        [] if listed_images else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
+    )
+    for index, (name, (size, instances, faults)) in enumerate(_read_all(root, names, numbers, progress)):
         height, width = size
-        fresh = {"file_name": _picture(name), "width": width, "height": height, "id": index}
-        image = listed.get(_picture(name), fresh)
+        unlisted_image = {"file_name": _name_picture(name), "width": width, "height": height, "id": index}
+        image = listed_images.get(_name_picture(name), unlisted_image)
         if (image["height"], image["width"]) != size:
             oddities.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
         document["images"].append(image)
-        oddities += [f"{name}: {line}" for line in odd]
+        oddities += [f"{name}: {line}" for line in faults]
         for instance in instances:
             number = len(document["annotations"])
             document["annotations"].append({"id": number, "image_id": image["id"], "iscrowd": 0, **instance})
     return document, oddities
 
 
-def _listing(path: str) -> _CocoDocument:
-    """Return the categories and images that a file lists."""
+def _read_listing(path: str) -> _CocoDocument:
     try:
         with open(path, encoding="utf-8") as file:
             listing = json.load(file)
@@ -129,7 +128,7 @@ def _listing(path: str) -> _CocoDocument:
     return {"images": images, "categories": listing["categories"], "annotations": []}
 
 
-def _picture(name: str) -> str:
+def _name_picture(name: str) -> str:
     return name.replace(".png", ".jpg").replace(".PNG", ".jpg")
 
 
@@ -148,7 +147,7 @@ def _read_all(
 
 
 def _read_png(path: str, categories: set[int]) -> _ReadImage:
-    """Return the instances of one PNG, by rising number."""
+    """Read the instances of one PNG, by rising number."""
     import numpy as np
     from PIL import Image
 

@@ -6,8 +6,13 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.families.base.tools import ScoringInputs
-from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
-from segjudge.families.instances.judging import count_confusions, measure_calibration, measure_localisation_error
+from segjudge.families.instances.diagnosis import (
+    InstanceDiagnosis,
+    count_confusions,
+    diagnose,
+    measure_calibration,
+    measure_localisation_error,
+)
 from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, take_rows
 
 from .pictures import make_mistake_pictures
@@ -24,7 +29,6 @@ _MARKED = (0.5, 0.75)
 
 
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-    """Return the sections of a split of instance masks."""
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
     sections = [_make_errors(diagnosis)]
@@ -42,9 +46,11 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         _make_confusion(diagnosis),
     ]
     sections.append(
-        make_list("Images" if not diagnosis.protocol.tubes else "Videos", diagnosis.images(), _describe_cut(diagnosis))
+        make_list(
+            "Images" if not diagnosis.protocol.tubes else "Videos", diagnosis.list_images(), _describe_cut(diagnosis)
+        )
     )
-    suspects = diagnosis.suspects()
+    suspects = diagnosis.list_suspects()
     if suspects:
         about = (
             "Confident detections that the truth contradicts. Where the picture agrees with them, the truth is wrong."
@@ -54,9 +60,9 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
 
 
 def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
-    """Return a row for each category with instances, those that cost most first; what they cost sums to 1 - AP."""
+    """A row for each category with instances, those that cost most first; what they cost sums to 1 - AP."""
     precision = {row["name"]: row["AP"] for row in report.rows()["categories"]}
-    rows = diagnosis.categories()
+    rows = diagnosis.list_categories()
     for row in rows:
         row["AP"] = precision[row["name"]]
         row["costs"] = (1 - row["AP"]) / len(rows)
@@ -75,7 +81,7 @@ def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
         f"Without any false detection it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
         f"{costs['FalseNeg']:.3f}."
     )
-    return make_kinds("Where AP is lost", diagnosis.kinds(), about, note)
+    return make_kinds("Where AP is lost", diagnosis.list_kinds(), about, note)
 
 
 def _make_categories(rows: list[Row]) -> Section:
@@ -91,11 +97,11 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
     overall = [
         {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
          "area": float(curve.mean())}
-        for iou, curve in diagnosis.curves().items()
+        for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
     own = []
     for row in costly[:_OWN_CURVES]:
-        recall, precision, score = diagnosis.steps(diagnosis.names.index(row["name"]))
+        recall, precision, score = diagnosis.trace_curve(diagnosis.names.index(row["name"]))
         marks = np.unique(np.searchsorted(recall, np.arange(1, 11) / 10))
         own.append(
             {
@@ -113,16 +119,21 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
 
 
 def _format_points(across: np.ndarray, up: np.ndarray) -> str:
-    """Return a line as SVG has it, of values from 0 to 1."""
     return " ".join(f"{_CHART * x:.2f},{_CHART * (1 - y):.2f}" for x, y in zip(across, up, strict=True))
 
 
 def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
     rows, bins = [], measure_calibration(diagnosis.judged)
     for name, least in (("all", -np.inf), ("kept", diagnosis.least)):
-        own = measure_calibration(diagnosis.judged, least)
+        calibration = measure_calibration(diagnosis.judged, least)
         rows.append(
-            [name, int(own.counts.sum()), own.error, own.largest, measure_localisation_error(diagnosis.judged, least)]
+            [
+                name,
+                int(calibration.counts.sum()),
+                calibration.error,
+                calibration.largest,
+                measure_localisation_error(diagnosis.judged, least),
+            ]
         )
     return Section(
         "scores",
@@ -140,18 +151,20 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
 
 
 def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
-    """Return the categories that are confused most, as a matrix, and every pair."""
+    """Show the categories that are confused most, as a matrix, and every pair."""
     table = count_confusions(diagnosis.judged, diagnosis.least)
     wrong = table.sum(0) + table.sum(1) - 2 * np.diagonal(table)
-    shown = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
-    places = [*np.sort(shown[wrong[shown] > 0]).tolist(), len(table) - 1]
+    most_confused = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
+    indices = [*np.sort(most_confused[wrong[most_confused] > 0]).tolist(), len(table) - 1]
     names = [*diagnosis.names, "nothing"]
     rows = [
-        (names[row], [(int(table[row, column]), table[row, column] / max(table[row].sum(), 1)) for column in places])
-        for row in places
+        (names[row], [(int(table[row, column]), table[row, column] / max(table[row].sum(), 1)) for column in indices])
+        for row in indices
     ]
-    values = {"names": [names[column] for column in places], "rows": rows, "left_out": len(names) - len(places)}
-    return Section("confusion", "Confusion", {**values, "pairs": take_rows(diagnosis.confusions())}, package=_PACKAGE)
+    values = {"names": [names[column] for column in indices], "rows": rows, "left_out": len(names) - len(indices)}
+    return Section(
+        "confusion", "Confusion", {**values, "pairs": take_rows(diagnosis.list_confusions())}, package=_PACKAGE
+    )
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:

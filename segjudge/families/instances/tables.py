@@ -16,8 +16,8 @@ _METRICS = ("AP", "AP50", "AP75", "AR")
 
 
 def list_images(report: Report) -> Columns:
-    """Return how many instances each image has, and its detections, at an IoU of one half and whatever their scores."""
-    accumulator = _accumulator_of(report)
+    """List how many instances each image has, and its detections, at an IoU of one half and whatever their scores."""
+    accumulator = _counts_of(report)
     counts, categories = accumulator.join_parts(), len(accumulator.categories)
     truth = counts.truth[counts.truth["category"] < categories]
     detections = counts.detections[counts.detections["category"] < categories]
@@ -39,48 +39,51 @@ def list_images(report: Report) -> Columns:
 
 
 def list_curves(report: Report) -> Columns:
-    """Return the precision of each category at each IoU and recall, over all sizes and up to the cap."""
-    accumulator = _accumulator_of(report)
+    """List the precision of each category at each IoU and recall, over all sizes and up to the cap."""
+    accumulator = _counts_of(report)
     names = [category.name for category in accumulator.categories]
-    last = len(accumulator.protocol.detections) - 1
-    curves = accumulator.rank_detections().curves([(0, last)])
-    shown = np.flatnonzero(curves.recall[0, : len(names), 0, last] > -1)
-    precision = curves.precision[:, :, shown, 0, last].transpose(2, 0, 1)
+    last_cap = len(accumulator.protocol.detections) - 1
+    curves = accumulator.rank_detections().curves([(0, last_cap)])
+    shown_categories = np.flatnonzero(curves.recall[0, : len(names), 0, last_cap] > -1)
+    precision = curves.precision[:, :, shown_categories, 0, last_cap].transpose(2, 0, 1)
     categories, thresholds, recalls = precision.shape
     return {
-        "category": np.repeat([names[index] for index in shown], thresholds * recalls),
+        "category": np.repeat([names[index] for index in shown_categories], thresholds * recalls),
         "iou": np.tile(np.repeat(np.round(THRESHOLDS, 2), recalls), categories),
         "recall": np.tile(np.round(RECALLS, 2), categories * thresholds),
         "precision": precision.ravel(),
     }
 
 
-def _accumulator_of(report: Report) -> InstanceAccumulator:
+def _counts_of(report: Report) -> InstanceAccumulator:
     if not isinstance(report.counts, InstanceAccumulator):
         raise TypeError(f"{report.split} has no instances")
     return report.counts
 
 
 def make_files(report: Report) -> dict[str, str]:
-    """Return the CSV file of a split by the beginning of its name."""
     unit, text = format_units(report, _METRICS)
     return {f"per-{unit}_results": text}
 
 
 def format_places(report: Report) -> str:
-    """Return what the script of the Places Challenge 2017 prints."""
-    values, protocol = report.values, _accumulator_of(report).protocol
+    """Write what the script of the Places Challenge 2017 prints."""
+    values, protocol = report.values, _counts_of(report).protocol
     lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
     lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
     lines.append("* Performance at different thresholds:")
     caps = protocol.detections
-    last = caps[-1]
-    whole, sizes = "0.50:0.95", ("small", "medium", "large")
-    shown = [("AP", whole, "all", last), ("AP50", "0.50", "all", last), ("AP75", "0.75", "all", last)]
-    shown += [(f"AP{area[0]}", whole, area, last) for area in sizes]
-    shown += [(f"AR@{cap}", whole, "all", cap) for cap in caps]
-    shown += [(f"AR{protocol.recall_of(area[0])}", whole, area, last) for area in sizes]
-    for name, iou, area, cap in shown:
+    last_cap = caps[-1]
+    all_ious, sizes = "0.50:0.95", ("small", "medium", "large")
+    printed_rows = [
+        ("AP", all_ious, "all", last_cap),
+        ("AP50", "0.50", "all", last_cap),
+        ("AP75", "0.75", "all", last_cap),
+    ]
+    printed_rows += [(f"AP{area[0]}", all_ious, area, last_cap) for area in sizes]
+    printed_rows += [(f"AR@{cap}", all_ious, "all", cap) for cap in caps]
+    printed_rows += [(f"AR{protocol.recall_of(area[0])}", all_ious, area, last_cap) for area in sizes]
+    for name, iou, area, cap in printed_rows:
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]
         lines.append(f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap:>3d} ] = {value:0.3f}")

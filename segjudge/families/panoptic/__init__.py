@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.families.base.units import UnitLosses, UnitTools
+from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
@@ -33,7 +33,7 @@ class _PanopticTools(UnitTools):
         return PanopticInMemory(protocol, categories)
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs PQ, or VPQ, segments that are missed, surplus or inexact: the sum is 1 - PQ."""
+        """What costs PQ, or VPQ: segments that are missed, surplus or inexact; the sum is 1 - PQ."""
         import numpy as np
 
         from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS

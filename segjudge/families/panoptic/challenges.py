@@ -23,16 +23,16 @@ _PANOPTIC.append({"id": _GROUND, "name": "ground", "isthing": 0})
 def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
     """Yield PNGs whose colours are ids, and the JSON that lists their segments; crowds are left out."""
     entries: list[dict[str, Any]] = []
-    for unit, listed in [(unit, truth.facts["categories"]) for truth in truths for unit in truth.units]:
+    for unit, categories_of_truth in [(unit, truth.facts["categories"]) for truth in truths for unit in truth.units]:
         frames = []
         for frame in unit.load():
-            categories = {row[0]: listed[row[1]][0] for row in frame.rows if not row[2]}
+            categories = {row[0]: categories_of_truth[row[1]][0] for row in frame.rows if not row[2]}
             ids = move_labels(frame.read(), np.array(list(categories), np.int64), share)
             flat = ids.reshape(-1)
-            seen = [number for number in np.unique(flat[np.append(True, flat[1:] != flat[:-1])]).tolist() if number]
+            visible = [number for number in np.unique(flat[np.append(True, flat[1:] != flat[:-1])]).tolist() if number]
             folder, name = f"segments/{unit.name}" if protocol.video else "segments", f"{frame.name}.png"
             yield f"{folder}/{name}", code_png(ids, QUICK)
-            segments = [{"id": number, "category_id": categories[number]} for number in seen]
+            segments = [{"id": number, "category_id": categories[number]} for number in visible]
             frames.append({"file_name": name, "segments_info": segments})
         if protocol.video:
             entries.append({"video_id": unit.name, "annotations": frames})
@@ -42,13 +42,12 @@ def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: floa
 
 
 def make_demo(protocol: PanopticProtocol) -> Content:
-    """Yield the synthetic truth as a benchmark publishes its own."""
     videos = first_scenes()
-    return _vipseg(videos) if protocol.video else _coco_panoptic(videos)
+    return _publish_vipseg(videos) if protocol.video else _publish_coco_panoptic(videos)
 
 
-def _segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
-    """Return a PNG whose colours are ids, and its list of segments."""
+def _draw_segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
+    """Draw a PNG whose colours are ids, and list its segments."""
     ids = np.where(labels, labels, _GROUND) * np.int64(_IDS)
     areas = zip(*np.unique(ids, return_counts=True), strict=True)
     return code_png(ids), [
@@ -57,22 +56,22 @@ def _segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
     ]
 
 
-def _coco_panoptic(videos: list[Scene]) -> Content:
+def _publish_coco_panoptic(videos: list[Scene]) -> Content:
     records = []
     for image, labels in still_images(videos):
-        data, segments = _segments(labels)
+        data, segments = _draw_segments(labels)
         records.append({"image_id": image, "file_name": f"{image:012d}.png", "segments_info": segments})
         yield f"panoptic_val/{image:012d}.png", data
     listing = [{"id": record["image_id"], "file_name": record["file_name"]} for record in records]
     yield "panoptic_val.json", {"images": listing, "annotations": records, "categories": _PANOPTIC}
 
 
-def _vipseg(videos: list[Scene]) -> Content:
+def _publish_vipseg(videos: list[Scene]) -> Content:
     records = []
     for video in videos:
         entries = []
         for frame, labels in label_frames(video):
-            data, segments = _segments(labels)
+            data, segments = _draw_segments(labels)
             entries.append({"image_id": frame, "file_name": f"{frame}.png", "segments_info": segments})
             yield f"panomasksRGB/{video.name}/{frame}.png", data
         records.append({"video_id": video.name, "annotations": entries})

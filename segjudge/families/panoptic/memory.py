@@ -25,7 +25,7 @@ from segjudge.families.base.memory import (
 )
 from segjudge.system.errors import UsageError
 
-Segment = dict[str, Any]
+_Segment = dict[str, Any]
 
 
 class PanopticInMemory(UnitsInMemory):
@@ -44,7 +44,6 @@ class PanopticInMemory(UnitsInMemory):
         self._places = {category[0]: index for index, category in enumerate(self._categories)}
 
     def sequences_of(self, masks: object) -> dict[str, object]:
-        """Return images or videos by name; one video alone is called video."""
         return super().sequences_of(masks) if self.protocol.video else MemoryDoor.sequences_of(self, masks)
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
@@ -52,8 +51,8 @@ class PanopticInMemory(UnitsInMemory):
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         location = f"{sequence}, frame {frame}" if frame else sequence
-        true_ids, listed = self._segments(truth, f"truth of {location}")
-        predicted_ids, segments = self._segments(prediction, f"prediction of {location}")
+        true_ids, listed = self._read_segments(truth, f"truth of {location}")
+        predicted_ids, segments = self._read_segments(prediction, f"prediction of {location}")
         common_size((true_ids.shape, predicted_ids.shape), "maps", location)
         rows = [
             [segment["id"], segment["place"], int(segment.get("iscrowd", 0)), segment["area"]]
@@ -70,16 +69,16 @@ class PanopticInMemory(UnitsInMemory):
             tables["boundaries"] = _stack_pairs(table.boundaries)
         return UnitCounts("", tables).encode()
 
-    def _segments(self, side: object, location: str) -> tuple[Array, list[Segment]]:
-        """Return the ids of the pixels, and each segment with the place of its category."""
+    def _read_segments(self, side: object, location: str) -> tuple[Array, list[_Segment]]:
+        """The ids of the pixels, and each segment with the place of its category."""
         check_no_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
         if not isinstance(side, (tuple, list)) or len(side) != 2:
             raise refusal(location, "is not a map of ids and its segments", "Give (ids, segments)")
-        ids, listed = read_labels(side[0], location), side[1]
-        if isinstance(listed, Mapping):
-            listed = [{"id": number, "category_id": category} for number, category in listed.items()]
+        ids, rows = read_labels(side[0], location), side[1]
+        if isinstance(rows, Mapping):
+            rows = [{"id": number, "category_id": category} for number, category in rows.items()]
         segments = []
-        for segment in listed:
+        for segment in rows:
             category = self._places.get(segment["category_id"])
             if category is None:
                 raise refusal(location, f"has the category {segment['category_id']}", "Use the ids of the categories")
@@ -89,13 +88,15 @@ class PanopticInMemory(UnitsInMemory):
         return ids, segments
 
     def check(self, data: bytes) -> None:
-        _frame_table(data)
+        _decode_frame(data)
 
     def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
         units = super().units(frames)
         if self.protocol.video:
             return units
-        listed = [(name, frame, data) for name, own in units.items() for frame, data in own.items()]
+        listed = [
+            (name, frame, data) for name, frames_of_unit in units.items() for frame, data in frames_of_unit.items()
+        ]
         return {f"{name}/{frame}" if frame else name: {frame: data} for name, frame, data in listed}
 
     def sort_names(self, names: Iterable[str]) -> list[str]:
@@ -107,11 +108,11 @@ class PanopticInMemory(UnitsInMemory):
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         things = [category[2] for category in facts["categories"]]
-        return count_frames(map(_frame_table, frames.values()), self.protocol, things)
+        return count_frames(map(_decode_frame, frames.values()), self.protocol, things)
 
 
-def _measure_areas(ids: Array, segments: list[Segment]) -> list[Segment]:
-    """Return segments with their areas: as the truth says, or the pixels that they have."""
+def _measure_areas(ids: Array, segments: list[_Segment]) -> list[_Segment]:
+    """Add the areas of segments: as the truth says, or the pixels that they have."""
     if all("area" in segment for segment in segments):
         return segments
     numbers, counts = np.unique(ids, return_counts=True)
@@ -123,7 +124,7 @@ def _stack_pairs(pairs: LabelPairs) -> Array:
     return np.stack((pairs.truth, pairs.prediction, pairs.pixels))
 
 
-def _frame_table(data: bytes) -> FrameTable:
+def _decode_frame(data: bytes) -> FrameTable:
     tables = decode_unit(data).tables
     try:
         boundaries = LabelPairs(*tables["boundaries"]) if "boundaries" in tables else None

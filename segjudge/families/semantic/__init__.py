@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.families.base.units import UnitLosses, UnitTools
+from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
@@ -35,7 +35,7 @@ class _SemanticTools(UnitTools):
         return "mIoU", "videos"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs mIoU, pixels of a class that are missed or surplus: the sum is 1 - mIoU."""
+        """What costs mIoU: pixels of a class that are missed or surplus; the sum is 1 - mIoU."""
         import numpy as np
 
         from segjudge.evaluation_script.masks.overlaps import SHIFT
@@ -72,7 +72,6 @@ class _SemanticTools(UnitTools):
                 yield f"{unit.name}/{frame.name}.png", label_png(labels, QUICK)
 
     def make_demo(self, protocol: Any) -> Content:
-        """Yield the synthetic truth as VSPW publishes its own."""
         del protocol
         from segjudge.datasets.demo import Scene, first_scenes, images
 

@@ -43,16 +43,15 @@ class SemanticInMemory(UnitsInMemory):
         )
 
     def check(self, data: bytes) -> None:
-        _maps(data)
+        _decode_maps(data)
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         del facts
-        pairs = ((maps[0], maps[1]) for maps in map(_maps, frames.values()))
+        pairs = ((maps[0], maps[1]) for maps in map(_decode_maps, frames.values()))
         return count_maps(pairs, len(frames), self.protocol)
 
 
-def _maps(data: bytes) -> Array:
-    """Return the labels of truth and prediction."""
+def _decode_maps(data: bytes) -> Array:
     try:
         height, width = struct.unpack_from("<II", data)
         return np.frombuffer(zlib.decompress(data[8:]), "<u2").reshape(2, height, width)

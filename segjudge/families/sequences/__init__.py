@@ -16,6 +16,7 @@ from segjudge.families.base.tools import (
     ScoredMethod,
     ScoringInputs,
 )
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
@@ -93,9 +94,16 @@ class _SequenceTools(FamilyTools):
 
         return make_truth_sections(split, truth, options)
 
-    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        from .losses import list_failures
+    def check_kinds(self, protocol: Any) -> None:
+        from segjudge.evaluation_script.families.sequences.losses import has_kinds
 
+        if not has_kinds(protocol):
+            raise UsageError(f"failures of {protocol.name} have no kinds: J&F is not the mean over its frames")
+
+    def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
+        from .report import list_failures
+
+        self.check_kinds(report.protocol)
         return list_failures(open_inputs(), report)
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
@@ -116,11 +124,11 @@ class _SequenceTools(FamilyTools):
         return make_files(report) if isinstance(report, SequenceReport) else super().make_files(report)
 
     def describe_metric(self, metric: str) -> str:
-        parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
+        name = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
         if metric in _OF_EXPRESSIONS:
             text = _OF_EXPRESSIONS[metric]
-        elif parts and parts[2] in _MEASURES and parts[3] in _STATISTICS:
-            text = _STATISTICS[parts[3]].format(_MEASURES[parts[2]]) + _PERIODS[parts[1] or ""]
+        elif name and name[2] in _MEASURES and name[3] in _STATISTICS:
+            text = _STATISTICS[name[3]].format(_MEASURES[name[2]]) + _PERIODS[name[1] or ""]
         else:
             return metric
         return text[0].upper() + text[1:]

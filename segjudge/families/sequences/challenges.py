@@ -32,7 +32,6 @@ _MOST_OBJECTS = 20, 254
 
 
 def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
-    """Return the facts of mask sequences."""
     sequences = [sequence for truth in truths for sequence in truth.sequences]
     frames = quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
     videos = quantity(len(sequences), "video")
@@ -56,24 +55,24 @@ def make_sample(truths: list[Split], protocol: SequenceProtocol, share: float) -
     """Yield PNGs of labels; where objects may overlap, which takes a PNG for each of them, one JSON of run lengths."""
     sequences = [sequence for truth in truths for sequence in truth.sequences]
     if protocol.overlapping:
-        yield "results.json", encode_json({sequence.name: _objects(sequence, share) for sequence in sequences})
+        yield "results.json", encode_json({sequence.name: _move_objects(sequence, share) for sequence in sequences})
         return
     for sequence in sequences:
-        yield from _label_pngs(sequence, protocol, share)
+        yield from _draw_label_pngs(sequence, protocol, share)
 
 
-def _objects(sequence: Sequence, share: float) -> dict[str, list[CompressedMask | None]]:
-    """Return the moved masks of each object, frame by frame."""
+def _move_objects(sequence: Sequence, share: float) -> dict[str, list[CompressedMask | None]]:
+    """Move the masks of each object, frame by frame."""
     objects = run_lengths_of(sequence)
     for masks in objects.values():
-        seen = [mask for mask in masks if mask]
-        shifted = [move_runs(mask["counts"], mask["size"], 1, share)[0] for mask in seen]
-        for mask, counts in zip(seen, compress_many(shifted), strict=True):
+        visible_masks = [mask for mask in masks if mask]
+        shifted = [move_runs(mask["counts"], mask["size"], 1, share)[0] for mask in visible_masks]
+        for mask, counts in zip(visible_masks, compress_many(shifted), strict=True):
             mask["counts"] = counts
     return objects
 
 
-def _label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: float) -> Members:
+def _draw_label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: float) -> Members:
     ids = ids_of(sequence)
     for index, block in enumerate(sequence.blocks):
         labels = labels_of(sequence.read_block(index), block, ids)
@@ -87,13 +86,12 @@ def _label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: float) ->
 
 
 def make_demo(protocol: SequenceProtocol) -> Content:
-    """Yield the synthetic truth as a benchmark publishes its own."""
     videos = first_scenes()
-    layouts = {"sav": _sav, "mevis": _mevis, "ref-youtube-vos": _ref_youtube_vos}
+    layouts = {"sav": _publish_sav, "mevis": _publish_mevis, "ref-youtube-vos": _publish_ref_youtube_vos}
     return layouts.get(layout_of(protocol.name).name, davis_files)(videos)
 
 
-def _sav(videos: list[Scene]) -> Content:
+def _publish_sav(videos: list[Scene]) -> Content:
     for video in videos:
         for number in object_numbers(video):
             for frame, labels in label_frames(video):
@@ -101,7 +99,7 @@ def _sav(videos: list[Scene]) -> Content:
                 yield f"Annotations_6fps/{video.name}/{number - 1:03d}/{frame}.png", png_of(mask)
 
 
-def _mevis(videos: list[Scene]) -> Content:
+def _publish_mevis(videos: list[Scene]) -> Content:
     masks: dict[str, Any] = {}
     listing = {}
     for video in videos:
@@ -109,13 +107,16 @@ def _mevis(videos: list[Scene]) -> Content:
         masks.update({str(start + index): mask for index, mask in enumerate(mask_records(video).values())})
         one_by_one = [[number] for number in range(start, len(masks))]
         ids = [*one_by_one, list(range(start, len(masks))), []]  # each, all and none
-        expressions = {str(index): {"exp": "…", "obj_id": own, "anno_id": own} for index, own in enumerate(ids)}
+        expressions = {
+            str(index): {"exp": "…", "obj_id": object_ids, "anno_id": object_ids}
+            for index, object_ids in enumerate(ids)
+        }
         listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions.json", {"videos": listing}
     yield "mask_dict.json", masks
 
 
-def _ref_youtube_vos(videos: list[Scene]) -> Content:
+def _publish_ref_youtube_vos(videos: list[Scene]) -> Content:
     listing = {}
     for video in videos:
         expressions = {

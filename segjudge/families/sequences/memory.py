@@ -34,7 +34,7 @@ from segjudge.families.base.memory import (
 from segjudge.system.errors import UsageError
 
 #: What a side of a comparison may hold: one video as an array, the objects of one, videos, or one of these two.
-ONE, OBJECTS, VIDEOS, EITHER = "one", "objects", "videos", "either"
+_ONE, _OBJECTS, _VIDEOS, _EITHER = "one", "objects", "videos", "either"
 #: An object that no truth has: its counts are those of the predictions alone.
 _NOTHING = "\0"
 #: Where the numbers of pixels and of boundary pixels of a truth stand among its counts, and those of a prediction.
@@ -71,7 +71,7 @@ class SequencesInMemory(MemoryDoor):
         return SequenceCounts(sequence, [frame], objects, rows, counts, strict, {}, proposals).encode()
 
     def _objects(self, truth: Stacks, prediction: Stacks) -> list[str]:
-        """Return all objects of a frame, those that the prediction alone has among them."""
+        """All objects of a frame, those that the prediction alone has among them."""
         if self.protocol.objects is ObjectRule.FOREGROUND:
             return ["1"]
         alone = self.protocol.proposals or self.protocol.salient
@@ -83,28 +83,28 @@ class SequencesInMemory(MemoryDoor):
             raise ValueError(f"{counts.name} is not the counts of one frame")
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
-        """Return the videos of both sides by name; one alone is called video.
+        """Pair the videos of both sides by name; one alone is called video.
 
         Raises UsageError for a mapping that may be one of videos or of objects.
         """
-        kinds = [_kind_of(side) if isinstance(side, Mapping) and side else ONE for side in (truth, prediction)]
-        if kinds[0] is EITHER:  # what the other side is tells
-            kinds[0] = OBJECTS if kinds[1] is ONE else kinds[1]
-        if kinds[1] is EITHER or (kinds[0] is VIDEOS and kinds[1] is OBJECTS):
-            kinds[1] = OBJECTS if kinds[0] is ONE else kinds[0]
-        if EITHER in kinds:
+        kinds = [_tell_kind(side) if isinstance(side, Mapping) and side else _ONE for side in (truth, prediction)]
+        if kinds[0] is _EITHER:  # what the other side is tells
+            kinds[0] = _OBJECTS if kinds[1] is _ONE else kinds[1]
+        if kinds[1] is _EITHER or (kinds[0] is _VIDEOS and kinds[1] is _OBJECTS):
+            kinds[1] = _OBJECTS if kinds[0] is _ONE else kinds[0]
+        if _EITHER in kinds:
             named_sides = "numbers or lists name what may be videos of one object each, or the objects of one video"
             remedy = "name videos by text and give arrays, or give masks of objects as booleans"
             raise UsageError(f"{named_sides}: {remedy}")
         sides = (truth, prediction)
         truths, predictions = (
-            self.sequences_of(side) if kind is VIDEOS else {"video": side}
+            self.sequences_of(side) if kind is _VIDEOS else {"video": side}
             for kind, side in zip(kinds, sides, strict=True)
         )
         return truths, predictions
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        """Return the frames of labels (frames, height, width), or of a mapping from object to the masks of frames."""
+        """Split labels (frames, height, width), or a mapping from object to the masks of frames."""
         if not isinstance(masks, Mapping):
             return number_frames(masks, location)
         masks = {
@@ -124,11 +124,11 @@ class SequencesInMemory(MemoryDoor):
     def accumulate(self, frames: CountedFrames) -> SequenceAccumulator:
         accumulator = SequenceAccumulator(self.protocol, list(frames))
         for name in accumulator.names:
-            accumulator.update(self._sequence_counts(name, frames[name]))
+            accumulator.update(self._assemble_counts(name, frames[name]))
         return accumulator
 
-    def _sequence_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
-        """Return the counts of the objects that the protocol scores, in the frames that it compares."""
+    def _assemble_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
+        """Assemble the counts of the objects that the protocol scores, in the frames that it compares."""
         frames = list(counted)
         table = _FrameTable(self.protocol, [decode_counts(counted[frame]) for frame in frames])
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
@@ -150,22 +150,22 @@ class SequencesInMemory(MemoryDoor):
         )
 
 
-def _kind_of(masks: Mapping[Any, object]) -> str:
-    """Return whether a mapping holds objects, videos, or what may be both: whole numbers of two values at the most."""
+def _tell_kind(masks: Mapping[Any, object]) -> str:
+    """Tell whether a mapping holds objects, videos, or what may be both: whole numbers of two values at the most."""
     if any(isinstance(value, Mapping) for value in masks.values()):
-        return VIDEOS
-    kinds = {label: _whole_numbers(value) for label, value in masks.items()}
+        return _VIDEOS
+    kinds = {label: _read_whole_numbers(value) for label, value in masks.items()}
     if any(numbers is None for numbers in kinds.values()):
-        return OBJECTS
+        return _OBJECTS
     by_text = all(isinstance(label, str) and not isinstance(masks[label], (list, tuple)) for label in masks)
     frames = [frame for numbers in kinds.values() for frame in numbers or []]
     if by_text or any(((frame != frame.min()) & (frame != frame.max())).any() for frame in frames if frame.size):
-        return VIDEOS
-    return EITHER
+        return _VIDEOS
+    return _EITHER
 
 
-def _whole_numbers(masks: object) -> list[Array] | None:
-    """Return frames that are arrays of whole numbers, as labels are; None for masks of an object."""
+def _read_whole_numbers(masks: object) -> list[Array] | None:
+    """Read frames that are arrays of whole numbers, as labels are; None for masks of an object."""
     if masks is None:
         return None
     frames = list(masks) if isinstance(masks, (list, tuple)) else [masks]
@@ -184,7 +184,7 @@ class _FrameTable:
         self._places = [{entry.name: row for row, entry in enumerate(frame.objects)} for frame in frames]
 
     def objects(self) -> dict[str, ObjectFacts]:
-        """Return the objects of the truth, with the frames in which they are visible."""
+        """The objects of the truth, with the frames in which they are visible."""
         flags: dict[str, Array] = {}
         for number, (frame, places) in enumerate(zip(self.frames, self._places, strict=True)):
             for name, row in places.items():
@@ -193,7 +193,7 @@ class _FrameTable:
         return {name: ObjectFacts(ranges_of(visible)) for name, visible in flags.items()}
 
     def first_frames(self, compared: list[int]) -> dict[str, int]:
-        """Return the labels that were predicted, each with the first of these frames."""
+        """The labels that were predicted, each with the first of these frames."""
         numbers: dict[str, int] = {}
         for number in compared:
             frame = self.frames[number]
@@ -203,7 +203,7 @@ class _FrameTable:
         return numbers
 
     def of(self, scored: list[str], compared: list[int]) -> tuple[Array, Array]:
-        """Return the counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
+        """The counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
         width = len(list_labels("", len(scored), self._protocol))
         counts = np.zeros((len(scored), width, FIELDS, len(compared)), np.int64)
         strict = np.ones((len(scored), 2, len(compared) if self._protocol.reappearance else 0))

@@ -53,10 +53,10 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
 
 
 def frame_images_of(folder: str, sequence: str, frames: list[str]) -> list[str]:
-    """Return one picture for each frame of a sequence; none where any is missing."""
+    """Find one picture for each frame of a sequence; none where any is missing."""
     pictures: dict[str, str] = {}
-    for parts in _PICTURE_FOLDERS:
-        below = os.path.join(folder, *parts, sequence)
+    for subfolders in _PICTURE_FOLDERS:
+        below = os.path.join(folder, *subfolders, sequence)
         for name in sorted(os.listdir(below)) if os.path.isdir(below) else ():
             stem, ending = os.path.splitext(name)
             if ending.lower() in _PICTURE_ENDINGS:

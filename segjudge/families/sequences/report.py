@@ -1,4 +1,4 @@
-"""What pages show of mask sequences: where the loss is, frames that one steps through, their pictures, and tables."""
+"""What methods lost on mask sequences, and what pages show of it: kinds, frames that one steps through, tables."""
 
 from __future__ import annotations
 
@@ -6,32 +6,40 @@ import base64
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
-from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
+    RIGHT,
     SCALE,
+    TRACKED,
     ObjectLosses,
+    ScoredSequence,
     SequenceLosses,
     has_kinds,
     mean_shares,
+    pair_with_scores,
+    shares_of,
+    view_sequence,
 )
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
-from segjudge.report.page import PageOptions, Section, templates
-from segjudge.report.painting import picture_kind
+from segjudge.report.page import PageOptions, Section, picture_kind, templates
 from segjudge.report.tables import format_difference
+from segjudge.system.errors import UsageError
 
-from .losses import MEANINGS, LossReader, MethodLosses, Moment, check_kinds, find_moments
 from .published import frame_images_of
 
 _PACKAGE = "segjudge.families.sequences"
@@ -48,10 +56,9 @@ _Bar = list[tuple[str, float, str]]
 
 
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-    """Return the sections of a split."""
     if not isinstance(report, SequenceReport):
         raise TypeError(f"{report.split} holds no mask sequences")
-    reader = LossReader(1, options)
+    reader = _LossReader(1, options)
     method = reader.read(inputs, report, "")
     worst = sorted(method.sequences, key=lambda sequence: (-sequence.loss, sequence.name))
     posters = _make_posters(options.images, worst, options.budget) if options.images else {}
@@ -63,7 +70,6 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
 
 
 def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
-    """Return the sections of the truth of a split alone."""
     if not isinstance(truth, Split):
         raise TypeError(f"{split} holds no mask sequences")
     frames = sum(len(sequence.frames) for sequence in truth.sequences)
@@ -80,7 +86,9 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
         sequences.append(SequenceLosses(sequence.name, sequence.frames, [], {}, widest, stream))
         categories = sorted({facts.category for facts in sequence.objects.values() if facts.category})
         size = f"{sizes[0][1]} × {sizes[0][0]}"
-        rows.append([_link(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)])
+        rows.append(
+            [_link_sequence(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)]
+        )
     room = options.budget - in_page(streams.values())
     pictures = _make_pictures(options.images, sequences, [], room) if options.images else {}
     about = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
@@ -92,16 +100,37 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
     ]
 
 
+def list_failures(inputs: ScoringInputs, report: Report) -> list[Row]:
+    """List of each scored object, in the order of the report, how much of 1 - J&F each kind takes."""
+    if not isinstance(report, SequenceReport):
+        raise TypeError(f"{report.split} holds no mask sequences")
+    objects = [
+        losses
+        for sequence in _read_scored_sequences(inputs, report)
+        for losses in view_sequence(sequence, report.protocol, "", 0).losses.objects
+    ]
+    return [
+        {"sequence": score.sequence, "object": score.name, **dict(zip(KINDS, losses.shares, strict=True))}
+        for score, losses in zip(report.scores, objects, strict=True)
+    ]
+
+
+def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
+    with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
+        if not isinstance(opened, OpenedSequences):
+            raise UsageError(f"failures of {report.protocol.name} have no kinds")
+        yield from pair_with_scores(opened.pairs, report)
+
+
 # ── several methods ─────────────────────────────────────────────────────────
 
 
 def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-    """Return what kinds of failure cost methods; for a page also the sequences in which they differ, and frames."""
-    reader = LossReader(len(methods), options)
+    """Compare what kinds of failure cost methods; for a page also the sequences in which they differ, and frames."""
+    reader = _LossReader(len(methods), options)
     for method in methods:
         if not isinstance(method.report, SequenceReport):
             raise TypeError(f"{method.report.split} holds no mask sequences")
-        check_kinds(method.report.protocol)
         reader.read(method.inputs, method.report, method.name)
     shares = {method.name: method.shares for method in reader.methods}
     costs = {name: dict(zip(KINDS, values, strict=True)) for name, values in shares.items()}
@@ -114,7 +143,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
     return MethodCosts(
         costs,
         ["loss", "by kind", *KINDS],
-        {name: _loss_cells(values) for name, values in shares.items()},
+        {name: _format_loss(values) for name, values in shares.items()},
         {name: _make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
         [_list_differences(by_name, regressions), frames],
@@ -128,7 +157,8 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
         base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in losses[:2])
         rows.append(
             [
-                _link(sequence.name, sequence.stream), len(sequence.objects), *(1 - method.loss for method in losses),
+                _link_sequence(sequence.name, sequence.stream), len(sequence.objects),
+                *(1 - method.loss for method in losses),
                 *(losses[0].loss - method.loss for method in losses[1:]), format_difference(second, base),
             ]
         )  # fmt: skip
@@ -137,14 +167,167 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
     return Section("tables", "Sequences", {"tables": {"sequences": (["sequence", "objects", *names, *changes], rows)}})
 
 
+# ── what methods lost ───────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class MethodLosses:
+    """What a method lost in each sequence."""
+
+    name: str
+    sequences: list[SequenceLosses]
+    #: The loss by kind, as the protocol's mean takes it.
+    shares: list[float]
+
+
+class _LossReader:
+    """Reads the masks of one or several methods on the same truth, and collects the streams of a page.
+
+    Without options of a page there are no streams.
+    """
+
+    def __init__(self, methods: int, options: PageOptions | None) -> None:
+        self._count, self._options = methods, options
+        #: How wide masks are in the page.
+        self.width = 0
+        self.methods: list[MethodLosses] = []
+        #: zlib streams by name, and without their masks.
+        self.streams: dict[str, bytes] = {}
+        self._bare: dict[str, bytes] = {}
+
+    def read(self, inputs: ScoringInputs, report: SequenceReport, name: str) -> MethodLosses:
+        truth = inputs.scorers[report.split].truth
+        if self._options is not None and isinstance(truth, Split):
+            frames = sum(len(sequence.frames) for sequence in truth.sequences)
+            pictures = bool(self._options.images)
+            self.width = width_for(frames, self._count, self._options.budget, pictures=pictures)
+        sequences = []
+        for sequence in _read_scored_sequences(inputs, report):
+            stream = f"{report.split}/{sequence.truth.name}"
+            new = stream not in self.streams
+            view = view_sequence(sequence, report.protocol, stream, self.width, with_truth=new)
+            for bare, streams in ((False, self.streams), (True, self._bare)) if self.width else ():
+                streams[f"{stream}/{len(self.methods)}"] = view.prediction_stream(bare=bare)
+                if new:
+                    streams[stream] = view.truth_stream(bare=bare)
+            if view.losses.objects:
+                sequences.append(view.losses)
+        objects = [
+            (losses.shares, losses.score.unseen)
+            for sequence in sequences
+            for losses in sequence.objects
+            if losses.score.frames
+        ]
+        self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol)))
+        return self.methods[-1]
+
+    def leave_out_masks(self, order: list[SequenceLosses], budget: int) -> int:
+        """Leave out the masks of the last sequences that are too much, whose numbers stay; return of how many."""
+        count = 0
+        while in_page(self.streams.values()) > budget and count < len(order):
+            count += 1
+            stream = order[-count].stream
+            for name in self.streams:
+                if name == stream or name.rpartition("/")[0] == stream:
+                    self.streams[name] = self._bare[name]
+        return count
+
+    def add_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        self.streams |= pictures
+
+
+# ── worst moments ───────────────────────────────────────────────────────────
+
+
+#: Frames between two runs of failures alike that still make one moment.
+_MOMENT_GAP = 2
+#: How many moments a page shows, and how many of them of one sequence.
+_MOST_MOMENTS, _MOMENTS_OF_SEQUENCE = 12, 2
+#: The aspect in which each kind fails, which gives its colour, and what it is called.
+_MEANINGS = {
+    "ghost": ("time", "shown though absent"),
+    "late": ("time", "found late after its return"),
+    "miss": ("place", "not shown"),
+    "swap": ("place", "on another object"),
+    "drift": ("place", "lost on the background"),
+    "confused": ("shape", "mixed with a neighbour"),
+    "part": ("shape", "a part is missing"),
+    "leak": ("shape", "spilled over"),
+    "edge": ("shape", "inexact edge"),
+}
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Frames in which an object fails in one way."""
+
+    sequence: str
+    label: str
+    #: The kind that costs most, and what share of the object's loss it has here.
+    kind: str
+    cost: float
+    start: str
+    end: str
+    #: The frame with the greatest loss.
+    worst: str
+
+
+def _find_moments(sequences: list[SequenceLosses]) -> list[_Moment]:
+    moments = [
+        moment
+        for sequence in sequences
+        for losses in sequence.objects
+        for moment in _list_moments(sequence.name, losses)
+    ]
+    worst: list[_Moment] = []
+    for moment in sorted(moments, key=lambda moment: (-moment.cost, moment.sequence, moment.label, moment.start)):
+        if sum(chosen_moment.sequence == moment.sequence for chosen_moment in worst) < _MOMENTS_OF_SEQUENCE:
+            worst.append(moment)
+    return worst[:_MOST_MOMENTS]
+
+
+def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
+    costs = losses.parts.sum(axis=1)
+    usual = float(costs.mean()) if len(costs) else 0.0
+    # A tracked object always loses a little at its edge: only more than usual makes a moment.
+    aspects = [
+        "" if kind == RIGHT or (kind == TRACKED and cost <= usual) else _MEANINGS.get(kind, ("shape",))[0]
+        for kind, cost in zip(losses.kinds, costs.tolist(), strict=True)
+    ]
+    for start, stop in _find_runs(aspects):
+        shares = losses.parts[start:stop].sum(axis=0)
+        worst = start + int(costs[start:stop].argmax())
+        yield _Moment(
+            sequence,
+            losses.score.name,
+            KINDS[int(shares.argmax())],
+            float(shares.sum() / len(aspects)),
+            losses.score.frames[start],
+            losses.score.frames[stop - 1],
+            losses.score.frames[worst],
+        )
+
+
+def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield where failures alike begin and end, small gaps within."""
+    frames = [frame for frame, aspect in enumerate(aspects) if aspect]
+    breaks = [
+        index
+        for index, (before, after) in enumerate(pairwise(frames), 1)
+        if aspects[before] != aspects[after] or after - before > _MOMENT_GAP + 1
+    ]
+    for start, stop in pairwise([0, *breaks, len(frames)] if frames else []):
+        yield frames[start], frames[stop - 1] + 1
+
+
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
 def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:
-    """Return what each kind costs, in total, by sequence, and by what objects are like."""
+    """Show what each kind costs, in total, by sequence, and by what objects are like."""
     aspects: dict[str, list[tuple[str, str, float]]] = {}
     for kind, share in zip(KINDS, method.shares, strict=True):
-        aspects.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
+        aspects.setdefault(_MEANINGS[kind][0], []).append((kind, _MEANINGS[kind][1], share))
     values = {
         "metric": metric,
         "exact": exact,
@@ -160,14 +343,13 @@ def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: s
 
 
 def _make_bar(shares: list[float]) -> _Bar:
-    """Return what is right and what each kind takes, as a bar shows it."""
     right = max(0.0, 1 - math.fsum(shares))
-    lost = [(kind, share, f"kind {MEANINGS[kind][0]} {kind}") for kind, share in zip(KINDS, shares, strict=True)]
+    lost = [(kind, share, f"kind {_MEANINGS[kind][0]} {kind}") for kind, share in zip(KINDS, shares, strict=True)]
     return [("kept", right, "kept"), *lost]
 
 
 def _list_subsets(sequences: list[SequenceLosses]) -> list[tuple[str, str, int, _Bar, float]]:
-    """Return the mean loss of objects alike: what they are alike in, how many there are, and their bar."""
+    """List the mean loss of objects alike: what they are alike in, how many there are, and their bar."""
     rows = []
     for title, group_of in _GROUPINGS.items():
         groups: dict[str, list[list[float]]] = {}
@@ -181,18 +363,20 @@ def _list_subsets(sequences: list[SequenceLosses]) -> list[tuple[str, str, int, 
     return rows
 
 
-def _class_of(value: float, bounds: Sequence[float], names: Sequence[str]) -> str:
+def _name_class(value: float, bounds: Sequence[float], names: Sequence[str]) -> str:
     index = sum(value >= bound for bound in bounds)
     return f"{index} {names[index]}"
 
 
 #: Groups of objects; their names begin with what they are sorted by.
 _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
-    "size": lambda _, losses: _class_of(
+    "size": lambda _, losses: _name_class(
         losses.area, (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")
     ),
-    "frames": lambda _, losses: _class_of(len(losses.score.frames), (50, 100), ("below 50", "50 to 99", "from 100 on")),
-    "objects": lambda sequence, _: _class_of(
+    "frames": lambda _, losses: _name_class(
+        len(losses.score.frames), (50, 100), ("below 50", "50 to 99", "from 100 on")
+    ),
+    "objects": lambda sequence, _: _name_class(
         len(sequence.objects), (2, 4), ("alone", "2 or 3 in the sequence", "4 and more")
     ),
     "absence": lambda _, losses: "1 absent at times" if losses.absent else "0 always there",
@@ -204,16 +388,16 @@ _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
 
 
 def _make_frames(
-    reader: LossReader, methods: list[MethodLosses], order: list[SequenceLosses], options: PageOptions
+    reader: _LossReader, methods: list[MethodLosses], order: list[SequenceLosses], options: PageOptions
 ) -> Section:
-    """Return the player of one or several methods; the sequence that comes first is open.
+    """Make the player of one or several methods; the sequence that comes first is open.
 
     Masks of the last ones are left out where there is no room, and pictures are added where there is some.
     """
     bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
     if options.images:
         room = options.budget - _FIXED - in_page(reader.streams.values())
-        reader.add_pictures(_make_pictures(options.images, order, _moments_of(methods), room))
+        reader.add_pictures(_make_pictures(options.images, order, _find_shown_moments(methods), room))
     about = {
         "of": names[:2][-1],
         "bare": bare,
@@ -227,33 +411,28 @@ def _make_frames(
 def make_player(
     methods: list[MethodLosses], order: list[SequenceLosses], about: Mapping[str, object], streams: Mapping[str, bytes]
 ) -> Section:
-    """Return the player of sequences whose streams are in the page; `about` says what these leave out.
+    """Make the player of sequences whose streams are in the page; `about` says what these leave out.
 
     Without methods it shows the truth alone.
     """
-    lost = [{sequence.name: sequence.loss for sequence in method.sequences} for method in methods]
+    losses_by_name = [{sequence.name: sequence.loss for sequence in method.sequences} for method in methods]
     sequences = [
         {
             "name": sequence.name,
             "stream": sequence.stream,
-            "lost": [round(by_name[sequence.name], 6) for by_name in lost],
+            "lost": [round(by_name[sequence.name], 6) for by_name in losses_by_name],
         }
         for sequence in order
     ]
     moments = [
         {
-            "sequence": moment.sequence,
-            "label": moment.label,
-            "kind": moment.kind,
+            **asdict(moment),
             "cost": round(moment.cost, 4),
-            "first": moment.start,
-            "last": moment.end,
-            "worst": moment.worst,
             "number": number,
-            "family": MEANINGS[moment.kind][0],
-            "about": MEANINGS[moment.kind][1],
+            "family": _MEANINGS[moment.kind][0],
+            "about": _MEANINGS[moment.kind][1],
         }
-        for number, moment in enumerate(_moments_of(methods))
+        for number, moment in enumerate(_find_shown_moments(methods))
     ]
     values = {
         **about,
@@ -266,7 +445,7 @@ def make_player(
         "methods": [method.name for method in methods],
         "sequences": sequences,
         "moments": moments,
-        "kinds": [(kind, *MEANINGS[kind]) for kind in KINDS],
+        "kinds": [(kind, *_MEANINGS[kind]) for kind in KINDS],
         "scale": SCALE,
         "around": _AROUND,
         "pictures": f"image/{picture_kind()}",
@@ -274,16 +453,16 @@ def make_player(
     return Section("frames", "Frames", values, data, streams, _PACKAGE)
 
 
-def _moments_of(methods: list[MethodLosses]) -> list[Moment]:
-    """Return the worst moments of the second method, or of the only one."""
-    return [moment for method in methods[:2][-1:] for moment in find_moments(method.sequences)]
+def _find_shown_moments(methods: list[MethodLosses]) -> list[_Moment]:
+    """Find the worst moments of the second method, or of the only one."""
+    return [moment for method in methods[:2][-1:] for moment in _find_moments(method.sequences)]
 
 
 # ── tables ──────────────────────────────────────────────────────────────────
 
 
 def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mapping[str, Markup]) -> Section:
-    """Return tables of sequences and of objects: their metrics, and what each kind costs; posters of sequences too."""
+    """Show sequences and objects: their metrics, and what each kind costs; posters of sequences too."""
     rows = report.rows()
     metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
     means = {row["sequence"]: row for row in rows["sequences"]}
@@ -291,19 +470,19 @@ def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mappin
     ends = [*metrics, "loss", "by kind", *KINDS]
     sequence_rows = [
         [
-            _link(sequence.name, sequence.stream),
+            _link_sequence(sequence.name, sequence.stream),
             *([posters.get(sequence.name, "")] if posters else []),
             len(sequence.objects),
             *(means[sequence.name][name] for name in metrics),
-            *_loss_cells(sequence.shares),
+            *_format_loss(sequence.shares),
         ]
         for sequence in sequences
     ]
     object_rows = [
         [
-            _link(sequence.name, sequence.stream), losses.score.name, _describe_object(sequence, losses),
+            _link_sequence(sequence.name, sequence.stream), losses.score.name, _describe_object(sequence, losses),
             len(losses.score.frames), losses.area, _draw_line(losses),
-            *(values[sequence.name, losses.score.name][name] for name in metrics), *_loss_cells(losses.shares),
+            *(values[sequence.name, losses.score.name][name] for name in metrics), *_format_loss(losses.shares),
         ]
         for sequence in sequences
         for losses in sequence.objects
@@ -314,26 +493,26 @@ def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mappin
     return Section("tables", "Tables", {"tables": tables})
 
 
-def _link(name: str, stream: str) -> Markup:
-    """Return the name of a sequence, which opens it."""
+def _link_sequence(name: str, stream: str) -> Markup:
+    """Show the name of a sequence, which opens it."""
     return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
 
 
-def _loss_cells(shares: list[float]) -> list[object]:
-    """Return a loss, its kinds as a bar, and each kind."""
+def _format_loss(shares: list[float]) -> list[object]:
+    """A loss, its kinds as a bar, and each kind."""
     bar = templates().get_template("parts.html").module.bar  # type: ignore[attr-defined]
     return [sum(shares), bar(_make_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
 
 
 def _describe_object(sequence: SequenceLosses, losses: ObjectLosses) -> str:
-    """Return in words what the dataset and its masks say of an object."""
+    """Say what the dataset and its masks say of an object."""
     words = [sequence.categories.get(losses.score.name, ""), "unseen" if losses.score.unseen else ""]
     words.append("absent at times" if losses.absent else "")
     return ", ".join(word for word in words if word)
 
 
 def _draw_line(losses: ObjectLosses) -> Markup:
-    """Return J&F over time as a small picture."""
+    """Draw J&F over time as a small picture."""
     values = (losses.score.j + losses.score.f) / 2
     steps = values[:: max(1, len(values) // 60)]
     points = " ".join(f"{x},{20 - 20 * y:.0f}" for x, y in enumerate(steps.tolist()))
@@ -346,12 +525,12 @@ def _draw_line(losses: ObjectLosses) -> Markup:
 # ── pictures ────────────────────────────────────────────────────────────────
 
 
-def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[Moment], room: int) -> dict[str, bytes]:
-    """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
+def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_Moment], room: int) -> dict[str, bytes]:
+    """Make pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     by_name = {sequence.name: sequence for sequence in sequences}
     paths = _find_pictures(folder, sequences)
     pictures: dict[str, bytes] = {}
-    for name, frame in _order_of_need([sequence for sequence in sequences if paths[sequence.name]], moments):
+    for name, frame in _rank_pictures([sequence for sequence in sequences if paths[sequence.name]], moments):
         if room < _PICTURE_BYTES * 4 / 3:
             break
         stream = f"{by_name[name].stream}#{frame}"
@@ -362,7 +541,7 @@ def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[M
 
 
 def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> dict[str, Markup]:
-    """Return a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
+    """Make a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
     room, posters = budget * _POSTERS, dict[str, Markup]()
     paths = _find_pictures(folder, sequences)
     for sequence in sequences:
@@ -378,7 +557,7 @@ def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> 
 
 
 def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, list[str]]:
-    """Return the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
+    """Find the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
     paths = {sequence.name: frame_images_of(folder, sequence.name, sequence.frames) for sequence in sequences}
     if not any(paths.values()):
         names = ", ".join(list(paths)[:3])
@@ -386,7 +565,7 @@ def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, li
     return paths
 
 
-def _order_of_need(sequences: list[SequenceLosses], moments: list[Moment]) -> Iterator[tuple[str, int]]:
+def _rank_pictures(sequences: list[SequenceLosses], moments: list[_Moment]) -> Iterator[tuple[str, int]]:
     """Yield sequences and frames: the worst and the median of each, those around moments, then ever more of all."""
     by_name = {sequence.name: sequence for sequence in sequences}
     for share in (1.0, 0.5):
@@ -409,18 +588,17 @@ def _order_of_need(sequences: list[SequenceLosses], moments: list[Moment]) -> It
 
 
 def _sort_frames(sequence: SequenceLosses) -> list[int]:
-    """Return the frames of a sequence, those that lost least first, as a page's script orders them."""
-    lost = np.full((len(sequence.objects), len(sequence.frames)), np.nan)
+    """Sort the frames of a sequence, those that lost least first, as a page's script orders them."""
+    frame_losses = np.full((len(sequence.objects), len(sequence.frames)), np.nan)
     columns = {frame: column for column, frame in enumerate(sequence.frames)}
     for row, losses in enumerate(sequence.objects):
-        lost[row, [columns[frame] for frame in losses.score.frames]] = losses.parts.sum(axis=1)
-    counted = np.flatnonzero(~np.isnan(lost).all(axis=0))
-    means = np.nanmean(lost[:, counted], axis=0)
-    return [int(frame) for frame in counted[np.lexsort((-counted, means))]] or [0]
+        frame_losses[row, [columns[frame] for frame in losses.score.frames]] = losses.parts.sum(axis=1)
+    compared = np.flatnonzero(~np.isnan(frame_losses).all(axis=0))
+    means = np.nanmean(frame_losses[:, compared], axis=0)
+    return [int(frame) for frame in compared[np.lexsort((-compared, means))]] or [0]
 
 
 def _shrink(path: str, side: int = _SIDE) -> bytes:
-    """Return a picture made small."""
     try:
         with Image.open(path) as image:
             image.draft("RGB", (side, side))

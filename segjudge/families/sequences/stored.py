@@ -27,8 +27,7 @@ from segjudge.evaluation_script.masks.stream import MOST_LABELS
 from segjudge.report import page
 from segjudge.report.stored import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
 
-from .losses import MethodLosses
-from .report import make_losses, make_player, make_tables
+from .report import MethodLosses, make_losses, make_player, make_tables
 
 #: The line of JSON at the beginning of a stream has so many bytes at most, and frames are so large.
 _MOST_HEADER, _MOST_SIDE = 32 << 20, 1 << 12
@@ -36,7 +35,6 @@ _KINDS = {number: kind for kind, number in STATES.items()}
 
 
 def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Section]:
-    """Return the sections of a split."""
     metric, entries = text_of(stored.get("metric")), list_of(stored.get("sequences"))
     streams: dict[str, bytes] = {}
     sequences = [_read_sequence(mapping_of(entry), report.split, metric, streams) for entry in entries]
@@ -65,7 +63,7 @@ def _read_sequence(entry: Mapping[str, Any], split: str, metric: str, streams: d
     """Read the losses of a sequence, and add its streams."""
     name = text_of(entry.get("name"))
     stream = f"{split}/{name}"
-    packed = [_decode(text_of(stream)) for stream in list_of(entry.get("streams"))]
+    packed = [_decode_stream(text_of(stream)) for stream in list_of(entry.get("streams"))]
     if len(packed) != 2 or not streams.keys().isdisjoint((stream, f"{stream}/0")):
         refuse(f"has not one stream of the truth and one of the prediction of {name}")
     streams[stream], streams[f"{stream}/0"] = packed
@@ -75,12 +73,15 @@ def _read_sequence(entry: Mapping[str, Any], split: str, metric: str, streams: d
     numbers = [mapping_of(value) for value in list_of(predicted.get("objects"))]
     if [facts.get("name") for facts in objects] != [facts.get("name") for facts in numbers]:
         refuse(f"has other objects of {name} than their numbers are of")
-    losses = [_read_object(name, frames, facts, own, metric) for facts, own in zip(objects, numbers, strict=True)]
+    losses = [
+        _read_object(name, frames, facts, object_numbers, metric)
+        for facts, object_numbers in zip(objects, numbers, strict=True)
+    ]
     categories = {text_of(facts.get("name")): text_of(facts.get("category")) for facts in objects}
     return SequenceLosses(name, frames, losses, categories, 0, stream)
 
 
-def _decode(text: str) -> bytes:
+def _decode_stream(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -88,7 +89,6 @@ def _decode(text: str) -> bytes:
 
 
 def _read_header(stream: bytes) -> Mapping[str, Any]:
-    """Read the line of JSON with which a stream begins."""
     try:
         line, newline, _ = zlib.decompressobj().decompress(stream, _MOST_HEADER).partition(b"\n")
         about = mapping_of(json.loads(line) if newline else None)
@@ -108,24 +108,26 @@ def _read_object(
     j, f = (np.array(whole_numbers_of(numbers.get(key), 0, SCALE)) / SCALE for key in ("j", "f"))
     states = whole_numbers_of(numbers.get("kinds"), min(_KINDS), max(_KINDS))
     kinds = [_KINDS[state] for state in states]
-    own = np.array(whole_numbers_of(numbers.get("parts"), 0, SCALE)) / SCALE
-    if {len(at), len(j), len(f)} != {len(kinds)} or len(own) != kinds.count(TRACKED) * len(SHARED):
+    tracked_shares = np.array(whole_numbers_of(numbers.get("parts"), 0, SCALE)) / SCALE
+    if {len(at), len(j), len(f)} != {len(kinds)} or len(tracked_shares) != kinds.count(TRACKED) * len(SHARED):
         refuse(f"has not one number for each frame of an object of {sequence}")
     score = ObjectScore(
         sequence, text_of(entry.get("name")), {}, [frames[index] for index in at], j, f, bool(entry.get("unseen"))
     )
-    parts = _share_losses(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, own)
+    parts = _share_losses(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, tracked_shares)
     area = number_of(entry.get("area"))
     return ObjectLosses(score, kinds, parts, _read_shares(entry.get("shares")), area, bool(entry.get("absent")))
 
 
-def _share_losses(kinds: list[str], lost: NDArray[np.float64], own: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each frame lost by kind, from what it lost and what the kinds share where the object is tracked."""
+def _share_losses(
+    kinds: list[str], frame_losses: NDArray[np.float64], tracked_shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share what each frame lost by kind, from what it lost and what the kinds share where the object is tracked."""
     parts = np.zeros((len(kinds), len(KINDS)))
-    parts[np.array([kind == TRACKED for kind in kinds], bool), -len(SHARED) :] = own.reshape(-1, len(SHARED))
+    parts[np.array([kind == TRACKED for kind in kinds], bool), -len(SHARED) :] = tracked_shares.reshape(-1, len(SHARED))
     for frame, kind in enumerate(kinds):
         if kind in KINDS:
-            parts[frame, KINDS.index(kind)] = lost[frame]
+            parts[frame, KINDS.index(kind)] = frame_losses[frame]
     return parts
 
 

@@ -17,7 +17,7 @@ _VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
 def list_frames(report: Report) -> Columns:
-    """Return J and F of each scored object in each frame that counts."""
+    """List J and F of each scored object in each frame that counts."""
     scores = report.scores if isinstance(report, SequenceReport) else []
     lengths = [len(score.frames) for score in scores]
     return {
@@ -30,7 +30,7 @@ def list_frames(report: Report) -> Columns:
 
 
 def make_files(report: SequenceReport) -> dict[str, str]:
-    """Return the CSV files of a split by the beginnings of their names.
+    """Write the CSV files of a split, by the beginnings of their names.
 
     Objects are called `sequence_k`, counted within each sequence, in the order of matched proposals.
     """
@@ -54,7 +54,7 @@ def _by_sequence(scores: list[ObjectScore]) -> dict[str, list[ObjectScore]]:
 
 
 def _format_vos_benchmark(report: SequenceReport) -> str:
-    """Return that tool's table: padded columns, one decimal, percent; averaged in percent too, as it does."""
+    """Write that tool's table: padded columns, one decimal, percent; averaged in percent too, as it does."""
     width = max([len("Global score"), *(len(score.sequence) for score in report.scores)])
     scores = [score for objects in _by_sequence(report.scores).values() for score in _in_set_order(objects)]
     j, f = (np.array([100 * (score.values[name] or 0.0) for score in scores]) for name in ("J-Mean", "F-Mean"))
@@ -70,7 +70,7 @@ def _format_vos_benchmark(report: SequenceReport) -> str:
 
 
 def _in_set_order(scores: list[ObjectScore]) -> list[ObjectScore]:
-    """Return a sequence's objects in the order in which Python walks a set of their numbers, as in that tool."""
+    """Sort a sequence's objects as Python walks a set of their numbers, as in that tool."""
     by_name = {score.name: score for score in scores}
     if not all(is_number(name) for name in by_name):
         return scores

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.units import UnitLosses, UnitTools
+from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
@@ -42,7 +42,7 @@ class _TrackingTools(UnitTools):
         return TracksInMemory(protocol, categories)
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs DetA, objects that are missed or surplus, then AssA, objects that are swapped.
+        """What costs DetA, objects that are missed or surplus, then AssA, objects that are swapped.
 
         What categories without any match cost AssA is no sequence's.
         """
@@ -58,19 +58,19 @@ class _TrackingTools(UnitTools):
         matched, missed, surplus, associated = (
             HOTA_FIELDS.index(name) for name in ("matched", "missed", "surplus", "AssA")
         )
-        every = np.maximum(1, total[:, [matched, missed, surplus]].sum(axis=1))
+        all_matches = np.maximum(1, total[:, [matched, missed, surplus]].sum(axis=1))
         by_unit, by_category = np.zeros((len(units), 3)), np.zeros((classes, 3))
         for index, tables in enumerate(units):
-            own, hota = tables["classes"], tables["hota"]
-            detected = np.maximum(1, total[own, matched])
+            classes_of_unit, hota = tables["classes"], tables["hota"]
+            detected = np.maximum(1, total[classes_of_unit, matched])
             costs = (
-                hota[:, missed] / every[own],
-                hota[:, surplus] / every[own],
+                hota[:, missed] / all_matches[classes_of_unit],
+                hota[:, surplus] / all_matches[classes_of_unit],
                 (hota[:, matched] - hota[:, associated]) / detected,
             )
             losses = np.stack([cost.mean(axis=1) for cost in costs], axis=-1) / max(classes, 1)
             by_unit[index] = losses.sum(axis=0)
-            by_category[own] += losses
+            by_category[classes_of_unit] += losses
         kinds = {
             "missed": "objects that nothing matches, of DetA",
             "surplus": "predictions that match nothing, of DetA",

@@ -22,7 +22,10 @@ def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float)
     """Yield a text for each sequence, or one JSON of BURST's."""
     units = [(unit.name, unit.load()) for truth in truths for unit in truth.units]
     if protocol.burst:
-        yield "results.json", encode_json({"sequences": [_burst_entry(name, frames, share) for name, frames in units]})
+        yield (
+            "results.json",
+            encode_json({"sequences": [_make_burst_entry(name, frames, share) for name, frames in units]}),
+        )
         return
     for name, frames in units:
         lines = [
@@ -38,10 +41,10 @@ def _move_rows(frame: TruthFrame, share: float) -> Rows:
     """Move the masks of a frame, and return those that are still in it."""
     runs = [move_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
     masks = zip(frame.rows, compress_many(runs), runs, strict=True)
-    return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, parts in masks if len(parts) > 1]
+    return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, mask_runs in masks if len(mask_runs) > 1]
 
 
-def _burst_entry(name: str, frames: list[TruthFrame], share: float) -> dict[str, object]:
+def _make_burst_entry(name: str, frames: list[TruthFrame], share: float) -> dict[str, object]:
     dataset, _, sequence = name.partition("/")
     rows = [_move_rows(frame, share) for frame in frames]
     return {
@@ -57,13 +60,18 @@ def _burst_entry(name: str, frames: list[TruthFrame], share: float) -> dict[str,
 
 
 def make_demo(protocol: TracksProtocol) -> Content:
-    """Yield the synthetic truth as a benchmark publishes its own."""
     videos = first_scenes()
-    return _burst(videos) if protocol.burst else _kitti(videos) if len(protocol.classes) > 1 else _mots(videos)
+    return (
+        _publish_burst(videos)
+        if protocol.burst
+        else _publish_kitti(videos)
+        if len(protocol.classes) > 1
+        else _publish_mots(videos)
+    )
 
 
-def _lines(video: Scene, start: int, classes: tuple[int, ...]) -> str:
-    """Return a text of tracks: the frames count from `start`, the objects are of these classes in turn."""
+def _write_lines(video: Scene, start: int, classes: tuple[int, ...]) -> str:
+    """Write a text of tracks: the frames count from `start`, the objects are of these classes in turn."""
     lines = []
     for frame in range(video.frames):
         for number, counts in encode_labels(video.truth(frame)).items():
@@ -73,9 +81,9 @@ def _lines(video: Scene, start: int, classes: tuple[int, ...]) -> str:
     return "".join(lines)
 
 
-def _mots(videos: list[Scene]) -> Content:
+def _publish_mots(videos: list[Scene]) -> Content:
     for video in videos:
-        yield f"{video.name}/gt/gt.txt", _lines(video, 1, (2,))
+        yield f"{video.name}/gt/gt.txt", _write_lines(video, 1, (2,))
         facts = {"seqLength": video.frames, "imHeight": video.size[0], "imWidth": video.size[1]}
         yield (
             f"{video.name}/seqinfo.ini",
@@ -83,16 +91,16 @@ def _mots(videos: list[Scene]) -> Content:
         )
 
 
-def _kitti(videos: list[Scene]) -> Content:
+def _publish_kitti(videos: list[Scene]) -> Content:
     for number, video in enumerate(videos):
-        yield f"instances_txt/{number:04d}.txt", _lines(video, 0, (1, 2))
+        yield f"instances_txt/{number:04d}.txt", _write_lines(video, 0, (1, 2))
     yield (
         "val.seqmap",
         "".join(f"{number:04d} empty 000000 {video.frames:06d}\n" for number, video in enumerate(videos)),
     )
 
 
-def _burst(videos: list[Scene]) -> Content:
+def _publish_burst(videos: list[Scene]) -> Content:
     sequences = [
         {
             "id": index, "width": video.size[1], "height": video.size[0], "seq_name": video.name, "dataset": "Demo",

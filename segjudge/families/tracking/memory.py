@@ -41,8 +41,8 @@ class TracksInMemory(UnitsInMemory):
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         location, sizes, problems = f"{sequence}, frame {frame}", list[Size](), Problems()
-        true_rows = [row[:SCORE] for row in self._rows(truth, sizes, f"truth of {location}")]
-        predicted_rows = self._rows(prediction, sizes, f"prediction of {location}")
+        true_rows = [row[:SCORE] for row in self._read_rows(truth, sizes, f"truth of {location}")]
+        predicted_rows = self._read_rows(prediction, sizes, f"prediction of {location}")
         predicted_rows = (
             keep_best_rows(predicted_rows) if self.protocol.burst and not self.protocol.exemplar else predicted_rows
         )
@@ -59,23 +59,23 @@ class TracksInMemory(UnitsInMemory):
         facts = {key: list(truth[key]) for key in _SEQUENCE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         return json.dumps([truth_frame.size, true_rows, predicted_rows, facts], separators=(",", ":")).encode()
 
-    def _rows(self, side: object, sizes: list[Size], location: str) -> Rows:
-        """Return the masks of a frame: number, category, run lengths, score."""
+    def _read_rows(self, side: object, sizes: list[Size], location: str) -> Rows:
+        """Read the masks of a frame: number, category, run lengths, score."""
         rows: Rows = []
-        for record in self._records(side, location):
+        for record in self._read_records(side, location):
             mask, category = read_run_lengths(record["segmentation"], location), int(record["category_id"])
             sizes.append((int(mask["size"][0]), int(mask["size"][1])))
             score = float(record.get("score", 1))
             rows.append([int(record["track_id"]), self._merged.get(category, category), mask["counts"], score])
         return rows
 
-    def _records(self, side: object, location: str) -> Sequence[Mapping[str, Any]]:
-        """Return a record for each mask, of records or of a map of MOTS' numbers."""
-        listed = side["annotations"] if isinstance(side, Mapping) and "annotations" in side else side
+    def _read_records(self, side: object, location: str) -> Sequence[Mapping[str, Any]]:
+        """Read a record for each mask, of records or of a map of MOTS' numbers."""
+        rows = side["annotations"] if isinstance(side, Mapping) and "annotations" in side else side
         if self.protocol.burst:
-            check_no_map(listed, self.protocol.name, "a list of track_id, category_id and segmentation for each frame")
-        if not isinstance(listed, (list, tuple)):
-            labels = read_labels(listed, location)
+            check_no_map(rows, self.protocol.name, "a list of track_id, category_id and segmentation for each frame")
+        if not isinstance(rows, (list, tuple)):
+            labels = read_labels(rows, location)
             masks = {number: {"size": labels.shape, "counts": text} for number, text in encode_labels(labels).items()}
             return [
                 {"track_id": number, "category_id": number // _CLASS_STEP, "segmentation": mask}
@@ -83,10 +83,10 @@ class TracksInMemory(UnitsInMemory):
             ]
         if not all(
             isinstance(record, Mapping) and {"track_id", "category_id", "segmentation"} <= record.keys()
-            for record in listed
+            for record in rows
         ):
             raise refusal(location, "has no masks", "Give a list of track_id, category_id and segmentation")
-        return listed
+        return rows
 
     def check(self, data: bytes) -> None:
         _read_frame(data)
@@ -94,10 +94,12 @@ class TracksInMemory(UnitsInMemory):
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         if not self.protocol.burst:
             return {}
-        seen = {
+        categories = {
             row[CATEGORY] for frames in units.values() for data in frames.values() for row in _read_frame(data)[0].rows
         }
-        return {"classes": [[self._names.get(number, str(number)), number] for number in sorted(seen - DISTRACTORS)]}
+        return {
+            "classes": [[self._names.get(number, str(number)), number] for number in sorted(categories - DISTRACTORS)]
+        }
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         frames_read = list(map(_read_frame, frames.values()))
@@ -119,7 +121,7 @@ class TracksInMemory(UnitsInMemory):
 
 
 def _read_frame(data: bytes) -> tuple[TruthFrame, Rows, dict[str, Any]]:
-    """Return a frame's truth, what was predicted, and what the truth says of the sequence."""
+    """A frame's truth, what was predicted, and what the truth says of the sequence."""
     try:
         (height, width), true_rows, predicted_rows, facts = json.loads(data)
         return TruthFrame("", (int(height), int(width)), list(true_rows), no_pixels), list(predicted_rows), dict(facts)

@@ -47,16 +47,20 @@ from segjudge.evaluation_script.masks.files import MaskFiles
 from segjudge.evaluation_script.masks.overlaps import SHIFT
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.families import tools_of
-from segjudge.families.base.units import UnitLosses
-from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis, _DetectionErrors, diagnose, find_errors
-from segjudge.families.instances.judging import (
-    TIDE_RECALLS,
-    ImageCounts,
+from segjudge.families.base.tools import UnitLosses
+from segjudge.families.instances.diagnosis import (
+    _TIDE_RECALLS,
+    KINDS,
+    InstanceDiagnosis,
     _assign_partners,
+    _count_by_image,
     _CurvePoints,
-    count_by_image,
+    _DetectionErrors,
+    _find_best_threshold,
+    _find_errors,
+    _ImageCounts,
     count_confusions,
-    find_best_threshold,
+    diagnose,
     measure_calibration,
     measure_localisation_error,
 )
@@ -455,7 +459,7 @@ HALF, TENTH, THIRD, MOST = [0, 0, 20, 10], [0, 0, 20, 2], [0, 0, 20, 6], [0, 0, 
 
 
 def kinds_found(instances: list[list[Any]], detections: list[list[Any]], folder: Path) -> list[str]:
-    kind = find_errors(made_up(instances, detections, folder)).kind.tolist()
+    kind = _find_errors(made_up(instances, detections, folder)).kind.tolist()
     return ["right" if one < 0 else [*KINDS][one] for one in kind]
 
 
@@ -484,7 +488,7 @@ def test_each_error_has_the_first_kind_that_holds(
 def test_an_instance_is_missed_unless_an_error_is_about_it(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [1, 2, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1], [3, 2, BOX, 0]]
     found = made_up(instances, [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.8], [3, 2, BOX, 0.7]], tmp_path)
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert errors.target.tolist() == [0, 1, -1]
     assert errors.missed.tolist() == [False, False, True, False, False]
 
@@ -498,7 +502,7 @@ def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
     # Dogs: two instances, a Loc above the one that is right. Cats: two instances; one is taken for a dog, one missed.
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [1, 2, FAR, 0], [3, 2, FAR, 0]]
     detections = [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.6], [2, 1, BOX, 0.8], [2, 2, FAR, 0.5], [3, 1, BOX, 0.4]]
-    errors = find_errors(made_up(instances, detections, tmp_path))
+    errors = _find_errors(made_up(instances, detections, tmp_path))
     before = (half_up_to(50, 1 / 2) + 0) / 2
     assert errors.precision == pytest.approx([half_up_to(50, 1 / 2), 0])
     after = {
@@ -518,7 +522,7 @@ def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
 def test_false_alarms_cost_what_dropping_them_gains(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
     detections = [[3, 1, FAR, 0.9], [1, 1, BOX, 0.8], [1, 1, MOST, 0.7], [2, 1, BOX, 0.6]]
-    costs = find_errors(made_up(instances, detections, tmp_path)).costs()
+    costs = _find_errors(made_up(instances, detections, tmp_path)).costs()
     before = (51 * 1 / 2 + 50 * 1 / 2) / 101  # the envelope is 2/4 throughout
     assert costs["Bkg"] == pytest.approx((51 + 50 * 2 / 3) / 101 - before)
     assert costs["Dupe"] == pytest.approx((101 * 2 / 3) / 101 - before)
@@ -529,7 +533,7 @@ def test_the_best_of_equals_is_the_first_and_takes_the_place(tmp_path: Path) -> 
     # Both are about one dog: the cat above it is moved there, the dog below it is dropped.
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
     detections = [[1, 2, BOX, 0.9], [1, 1, THIRD, 0.7], [2, 1, BOX, 0.8]]
-    costs = find_errors(made_up(instances, detections, tmp_path)).costs()
+    costs = _find_errors(made_up(instances, detections, tmp_path)).costs()
     before = half_up_to(50)
     assert costs["Cls"] == pytest.approx(1 - before)
     assert costs["Loc"] == 0
@@ -538,10 +542,10 @@ def test_the_best_of_equals_is_the_first_and_takes_the_place(tmp_path: Path) -> 
 def test_tide_counts_categories_that_the_truth_lacks(tmp_path: Path) -> None:
     found = made_up([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8]], tmp_path)
     for as_tide, average, gain in ((False, 1, 0), (True, 0.5, 0.5)):
-        errors = find_errors(found, as_tide=as_tide)
+        errors = _find_errors(found, as_tide=as_tide)
         assert errors.average(errors.precision) == average
         assert errors.costs()["Bkg"] == pytest.approx(gain)
-    assert TIDE_RECALLS.tolist() == [hundredth / 100 for hundredth in range(101)]
+    assert _TIDE_RECALLS.tolist() == [hundredth / 100 for hundredth in range(101)]
 
 
 def test_a_cost_below_zero_is_none_but_for_the_totals() -> None:
@@ -658,11 +662,11 @@ def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
     detections = [[1, 1, BOX, 0.9], [1, 1, FAR, 0.5], [2, 1, FAR, 0.45], [2, 1, BOX, 0.4], [3, 1, FAR, 0.95]]
     found = made_up(instances, detections, tmp_path)
     for category in (None, 0):  # 2/4 from .9 on, 4/7 from .4 on
-        best = find_best_threshold(found, category)
+        best = _find_best_threshold(found, category)
         assert best is not None
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.4, 4 / 7, 1 / 2, 2 / 3))
-    assert find_best_threshold(found, 1) is None
-    equal = find_best_threshold(made_up(instances[:2], [*detections[:3], [3, 1, FAR, 0.42], detections[3]], tmp_path))
+    assert _find_best_threshold(found, 1) is None
+    equal = _find_best_threshold(made_up(instances[:2], [*detections[:3], [3, 1, FAR, 0.42], detections[3]], tmp_path))
     assert equal is not None  # 2/3 from .9 on, 4/7 from .4 on
     assert (equal.score, equal.f1, equal.precision, equal.recall) == pytest.approx((0.9, 2 / 3, 1, 1 / 2))
 
@@ -674,7 +678,7 @@ def test_equal_scores_are_kept_together(right_first: bool, category: int | None,
     for one, other in ((1, 2), (2, 1), (1, 1)):
         equal = [[one, 1, BOX, 0.5], [other, 1, FAR, 0.5]]
         found = made_up(instances, equal if right_first else equal[::-1], tmp_path)
-        best = find_best_threshold(found, category)
+        best = _find_best_threshold(found, category)
         assert best is not None  # 2/3 if the right one of both could be kept alone
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.5, 1 / 2, 1 / 2, 1 / 2))
 
@@ -684,13 +688,13 @@ def test_images_are_counted_by_their_mistakes(tmp_path: Path) -> None:
         [[1, 1, BOX, 0], [1, 1, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1]],
         [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, BOX, 0.6]], tmp_path,
     )  # fmt: skip
-    counts = count_by_image(found, 0.0)
+    counts = _count_by_image(found, 0.0)
     assert [one.tolist() for one in (counts.right, counts.wrong, counts.missed)] == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
     assert counts.f1.tolist() == [2 / 4, 1, 0]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 0, "mixed": 1}
     zero, three = np.zeros(1, int), np.full(1, 3)
-    assert ImageCounts(zero, zero, zero).f1.tolist() == [1]
-    assert ImageCounts(zero, zero, three).profiles()["misses"] == 1
+    assert _ImageCounts(zero, zero, zero).f1.tolist() == [1]
+    assert _ImageCounts(zero, zero, three).profiles()["misses"] == 1
 
 
 PROTOCOL = INSTANCE_PROTOCOLS["coco-box"]
@@ -717,7 +721,7 @@ def diagnosis(folder: Path) -> InstanceDiagnosis:
 
 def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
     found = diagnosis(tmp_path)
-    rows = {row["kind"]: (row["count"], row["cost"]) for row in found.kinds()}
+    rows = {row["kind"]: (row["count"], row["cost"]) for row in found.list_kinds()}
     assert {kind: count for kind, (count, _) in rows.items()} == {
         "Cls": 1, "Loc": 0, "Both": 0, "Dupe": 0, "Bkg": 3, "Miss": 0
     }  # fmt: skip
@@ -727,7 +731,7 @@ def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
     assert rows["Bkg"][1] == pytest.approx(67 / 101 / 2 - cats / 2)
     fixed = (67 + 34 * 3 / 4) / 101  # cats: right, right, wrong, right
     assert rows["Cls"][1] == pytest.approx((1 + fixed - dogs - cats) / 2)
-    (dog, cat) = found.categories()
+    (dog, cat) = found.list_categories()
     assert (dog["name"], dog["instances"], dog["detections"], dog["threshold"]) == ("dog", 2, 4, 0.7)
     assert (dog["AP50"], dog["F1"], dog["Bkg"], dog["Cls"]) == pytest.approx((dogs, 4 / 5, 0, 1 - dogs))
     assert (cat["name"], cat["instances"], cat["detections"], cat["threshold"]) == ("cat", 3, 4, 0.5)
@@ -736,13 +740,13 @@ def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
 
 def test_a_category_without_anything_right_has_no_threshold(tmp_path: Path) -> None:
     found = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), PROTOCOL)
-    (cat,) = found.categories()
+    (cat,) = found.list_categories()
     assert (cat["threshold"], cat["F1"], cat["detections"]) == (None, 0, 0)
     assert (found.least, found.selection.tolist()) == (-np.inf, [True])
 
 
 def test_steps_are_precision_and_recall_after_each_detection(tmp_path: Path) -> None:
-    recall, precision, score = diagnosis(tmp_path).steps(0)
+    recall, precision, score = diagnosis(tmp_path).trace_curve(0)
     assert recall.tolist() == [1 / 2, 1 / 2, 1]
     assert precision.tolist() == pytest.approx([1, 1 / 2, 2 / 3])
     assert score.tolist() == [0.9, 0.8, 0.7]  # without what lies in the crowd
@@ -753,13 +757,13 @@ def test_curves_are_means_over_the_categories_of_the_truth(tmp_path: Path) -> No
     one = InstanceDiagnosis(
         made_up([[1, 1, BOX, 0]], [[1, 1, [0, 0, 20, 15], 0.9], [1, 2, FAR, 0.9]], tmp_path), protocol
     )
-    curves = {iou: curve.tolist() for iou, curve in one.curves().items()}
+    curves = {iou: curve.tolist() for iou, curve in one.average_curves().items()}
     assert list(curves) == pytest.approx([0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95])
     assert [set(curve) for curve in curves.values()] == [{1}] * 6 + [{0}] * 4
     none = InstanceDiagnosis(made_up([], [[1, 1, BOX, 0.9]], tmp_path), protocol)
-    assert none.curves()[0.5].tolist() == [0] * 101
+    assert none.average_curves()[0.5].tolist() == [0] * 101
     average = diagnosis(tmp_path)
-    assert average.curves()[0.5].mean() == pytest.approx(average.errors.precision.mean())
+    assert average.average_curves()[0.5].mean() == pytest.approx(average.errors.precision.mean())
 
 
 def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Path) -> None:
@@ -767,7 +771,7 @@ def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Pa
     detections = [[1, 2, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, FAR, 0.6], [3, 2, [0, 50, 9, 9], 0.5]]
     found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
     assert found.least == 0.6
-    assert found.confusions() == [
+    assert found.list_confusions() == [
         {"truth": "cat", "detected as": "dog", "count": 2, "share": pytest.approx(2 / 3)},
         {"truth": "dog", "detected as": "cat", "count": 1, "share": 1 / 2},
     ]
@@ -779,34 +783,37 @@ def test_images_with_most_mistakes_are_first(tmp_path: Path) -> None:
     assert found.misses.tolist() == [
         one == 1 for one in found.judged.instance_category - (found.judged.instance_image > 0)
     ]
-    rows = [tuple(row[key] for key in ("right", "wrong", "missed")) for row in found.images()]
+    rows = [tuple(row[key] for key in ("right", "wrong", "missed")) for row in found.list_images()]
     assert rows == [(1, 1, 1), (2, 1, 0), (1, 0, 0)]
-    assert [row["image"] for row in found.images()] == ["1", "2", "3"]
-    assert [row["F1"] for row in found.images()] == pytest.approx([1 / 2, 4 / 5, 1])
-    assert found.worst_images(2) == [0, 1]
-    assert found.worst_of_categories() == [0, 0]  # both categories have one mistake in the first, which is the first
+    assert [row["image"] for row in found.list_images()] == ["1", "2", "3"]
+    assert [row["F1"] for row in found.list_images()] == pytest.approx([1 / 2, 4 / 5, 1])
+    assert found.rank_images(2) == [0, 1]
+    assert found.find_worst_of_categories() == [
+        0,
+        0,
+    ]  # both categories have one mistake in the first, which is the first
     named = replace(found.judged, truth=replace(found.judged.truth, names={2: "b.jpg"}))
-    assert replace(found, judged=named).image_name(1) == "b.jpg"
+    assert replace(found, judged=named).name_image(1) == "b.jpg"
 
 
 def test_the_worst_images_of_categories_begin_with_the_lowest_precision(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [3, 1, FAR, 0], [1, 2, BOX, 0], [2, 2, FAR, 0], [2, 2, BOX, 0]]
     detections = [[1, 1, BOX, 0.9], [3, 1, BOX, 0.8], [3, 1, FAR, 0.7]]
     found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
-    assert found.worst_of_categories() == [1, 2]
+    assert found.find_worst_of_categories() == [1, 2]
     perfect = InstanceDiagnosis(made_up(instances[:1], detections[:1], tmp_path), PROTOCOL)
-    assert perfect.worst_of_categories() == []
+    assert perfect.find_worst_of_categories() == []
 
 
 def test_suspected_errors_of_the_truth_are_confident(tmp_path: Path) -> None:
-    rows = diagnosis(tmp_path).suspects()
+    rows = diagnosis(tmp_path).list_suspects()
     assert rows == [
         {"image": "1", "detected": "dog", "score": 0.8, "truth": "cat"},
         {"image": "2", "detected": "cat", "score": 0.5, "truth": "nothing"},
     ]
     many = [[1, 1, BOX, 0.9], *([1 + k % 3, 2, [30, 30 + k, 5, 5], 0.9 + k / 1000] for k in range(55))]
     found = InstanceDiagnosis(made_up([[1, 1, BOX, 0]], many, tmp_path), PROTOCOL)
-    scores_listed = [row["score"] for row in found.suspects()]
+    scores_listed = [row["score"] for row in found.list_suspects()]
     assert len(scores_listed) == 50
     assert scores_listed == sorted(scores_listed, reverse=True)
 
@@ -920,10 +927,10 @@ def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_p
     found = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
     assert (found.least, found.misses.tolist()) == (0.9, [False, True])
     assert found.selection.tolist() == [True, False, False, False, False]
-    assert [(row["image"], row["missed"]) for row in found.images()] == [("2", 1), ("1", 0), ("3", 0)]
+    assert [(row["image"], row["missed"]) for row in found.list_images()] == [("2", 1), ("1", 0), ("3", 0)]
     # A category that the truth lacks has no worst image, whatever is wrong in it.
     more = [[1, 1, BOX, 0.9], [1, 2, FAR, 0.95]]
-    assert InstanceDiagnosis(made_up([[1, 1, BOX, 0]], more, tmp_path), PROTOCOL).worst_of_categories() == []
+    assert InstanceDiagnosis(made_up([[1, 1, BOX, 0]], more, tmp_path), PROTOCOL).find_worst_of_categories() == []
 
 
 def test_one_pixel_and_one_match_are_the_whole() -> None:

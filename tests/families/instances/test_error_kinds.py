@@ -17,13 +17,15 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
-from segjudge.families.instances.diagnosis import KINDS, RIGHT, find_errors
-from segjudge.families.instances.judging import (
-    JudgedDetections,
-    count_by_image,
+from segjudge.families.instances.diagnosis import (
+    KINDS,
+    RIGHT,
+    _count_by_image,
+    _find_best_threshold,
+    _find_errors,
+    _judge_detections,
+    _JudgedDetections,
     count_confusions,
-    find_best_threshold,
-    judge_detections,
     measure_calibration,
     measure_localisation_error,
 )
@@ -62,7 +64,7 @@ def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
     return json.dumps(truth).encode(), json.dumps(records).encode()
 
 
-def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetections:
+def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> _JudgedDetections:
     """The detections of a golden run, judged by its rules."""
     if key == "hand-made":
         document = read_json(HAND_MADE)
@@ -75,7 +77,7 @@ def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetection
     protocol = replace(protocol, cap=PER_IMAGE, detections=(run["cap"],))
     known = instance_truth.read_document(truth, key)
     records = read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS)
-    return judge_detections(records, known, protocol, run["foreground"])
+    return _judge_detections(records, known, protocol, run["foreground"])
 
 
 @needs_shared
@@ -83,7 +85,7 @@ def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> JudgedDetection
 def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
     run = RUNS[key]
     found = judged_as_in(run, key, tmp_path)
-    errors = find_errors(found, as_tide=True)
+    errors = _find_errors(found, as_tide=True)
 
     names = [*KINDS]
     kinds = {
@@ -107,12 +109,12 @@ def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
     assert costs == pytest.approx({**run["main"], **run["special"]}, abs=EXACT)
 
 
-def coco(key: str) -> JudgedDetections:
+def coco(key: str) -> _JudgedDetections:
     """The hundred images, with masks or with boxes, judged as COCO does."""
     truth, results = FILES[key]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     known = instance_truth.read(str(truth))["val"]
-    return judge_detections(read_records(str(results), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    return _judge_detections(read_records(str(results), known.images, protocol, LOCAL_LIMITS), known, protocol)
 
 
 @needs_shared
@@ -138,8 +140,8 @@ def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> 
     truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
     known = instance_truth.read(str(truth))["val"]
     protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
-    errors = find_errors(
-        judge_detections(
+    errors = _find_errors(
+        _judge_detections(
             read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
         )
     )
@@ -159,14 +161,14 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     detections = decode_counts(block).detections
     assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == found.right.sum()
     assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == found.ignored.sum()
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
 
 
 # ── made-up images ──────────────────────────────────────────────────────────
 
 
-def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: Path) -> JudgedDetections:
+def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: Path) -> _JudgedDetections:
     """Boxes [image, category, box, crowd] and [image, category, box, score] in images of 100 x 100 pixels."""
     document = {
         "images": [{"id": number, "width": 100, "height": 100} for number in (1, 2, 3)],
@@ -186,7 +188,7 @@ def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: 
         instance_truth.read_document(json.dumps(document).encode(), "truth"),
         INSTANCE_PROTOCOLS["coco-box"],
     )
-    return judge_detections(
+    return _judge_detections(
         read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
     )
 
@@ -200,12 +202,12 @@ def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
         [[1, 1, LEFT, 0.9], [1, 1, RIGHTMOST, 0.5], [2, 1, LEFT, 0.5], [3, 2, LEFT, 0.3], [3, 1, RIGHTMOST, 0.2]],
         tmp_path,
     )
-    dogs, everything = find_best_threshold(found, 0), find_best_threshold(found)
+    dogs, everything = _find_best_threshold(found, 0), _find_best_threshold(found)
     assert dogs is not None
     assert (dogs.score, dogs.f1, dogs.precision, dogs.recall) == pytest.approx((0.5, 4 / 5, 2 / 3, 1))
     assert everything is not None
     assert (everything.score, everything.f1) == pytest.approx((0.3, 6 / 7))
-    counts = count_by_image(found, 0.5)
+    counts = _count_by_image(found, 0.5)
     assert [counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist()] == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 1, "mixed": 0}
     assert counts.f1 == pytest.approx([2 / 3, 1, 0])
@@ -213,14 +215,14 @@ def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
 
 def test_nothing_right_has_no_threshold(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
-    assert find_best_threshold(found) is None
+    assert _find_best_threshold(found) is None
     assert measure_localisation_error(found) == pytest.approx(0.5)
-    assert find_errors(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
+    assert _find_errors(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
 
 
 def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert errors.missed.tolist() == [True, False]
     assert errors.average(errors.precision) == 0
     assert count_confusions(found).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
@@ -230,21 +232,21 @@ def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> No
 
 def test_images_without_instances_hold_false_alarms_alone(tmp_path: Path) -> None:
     found = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert [*KINDS][errors.kind[0]] == "Bkg"
-    assert (errors.average(errors.precision), find_best_threshold(found)) == (0, None)
+    assert (errors.average(errors.precision), _find_best_threshold(found)) == (0, None)
 
 
 def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
     found = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
     assert found.ignored.tolist() == [True, False]
     assert count_confusions(found).sum() == 1
-    assert count_by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
+    assert _count_by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
 
 
 def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert found.ignored.tolist() == [True]
     assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
 
@@ -254,14 +256,14 @@ def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
         [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
     )
     names = [*KINDS]
-    assert [names[kind] if kind >= 0 else "right" for kind in find_errors(found).kind] == ["Cls", "right", "Bkg"]
+    assert [names[kind] if kind >= 0 else "right" for kind in _find_errors(found).kind] == ["Cls", "right", "Bkg"]
     assert count_confusions(found).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
     assert count_confusions(found, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_only_the_best_of_several_is_repaired(tmp_path: Path) -> None:
     found = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
-    errors = find_errors(found)
+    errors = _find_errors(found)
     assert errors.target.tolist() == [0, 0, 0]
     assert errors.costs() == pytest.approx(
         {"Cls": 0, "Loc": 1, "Both": 0, "Dupe": 0, "Bkg": 0, "Miss": 0, "FalsePos": 0, "FalseNeg": 0}, abs=EXACT

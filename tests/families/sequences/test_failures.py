@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _states_of,
     _window_of,
 )
-from segjudge.families.sequences.losses import list_failures
+from segjudge.families.sequences.report import list_failures
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES
