@@ -132,6 +132,20 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
     assert checks.check_masks([], np.zeros(0, int)).fault.tolist() == []
 
 
+@pytest.mark.parametrize("characters", [7, 8, 9, 20, 1 << 16])
+@pytest.mark.parametrize("checks", BACKENDS)
+def test_a_long_text_is_read_as_a_short_one(
+    checks: NumpyBackend, characters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rle, "_CHARACTERS", characters)
+    draw = np.random.default_rng(3)
+    masks = [draw.integers(1, high, count).tolist() for high in (9, 3000) for count in range(1, 60)]
+    checked = checks.check_masks([rle.compress(runs) for runs in masks], np.array([sum(runs) for runs in masks]))
+    assert checked.fault.tolist() == [0] * len(masks)
+    assert checked.area.tolist() == [sum(runs[1::2]) for runs in masks]
+    assert [rle.runs_of(rle.compress(runs), sum(runs)).tolist() for runs in masks] == masks
+
+
 def test_runs_are_compressed_as_they_are_defined() -> None:
     lists = [[0], [31], [32], [15, 16, 17], [1, 2, 3, 1000, 5, 6, 7], [1 << 28, 0, 5, 1 << 27, 2], [], [9, 9, 9, 9]]
     assert rle.compress_many(lists) == [encoded(one) for one in lists]
