@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
@@ -19,6 +21,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from tests import published
 from tests.builders import png, zipped
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
@@ -67,6 +70,64 @@ def test_by_default_an_expression_that_lacks_masks_is_an_error(tmp_path: Path) -
     assert "0a1b2c3d4e5f: 1 of 6 expressions lacks masks: 0." in text
     assert "mostly-absent/1/00005.png: is missing" in text
     assert "late-start" not in text  # whose frames are all there, though none is called 00000
+
+
+def send_mevis_without(lacks: str, folder: Path) -> tuple[Path, Path]:
+    """Results that lack the files whose names begin so, and their truth."""
+    truth, results = published.published("mevis", folder), folder / "sent.zip"
+    with zipfile.ZipFile(io.BytesIO(published.UPLOADS["mevis"][0](truth))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    results.write_bytes(zipped({name: data for name, data in files.items() if not name.startswith(lacks)}))
+    assert len(files) == 2 * 4 * published.FRAMES
+    return results, truth
+
+
+@pytest.mark.parametrize(
+    ("lacks", "sentence"),
+    [
+        ("swan/2/00005", "swan/2/00005.png: is missing"),
+        ("swan/2/", "swan: 1 of 4 expressions lacks masks: 2. Send a folder of masks for each expression"),
+    ],
+)
+def test_an_expression_that_lacks_a_file_is_an_error(lacks: str, sentence: str, tmp_path: Path) -> None:
+    results, truth = send_mevis_without(lacks, tmp_path)
+    with pytest.raises(SubmissionError) as caught:
+        segjudge.score(results, truth, "mevis")
+    assert str(caught.value).startswith(sentence)
+
+
+def test_officially_a_video_without_a_frame_called_zero_is_left_out(tmp_path: Path) -> None:
+    results, truth = send_mevis_without("none", tmp_path)
+    names = [f"{k:05d}" for k in range(published.FRAMES)]
+    later = {name: f"{k:05d}" for k, name in enumerate(names, 1)}
+    meta = json.loads((truth / "meta_expressions.json").read_text())
+    meta["videos"]["swan"]["frames"] = list(later.values())
+    (truth / "meta_expressions.json").write_text(json.dumps(meta))
+    with zipfile.ZipFile(results) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    results.write_bytes(
+        zipped({
+            f"{name[:-9]}{later[name[-9:-4]]}.png" if name.startswith("swan") else name: data
+            for name, data in files.items()
+        })
+    )  # fmt: skip
+    scores = segjudge.score(results, truth, "mevis")
+    assert (len(objects(scores)), scores["J&F-Mean"], scores.warnings) == (8, 1, [])
+    official = segjudge.score(results, truth, "mevis-official")
+    assert sorted(objects(official)) == ["goat_0", "goat_1", "goat_2", "goat_3"]
+    assert "swan: 4 of 4 expressions lack masks: 0, 1, 2 and 1 more (left out of the means)" in official.warnings[0]
+
+
+@pytest.mark.parametrize("lacks", ["swan/2/00005", "swan/2/00000", "swan/2/"])
+def test_officially_an_expression_that_lacks_a_file_is_left_out(lacks: str, tmp_path: Path) -> None:
+    results, truth = send_mevis_without(lacks, tmp_path)
+    scores = segjudge.score(results, truth, "mevis-official")
+    assert sorted(objects(scores)) == [
+        "goat_0", "goat_1", "goat_2", "goat_3", "swan_0", "swan_1", "swan_3",
+    ]  # fmt: skip
+    assert scores["J&F-Mean"] == 1
+    (warning,) = scores.warnings
+    assert "swan: 1 of 4 expressions lacks masks: 2 (left out of the means)" in warning
 
 
 @needs_shared
