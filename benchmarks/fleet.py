@@ -13,15 +13,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.measuring import Table, options, show
 from tests.data import ROOT
 from tests.journeys.fleet import QUICK, Day, Fleet, bad_day, remote_bundle
 from tests.journeys.hostile import Weather, storm
@@ -63,7 +64,7 @@ def is_held(day: Day) -> bool:
     return day.statuses == {"finished": day.sent} and not day.wrong and set(day.rows.values()) == {1}
 
 
-def survives_faults(folder: Path, args: argparse.Namespace) -> bool:
+def survives_faults(folder: Path, args: Namespace) -> bool:
     """Part 1."""
     print("faults:")
     options = ("--visibility", "5", "--requests-per-minute", "6000", "--faults", "11:0.05")
@@ -72,7 +73,7 @@ def survives_faults(folder: Path, args: argparse.Namespace) -> bool:
         return is_held(bad_day(server, fleet, args.submissions, args.kill_every, limit=1800))
 
 
-def survives_network(folder: Path, args: argparse.Namespace) -> bool:
+def survives_network(folder: Path, args: Namespace) -> bool:
     """Part 2."""
     print("a hostile network:")
     weather = Weather(args.hostile, max(4, int(args.hostile / 10)), args.seed, 0.5, 15.0, 100 << 20, 600.0)
@@ -88,14 +89,14 @@ def survives_network(folder: Path, args: argparse.Namespace) -> bool:
     return not outcome.wrong and not outcome.ended
 
 
-def survives_throttling(folder: Path, args: argparse.Namespace) -> bool:
+def survives_throttling(folder: Path, args: Namespace) -> bool:
     """Part 3."""
     print("60 requests a minute:")
     with started(folder) as server, fleet_of(server, folder, {"one": 1}, REQUESTS_PER_MINUTE="58") as fleet:
         return is_held(bad_day(server, fleet, args.throttled, 10**6, limit=1200))
 
 
-def measure_idle(folder: Path, args: argparse.Namespace) -> None:
+def rows_of_idle(folder: Path, args: Namespace) -> list[list[str]]:
     """Part 4."""
     with (
         started(folder, "--requests-per-minute", "6000") as server,
@@ -106,7 +107,7 @@ def measure_idle(folder: Path, args: argparse.Namespace) -> None:
         before = _cpu(process)
         time.sleep(args.idle)
         share = (_cpu(process) - before) / args.idle
-        print(f"idle: {100 * share:.2f} % of a core, {_megabytes(process):.0f} MB")
+        idle = f"{100 * share:.2f} % of a core, {_megabytes(process):.0f} MB"
         delays = []
         for _ in range(8):
             number = server.submit("aurora", STRONG).json()["id"]
@@ -114,7 +115,8 @@ def measure_idle(folder: Path, args: argparse.Namespace) -> None:
             waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] in BEGUN, 60)
             delays.append(time.monotonic() - sent)
             time.sleep(3 + 0.7 * len(delays))
-        print(f"from message to running: median {statistics.median(delays):.1f} s, most {max(delays):.1f} s")
+    delay = f"{statistics.median(delays):.1f} s, {max(delays):.1f} s at the most"
+    return [["an idle worker", idle], ["from message to running, half of them within", delay]]
 
 
 def _cpu(pid: int) -> float:
@@ -127,26 +129,26 @@ def _megabytes(pid: int) -> float:
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def main() -> None:
-    """All parts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
     parser.add_argument("--submissions", type=int, default=500)
     parser.add_argument("--kill-every", type=float, default=2.0)
     parser.add_argument("--hostile", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--throttled", type=int, default=20)
     parser.add_argument("--idle", type=float, default=60.0)
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     parts = {"submissions": survives_faults, "hostile": survives_network, "throttled": survives_throttling}
     with tempfile.TemporaryDirectory(prefix="segjudge-fleet-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         for part in (*parts, "idle"):
             (folder / part).mkdir()
-        results = [survives(folder / part, args) for part, survives in parts.items() if getattr(args, part)]
-        if args.idle:
-            measure_idle(folder / "idle", args)
-    if not all(results):
-        raise SystemExit("the guarantee did not hold")
+        for part in [name for name in parts if getattr(args, name)]:
+            if not parts[part](folder / part, args):
+                raise SystemExit("the guarantee did not hold")
+        rows = rows_of_idle(folder / "idle", args) if args.idle else []
+    rows += [[f"the guarantee, with --{part} {getattr(args, part):g}", "held"] for part in parts if getattr(args, part)]
+    return show(Table(["remote workers", ""], rows))
 
 
 if __name__ == "__main__":

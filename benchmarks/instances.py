@@ -1,47 +1,31 @@
-"""Scoring a Places-size set of instance masks, beside pycocotools and others on the same files in the same run.
+"""Scoring a Places-size set of instance masks, beside pycocotools and others on the same files.
 
-    python -m benchmarks.instances [--images 2000] [--repeat N] [--python PYTHON] [--peer-python PYTHON] [--folder FOLDER]
+    python -m benchmarks.instances [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
-Peers: pycocotools, faster-coco-eval, hotcoco, ultrafast-pycocotools, those that the peers' interpreter has.  The set is made by a seeded generator: images of 480×640 and 512×683, 15 instances an image in 100
-categories, about 107 detections an image (some images 340), scores with ties. Everything runs on one
-core, from bytecode as installed packages have it; CPU is user and system time of a process and its children, start-up
-included.  The stages of ours are measured in one process, and beside each what the floor under it takes: what does no
-more than the work that is left there.
+Peers are those that their interpreter has.  The set is made by a seeded generator: images of 480×640 and 512×683, 15
+instances an image in 100 categories, about 107 detections an image (some images 340), scores with ties.  Everything runs
+on one core; every peer's AP is compared with ours.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.sequences import measured
+from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
 from segjudge.evaluation_script.masks.run_lengths import compress
-from tests.data import ROOT
 
 CATEGORIES = 100
-
-OURS = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from evaluation_script import main
-from evaluation_script.scoring.phase import Phase, PhaseSplit
-from evaluation_script.files.limits import INSTANCE_LIMITS
-labels = ("AP", "AP50", "AP75")
-main.PHASES = (Phase("bench", "", (PhaseSplit("val", "places2017-official", labels),), limits=INSTANCE_LIMITS),)
-print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
-"""
+#: Numbers that differ by more are reported.
+CLOSE = 1e-9
 
 PYCOCOTOOLS = """
-import contextlib, io, json, sys
+import contextlib, io, sys
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 with contextlib.redirect_stdout(io.StringIO()):
@@ -52,54 +36,7 @@ with contextlib.redirect_stdout(io.StringIO()):
     run.accumulate()
 precision = run.eval["precision"]
 taken = precision[:, :, :, 0, 2]
-print(json.dumps([{"val": {"AP": float(taken[taken > -1].mean())}}]))
-"""
-
-#: CPU seconds of each stage, and of what is its floor.
-STAGES = """
-import os, sys, time
-clock = time.process_time
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-import numpy
-floors = {"start": clock()}
-sys.path.insert(0, sys.argv[1])
-from evaluation_script.families.base.family import ScoringRules
-from evaluation_script.families.instances import engine, truth as instance_truth
-from evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from evaluation_script.files import INSTANCE_LIMITS
-from evaluation_script.masks.kernel import Kernel
-from evaluation_script.runner import tuning
-from evaluation_script.scoring.scorer import Scorer, read_truth
-
-def timed(stage, module, name):
-    work = getattr(module, name)
-    def call(*given, **options):
-        started = clock()
-        try:
-            return work(*given, **options)
-        finally:
-            floors[stage] = floors.get(stage, 0.0) + clock() - started
-    setattr(module, name, call)
-
-protocol, marks = INSTANCE_PROTOCOLS["places2017-official"], [("start", clock())]
-tuning.reuse_memory()
-for stage, module, name in (
-    ("truth", instance_truth.json, "loads"), ("records and matching", engine, "read_records"),
-    ("records", Kernel, "records"), ("matching", Kernel, "overlaps"), ("matching", Kernel, "match"),
-    ("curves", Kernel, "curve"),
-):
-    timed(stage, module, name)
-(truth,) = read_truth(sys.argv[2], "coco").splits.values()
-marks.append(("truth", clock()))
-matched = Scorer("val", truth, ScoringRules(protocol, INSTANCE_LIMITS)).count(sys.argv[3])
-marks.append(("matching", clock()))
-matched.compute()
-marks.append(("curves", clock()))
-spent = {name: end - start for (name, end), start in zip(marks, [0.0, *(end for _, end in marks)])}
-spent["records"] = floors["records and matching"]
-spent["matching"] -= spent["records"]
-for name in ("start", "truth", "records", "matching", "curves"):
-    print(f"{name}: {spent[name]:.3f}, floor {floors.get(name, 0.0):.3f}")
+print(float(taken[taken > -1].mean()))
 """
 
 ULTRAFAST = PYCOCOTOOLS.replace("from pycocotools.", "from ultrafast_pycocotools.")
@@ -114,7 +51,7 @@ COCOeval = lambda *given: COCOeval_faster(*given, print_function=lambda *_: None
 )
 
 HOTCOCO = """
-import json, sys
+import sys
 from hotcoco import COCO, COCOeval
 truth = COCO(sys.argv[1])
 run = COCOeval(truth, truth.load_res(sys.argv[2]), "segm")
@@ -122,7 +59,7 @@ run.params.max_dets = [1, 50, 255]
 run.evaluate()
 run.accumulate()
 run.summarize()
-print(json.dumps([{"val": {"AP": float(run.stats[0])}}]))
+print(float(run.stats[0]))
 """
 
 
@@ -221,57 +158,30 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
     return len(truth["annotations"]), len(records)
 
 
-def measured_wall(python: str, truth: str, records: str, jobs: int) -> float:
-    """Return the seconds of `segjudge score` with so many processes, on all cores."""
-    command = [python, "-m", "segjudge", "score", records, "--truth", truth, "--protocol", "places2017-official"]
-    started = time.perf_counter()
-    subprocess.run([*command, "--jobs", str(jobs)], check=True, capture_output=True, cwd=ROOT)
-    return time.perf_counter() - started
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--python", default=sys.executable, help="the interpreter to score with")
-    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter with the peers")
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--folder", help="keep the set here and use it again")
-    args = parser.parse_args()
+    add_peers(parser)
+    args = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
-        if not (folder / "records.json").exists():
+        truth, records, scores = (folder / name for name in ("truth.json", "records.json", "scores.json"))
+        if not records.exists():
             print("{} instances, {} detections".format(*write_set(folder, args.images)))
-        truth, records = str(folder / "truth.json"), str(folder / "records.json")
-        measure(args, truth, records)
-
-
-def measure(args: argparse.Namespace, truth: str, records: str) -> None:
-    """Print what ours and each peer takes, in turns, and the stages of ours."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    commands = {"segjudge": [args.python, "-c", OURS, str(ROOT), truth, records]}
-    commands |= {name: [args.peer_python, "-c", code, truth, records] for name, code in PEERS.items()}
-    runs: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in commands}
-    for turn in range(args.repeat + 1):  # the first writes bytecode
-        for name, command in commands.items():
-            try:
-                run = measured(command)
-            except SystemExit as error:
-                if not turn:
-                    print(f"{name}: not measured ({str(error).splitlines()[-1]})")
-                continue
-            runs[name] += [run] if turn else []
-    ours = min(run[0] for run in runs["segjudge"])
-    for name, known in runs.items():
-        if known:
-            cpu, most = min(run[0] for run in known), max(run[0] for run in known)
-            print(
-                f"{name}: {cpu:.2f} CPU-s (spread {most / cpu - 1:.0%} of {len(known)} runs), "
-                f"{max(run[2] for run in known):.0f} MB: ratio {cpu / ours:.2f}"
-            )
-            print("  ", known[0][3].splitlines()[-1][:200])
-    print(measured([args.python, "-c", STAGES, str(ROOT), truth, records])[3], end="")
-    walls = [min(measured_wall(args.python, truth, records, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
-    print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
+        command = segjudge("score", records, "--truth", truth, "--protocol", "places2017-official")
+        tasks = {"segjudge score": Task(command), "the same, written as JSON": Task([*command, "--json", str(scores)])}
+        tasks |= {
+            name: Task([args.peer_python, "-c", code, str(truth), str(records)], is_peer=True, most_runs=args.repeat)
+            for name, code in PEERS.items()
+        }
+        runs = take_turns(tasks, args.repeat)
+        own = json.loads(scores.read_text())["result"][0]["val"]["AP"]
+    for name in PEERS.keys() & runs.keys():
+        value = float(runs[name][0].printed.splitlines()[-1])
+        if abs(value - own) > CLOSE:
+            print(f"{name}: AP {value}, here {own}")
+    return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, "segjudge score")))
 
 
 if __name__ == "__main__":

@@ -2,23 +2,23 @@
 
     python -m benchmarks.interactive [--repeat N]
 
-Both sides run in this process, in turns; the best of N runs counts.  The regions are the golden ones where
+Both sides run in this process, in turns.  The regions are the golden ones where
 SEGJUDGE_SHARED has them, else those between a synthetic truth and a prediction that lags behind it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import robot as plain_robot
+from benchmarks.measuring import Table, options, show
 from segjudge.datasets.demo import png_of, scene
 from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, pack
 from segjudge.evaluation_script.families.base.family import ScoringRules
@@ -33,7 +33,7 @@ from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.scribbles import Scribbles
 from tests.data import INTERACTIVE
 
-FRAMES, OBJECTS = 100, 2
+OBJECTS = 2
 
 
 def regions() -> list[Array]:
@@ -64,39 +64,41 @@ def spent(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def the_robot(repeat: int) -> None:
+def robot_rows(repeat: int) -> list[list[str]]:
     missing = regions()
     best = {"ours": 9e9, "plain": 9e9}
     for _ in range(repeat):
         best["ours"] = min(best["ours"], spent(lambda: [drawn(region) for region in missing]))
         best["plain"] = min(best["plain"], spent(lambda: [plain_robot.lines(region) for region in missing]))
     each = {name: 1000 * seconds / len(missing) for name, seconds in best.items()}
-    print(f"robot, {len(missing)} regions: ours {each['ours']:.1f} ms each, the plain one {each['plain']:.1f} ms: "
-          f"ratio {each['plain'] / each['ours']:.1f}")  # fmt: skip
+    return [
+        [f"the robot, for each of {len(missing)} regions", f"{each['ours']:.1f} ms"],
+        ["the same written plainly", f"{each['plain']:.1f} ms, {each['plain'] / each['ours']:.1f} times"],
+    ]
 
 
-def dataset(folder: Path) -> Array:
+def dataset(folder: Path, frames: int) -> Array:
     """Write a DAVIS root of one sequence of 480p, and predictions as PNGs; return these as an array."""
-    video = scene("video", 3, objects=OBJECTS, frames=FRAMES)
+    video = scene("video", 3, objects=OBJECTS, frames=frames)
     for path, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
         (folder / path).mkdir(parents=True)
         masks = []
-        for frame in range(FRAMES):
+        for frame in range(frames):
             labels = np.kron(video.labels(max(frame - shift, 0)), np.ones((4, 5), np.uint8))
             masks.append(np.pad(labels, ((0, 0), (0, 54))))
             (folder / path / f"{frame:05d}.png").write_bytes(png_of(masks[-1]))
     (folder / "root/ImageSets/2017").mkdir(parents=True)
     (folder / "root/ImageSets/2017/val.txt").write_text("video\n")
     (folder / "root/Scribbles/video").mkdir(parents=True)
-    scribbles = {"sequence": "video", "scribbles": [[] for _ in range(FRAMES)]}
+    scribbles = {"sequence": "video", "scribbles": [[] for _ in range(frames)]}
     (folder / "root/Scribbles/video/001.json").write_text(json.dumps(scribbles))
     return np.stack(masks)
 
 
-def scoring(repeat: int) -> None:
+def scoring_rows(repeat: int, frames: int) -> list[list[str]]:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        prediction = dataset(folder)
+        prediction = dataset(folder, frames)
         packed = str(folder / "truth.zip")
         pack(TruthSource(str(folder / "root"), "davis2017"), packed, split="val")
         truth = sequence_truth.read(packed).splits
@@ -118,15 +120,21 @@ def scoring(repeat: int) -> None:
         for _ in range(repeat):
             best["again"] = min(best["again"], spent(interactive))
             best["prediction"] = min(best["prediction"], spent(lambda: predicted(truth)))
-    print(f"scoring {FRAMES} frames of 480p with {OBJECTS} objects: prediction scorer {best['prediction']:.3f} s, "
-          f"an interaction {best['again']:.3f} s: ratio {best['again'] / best['prediction']:.2f}; where both read the "
-          f"truth's PNGs first {best['pngs']:.3f} s and {best['first']:.3f} s")  # fmt: skip
+    return [
+        [f"measuring {frames} frames of 480p with {OBJECTS} objects", f"{1000 * best['again']:.0f} ms"],
+        ["the prediction scorer", f"{1000 * best['prediction']:.0f} ms"],
+        ["both, where they read the truth's PNGs first", f"{1000 * best['first']:.0f}, {1000 * best['pngs']:.0f} ms"],
+    ]
+
+
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--frames", type=int, default=100)
+    args = parser.parse_args(words)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    rows = robot_rows(args.repeat) + scoring_rows(args.repeat, args.frames)
+    return show(Table(["an interaction", "CPU"], rows))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repeat", type=int, default=5)
-    args = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    the_robot(args.repeat)
-    scoring(args.repeat)
+    main()

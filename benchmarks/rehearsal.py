@@ -10,16 +10,17 @@ by one client after the other over one connection.
 
 from __future__ import annotations
 
-import argparse
 import random
-import shutil
 import statistics
 import tempfile
 import time
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import requests
 
+from benchmarks.measuring import Table, options, show
 from segjudge.server.accounts import PARTICIPANT
 from segjudge.server.models import Submission, Team
 from segjudge.server.services import Services
@@ -29,8 +30,8 @@ from tests.journeys.rush import rush
 from tests.rehearsals import Rehearsal
 
 
-def report_rush(folder: Path, args: argparse.Namespace) -> bool:
-    """The rush; whether nothing was lost."""
+def rows_of_rush(folder: Path, args: Namespace) -> list[list[str]]:
+    """The rush; raises SystemExit where anything was lost."""
     options = ("--workers", str(args.workers), "--visibility", "5", "--requests-per-minute", "1000000")
     files = sorted((ROOT / "examples/sequences-dev").iterdir())
     server = Rehearsal(folder / "rush", options).start()
@@ -39,10 +40,10 @@ def report_rush(folder: Path, args: argparse.Namespace) -> bool:
     finally:
         server.stop()
     single = set(came.rows_of_submissions.values()) == {1} and set(came.rows_of_teams.values()) == {1}
-    print(f"{came.sent} submissions of {args.teams} teams, {args.workers} processes, {came.kills} kills")
-    print(f"  {came.seconds:.1f} s, server's peak {came.megabytes:.0f} MB, statuses {dict(came.statuses)}")
-    print(f"  rows: {len(came.rows_of_submissions)}, one for each submission and split: {single}")
-    return single and came.statuses == {"finished": args.submissions}
+    if not single or came.statuses != {"finished": args.submissions}:
+        raise SystemExit(f"something was lost or doubled: {dict(came.statuses)}, {len(came.rows_of_submissions)} rows")
+    what = f"{came.sent} submissions of {args.teams} teams, {args.workers} processes, {came.kills} kills, none lost"
+    return [[what, f"{came.seconds:.1f} s"], ["the server's peak meanwhile", f"{came.megabytes:.0f} MB"]]
 
 
 def filled(data: Path, rows: int) -> None:
@@ -68,8 +69,7 @@ def filled(data: Path, rows: int) -> None:
             services.submissions.keep_scores(submission.id, [SplitScores(split.id, values, errors)])
 
 
-def report_latency(folder: Path, args: argparse.Namespace) -> None:
-    """Milliseconds of one page."""
+def rows_of_latency(folder: Path, args: Namespace) -> list[list[str]]:
     server = Rehearsal(folder / "latency", ("--workers", "1")).start()
     try:
         filled(server.data, args.rows)
@@ -83,28 +83,22 @@ def report_latency(folder: Path, args: argparse.Namespace) -> None:
     finally:
         server.stop()
     cuts = statistics.quantiles(taken, n=100)
-    print(f"{args.rows} rows, {len(page.content) / 1e3:.0f} kB, {args.requests} requests")
-    print(f"  median {cuts[49]:.1f} ms, 90th {cuts[89]:.1f} ms, 99th {cuts[98]:.1f} ms, most {max(taken):.1f} ms")
+    what = f"leaderboard of {args.rows} rows, {len(page.content) / 1e3:.0f} kB: half of {args.requests} requests within"
+    return [[what, f"{cuts[49]:.0f} ms"], ["99 of 100 within", f"{cuts[98]:.0f} ms"]]
 
 
-def main() -> None:
-    """Both parts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
     parser.add_argument("--submissions", type=int, default=200)
     parser.add_argument("--teams", type=int, default=20)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kill-every", type=float, default=3.0)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=500)
-    args = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="segjudge-rehearsal-"))
-    try:
-        good = report_rush(folder, args)
-        report_latency(folder, args)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if not good:
-        raise SystemExit("something was lost or doubled")
+    args = parser.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="segjudge-rehearsal-", ignore_cleanup_errors=True) as name:
+        rows = rows_of_rush(Path(name), args) + rows_of_latency(Path(name), args)
+    return show(Table(["the rehearsal", "takes"], rows))
 
 
 if __name__ == "__main__":

@@ -1,30 +1,26 @@
-"""What scoring costs as sets grow, on two cores, and in parts: the figures of `docs/scale.md`.
+"""What scoring costs as sets grow, and in parts.
 
     python -m benchmarks.scale [--sequences 10000] [--parts 64] [--repeat 3]
 
 Every set repeats the same few synthetic videos (30 frames of 480×854 pixels, 3 objects) under other names.
-CPU is user and system time of a process and its children, from bytecode as installed packages have it. Starting is
-what the command takes for a set of one sequence; opening is to read the lists of what truth and results hold, which
-grows with the set, and is measured by scoring a single sequence of it. The start-up of a part is what an empty part
+Starting is what the command takes for a set of one sequence; opening is to read the lists of what truth and results hold,
+which grows with the set, and is measured by scoring a single sequence of it. The start-up of a part is what an empty part
 takes.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from benchmarks.measuring import Run, Table, least, options, run, segjudge, show
 from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
@@ -70,89 +66,59 @@ def write_set(folder: Path, count: int) -> tuple[str, str]:
     return paths
 
 
-def run(*words: str) -> tuple[float, float, float]:
-    """Run `segjudge`; return CPU seconds, wall seconds, and megabytes of its largest process."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "segjudge", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"segjudge {' '.join(words)} failed")
-    return usage.ru_utime + usage.ru_stime, time.perf_counter() - started, usage.ru_maxrss / 1024
+def scored(paths: tuple[str, str], *words: str, repeat: int = 1) -> Run:
+    """Score a set; the least of several runs."""
+    command = segjudge("score", paths[0], "--truth", paths[1], "--protocol", "davis2017", *words)
+    return least([run(command) for _ in range(repeat)])
 
 
-def scoring(paths: tuple[str, str], *options: str) -> list[str]:
-    return ["score", paths[0], "--truth", paths[1], "--protocol", "davis2017", *options]
-
-
-def best(repeat: int, *words: str) -> tuple[float, float, float]:
-    """Return the least of several runs."""
-    return min(run(*words) for _ in range(repeat))
-
-
-def show_growth(folder: Path, most: int, repeat: int) -> tuple[str, str]:
-    """Print what a sequence costs in sets of any size; return the paths of the largest."""
-    start = best(repeat, *scoring(write_set(folder, 1)))[0]
-    print(f"starting: {start:.2f} CPU-s")
-    count = 10
-    while True:
-        paths = write_set(folder, count)
-        cpu, wall, megabytes = best(repeat if count < 1000 else 1, *scoring(paths))
-        opening = run(*scoring(paths, "--sequences", "v000000"))[0] - start
-        print(
-            f"{count:6d} sequences: {cpu:7.2f} CPU-s, {wall:7.2f} s, {megabytes:.0f} MB; of it {opening:.2f} opening; "
-            f"{1000 * (cpu - start) / count:.2f} ms for each sequence"
-        )
-        if count >= most:
-            return paths
-        count = min(most, count * 10)
-
-
-def show_cores(paths: tuple[str, str], repeat: int) -> None:
-    """Print how much sooner two cores are done."""
-    runs = [[run(*scoring(paths, "--jobs", str(jobs))) for jobs in (1, 2)] for _ in range(repeat)]
-    one, two = (min(each[index][1] for each in runs) for index in (0, 1))
-    print(f"two cores: {one:.1f} s against {two:.1f} s: {one / two:.2f} times")
-
-
-def in_parts(folder: Path, paths: tuple[str, str], parts: int) -> tuple[float, float, float, float]:
-    """Return the CPU seconds of all parts, of as many empty ones, and of merging, and the megabytes of merging."""
-    files, scored, empty = [str(folder / f"part-{number}") for number in range(parts)], 0.0, 0.0
-    for number, file in enumerate(files, 1):  # in turns, since the machine may be busy now and then
-        empty += run(*scoring(paths, "--part", "100000/100000", "--out", str(folder / "empty")))[0]
-        scored += run(*scoring(paths, "--part", f"{number}/{parts}", "--out", file))[0]
-    merging, _, megabytes = run("merge", *files)
-    return scored, empty, merging, megabytes
-
-
-def show_parts(folder: Path, paths: tuple[str, str], parts: int) -> None:
-    """Print what parts cost beside one run, which is measured before and after them."""
-    first = run(*scoring(paths))[0]
-    scored, empty, merging, megabytes = in_parts(folder, paths, parts)
-    whole = (first + run(*scoring(paths))[0]) / 2
-    start = in_parts(folder, write_set(folder, 1), 1)[2]
-    more = (scored + merging - empty - start) / (whole - empty / parts) - 1
-    print(
-        f"{parts} parts: {scored:.1f} CPU-s, of it {empty:.1f} starting and opening ({empty / parts:.2f} each); "
-        f"merging {merging:.2f} CPU-s and {megabytes:.0f} MB; one run {whole:.1f}: {more:+.1%}, start-ups apart"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
     parser.add_argument("--sequences", type=int, default=10_000)
     parser.add_argument("--parts", type=int, default=64)
-    parser.add_argument("--repeat", type=int, default=3)
-    args = parser.parse_args()
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    args = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_videos(folder)
-        paths = show_growth(folder, args.sequences, args.repeat)
-        show_cores(paths, args.repeat)
-        show_parts(folder, paths, args.parts)
+        alone = write_set(folder, 1)
+        scored(alone)
+        start = scored(alone, repeat=args.repeat).cpu
+        rows, counts = [["starting", f"{start:.2f} CPU-s"]], [10]
+        while counts[-1] < args.sequences:
+            counts.append(min(args.sequences, 10 * counts[-1]))
+        for count in counts:
+            paths = write_set(folder, count)
+            whole = scored(paths, repeat=args.repeat if count < 1000 else 1)
+            opening = 1000 * (scored(paths, "--sequences", "v000000").cpu - start) / count / FRAMES
+            each = 1000 * (whole.cpu - start) / count
+            cost = f"{whole.cpu:.2f} CPU-s, {whole.megabytes:.0f} MB: {each:.2f} ms for each"
+            rows.append([f"{count:,} videos", f"{cost}, of it {opening:.3f} ms opening for each mask"])
+        rows += rows_of_parts(folder, paths, args.parts)
+    return show(Table(["", "measured"], rows))
+
+
+def rows_of_parts(folder: Path, paths: tuple[str, str], count: int) -> list[list[str]]:
+    """What parts cost beside one run, which is measured before and after them, in turns with empty ones."""
+    first = scored(paths).cpu
+    files = [str(folder / f"part-{number}") for number in range(1, count + 1)]
+    counting = empty = 0.0
+    for number, file in enumerate(files, 1):
+        empty += scored(paths, "--part", "100000/100000", "--out", str(folder / "empty")).cpu
+        counting += scored(paths, "--part", f"{number}/{count}", "--out", file).cpu
+    merging = run(segjudge("merge", *files))
+    whole = (first + scored(paths).cpu) / 2
+    more = (counting + merging.cpu - empty) / (whole - empty / count) - 1
+    return [
+        ["a part, before it counts", f"{empty / count:.2f} CPU-s, starting and opening"],
+        [
+            f"{count} parts",
+            f"{counting:.1f} CPU-s, {counting - empty:.1f} without that, against {whole:.1f} in one run",
+        ],
+        [
+            "merging",
+            f"{merging.cpu:.2f} CPU-s, {merging.megabytes:.0f} MB; parts and merging {more:+.1%}, start-ups apart",
+        ],
+    ]
 
 
 if __name__ == "__main__":

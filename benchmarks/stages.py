@@ -1,135 +1,100 @@
-"""Where the CPU seconds of one scoring go, stage by stage, and what the floor of each is.
+"""Where the CPU seconds of `segjudge score` go: starting, and then by room and by function.
 
-    python -m benchmarks.stages [--set NAME] [--protocol NAME]
+    python -m benchmarks.stages [--set NAME | --images N] [--functions 12]
 
-A zip of predictions is scored against a packed truth in this process, with a clock around the functions of each stage;
-what one of them spends in another's counts there.  The floor is what cannot be done without: a Python that loads numpy,
-the bytes that are inflated at libdeflate's speed on the same bytes, the bytes that are touched at the speed of a copy.
+Starting is measured in whole processes.  The rest is profiled in one process, so that Python's own part counts for more
+than without a profile; what C does counts for the function that calls it.
 """
 
 from __future__ import annotations
 
-import argparse
+import cProfile
+import io
+import pstats
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from benchmarks.instances import write_set
+from benchmarks.measuring import Table, least, options, run, segjudge, show
+from benchmarks.sequences import SETS, write_dataset
+from segjudge import cli
+from tests.data import ROOT
 
-from benchmarks.sequences import SETS, measured, write_dataset
-from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.sequences import engine as sequences
-from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files import archive
-from segjudge.evaluation_script.masks import backend, kernel, png
-from segjudge.evaluation_script.runner import tuning
-from segjudge.evaluation_script.scoring import scorer
-from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-
-#: Stages, and the functions whose time is theirs.
-STAGES: dict[str, list[tuple[Any, str]]] = {
-    "open": [(scorer, "read_truth"), (sequences, "SequenceSubmission")],
-    "read and check": [(archive._ZipFiles, "read"), (png, "_chunks")],  # noqa: SLF001
-    "inflate": [(png, "inflate_stream"), (backend, "inflate_stream")],
-    "truth": [(sequence_truth, "inflate_member")],
-    "rows, pack": [(kernel.PackedFrames, "add"), (kernel.PackedFrames, "take")],
-    "compare": [(kernel.Kernel, "compare")],
-    "average, answer": [
-        (sequences, "score_objects"),
-        (sequences, "SequenceReport"),
-        (main, "build_answer"),
-    ],
+#: Whole processes, each of which does what the one before does and more.
+STARTS = {
+    "Python": [sys.executable, "-c", "pass"],
+    "and numpy": [sys.executable, "-c", "import numpy"],
+    "import evaluation_script": [sys.executable, "-c", "import evaluation_script.main"],
+    "import segjudge": [sys.executable, "-c", "import segjudge"],
+    "segjudge --help": segjudge("--help"),
 }
-REST = "the rest, in Python"
-COPIED = 64 << 20
 
 
-class Clock:
-    """CPU seconds and bytes by stage; the stage that is inside counts."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.bytes: dict[str, int] = defaultdict(int)
-        self._running, self._since = [REST], time.process_time()
-
-    def turn(self) -> None:
-        now = time.process_time()
-        self.seconds[self._running[-1]] += now - self._since
-        self._since = now
-
-    def around(self, stage: str, holder: Any, name: str) -> None:
-        """Put the clock around a function."""
-        plain = getattr(holder, name)
-
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            self.turn()
-            self._running.append(stage)
-            try:
-                value = plain(*args, **kwargs)
-            finally:
-                self.turn()
-                self._running.pop()
-            words = [one.words for one in args if hasattr(one, "words")] if stage == "compare" else []
-            sides = [value] if isinstance(value, (bytes, bytearray)) else words
-            self.bytes[stage] += sum(memoryview(side).nbytes for side in sides)
-            return value
-
-        setattr(holder, name, timed)
+def room_of(path: str) -> str:
+    """The folder of ours that a file is in, or what else it belongs to."""
+    if "site-packages" in path:
+        return f"{path.partition('site-packages/')[2].split('/')[0]} (package)"
+    if path.startswith(str(ROOT)):
+        return str(Path(path).relative_to(ROOT).parent)
+    return "Python"
 
 
-def copying() -> float:
-    """Bytes a second that numpy copies."""
-    source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
-    times = []
-    for _ in range(5):
-        begun = time.process_time()
-        np.copyto(target, source)
-        times.append(time.process_time() - begun)
-    return COPIED / min(times)
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=SETS, default="B", help="what is scored")
-    parser.add_argument("--protocol", default="vos-benchmark", help="by which protocol")
-    return parser.parse_args()
-
-
-def run(args: argparse.Namespace) -> None:
-    phase = Phase("bench", "", (PhaseSplit("val", args.protocol, PROTOCOLS[args.protocol].metrics[:3]),))
-    tuning.reuse_memory()
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--set", choices=SETS, default="B", help="a zip of sequences, against a packed truth")
+    parser.add_argument("--images", type=int, help="instances of so many images instead")
+    parser.add_argument("--functions", type=int, default=12)
+    args = parser.parse_args(words)
+    rows = [
+        [f"start: {name}", f"{least([run(command) for _ in range(args.repeat)]).cpu:.3f}"]
+        for name, command in STARTS.items()
+    ]
+    profile = cProfile.Profile(time.process_time)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        frames = write_dataset(folder, SETS[args.set]())
-        clock = Clock()
-        for stage, functions in STAGES.items():
-            for holder, function in functions:
-                clock.around(stage, holder, function)
-        for _ in range(2):  # the first one meets memory that the system has to clear
-            clock.seconds.clear()
-            clock.bytes.clear()
-            clock.turn()
-            truths = scorer.read_truth(str(folder / "truth.zip"), args.protocol).splits
-            main.score_phase(phase, truths, str(folder / "predictions.zip"), lambda _: None, 0.0)
-            clock.turn()
-    start = min(measured([sys.executable, "-c", "from evaluation_script import evaluate"])[0] for _ in range(3))
-    numpy = min(measured([sys.executable, "-c", "import numpy"])[0] for _ in range(3))
-    speed = copying()
-    floors = {"inflate": clock.seconds["inflate"], "truth": clock.seconds["truth"]}
-    floors["rows, pack"] = clock.bytes["inflate"] / speed
-    floors["compare"] = clock.bytes["compare"] / speed
-    print(f"set {args.set}, {frames} frames, {backend.backend().about}; a copy moves {speed / 1e9:.1f} GB/s\n")
-    print("| stage | CPU seconds | MB | floor |\n| --- | --- | --- | --- |")
-    print(f"| start | {start:.3f} | | {numpy:.3f} |")
-    for stage in [*STAGES, REST]:
-        size = f"{clock.bytes[stage] / 1e6:.0f}" if clock.bytes[stage] else ""
-        print(f"| {stage} | {clock.seconds[stage]:.3f} | {size} | {floors.get(stage, 0.0):.3f} |")
-    print(f"| all | {start + sum(clock.seconds.values()):.3f} | | {numpy + sum(floors.values()):.3f} |")
+        if args.images:
+            write_set(folder, args.images)
+            command = [
+                "score",
+                f"{name}/records.json",
+                "--truth",
+                f"{name}/truth.json",
+                "--protocol",
+                "places2017-official",
+            ]
+        else:
+            write_dataset(folder, SETS[args.set]())
+            command = [
+                "score",
+                f"{name}/predictions.zip",
+                "--truth",
+                f"{name}/truth.zip",
+                "--protocol",
+                "vos-benchmark",
+            ]
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            status = profile.runcall(cli.main, command)
+    if status:
+        raise SystemExit(f"segjudge {' '.join(command)} ended with {status}")
+    rooms: Counter[str] = Counter()
+    functions: Counter[str] = Counter()
+    for (path, _, function), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        if path != "~":
+            rooms[room_of(path)] += own
+            functions[f"{room_of(path)}/{Path(path).name}: {function}"] += own
+            continue
+        for (caller, _, name), (_, _, share, _) in callers.items():  # what is built in counts for its caller
+            rooms[room_of(caller)] += share
+            functions[f"{room_of(caller)}/{Path(caller).name}: {name}"] += share
+    rows += [[f"room: {room}", f"{seconds:.3f}"] for room, seconds in rooms.most_common() if seconds >= 0.005]
+    rows += [[f"`{function}`", f"{seconds:.3f}"] for function, seconds in functions.most_common(args.functions)]
+    return show(Table(["stage", "CPU seconds"], rows))
 
 
 if __name__ == "__main__":
-    run(parsed())
+    main()

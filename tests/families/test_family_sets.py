@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,16 +30,18 @@ def test_numbers_that_differ_are_reported() -> None:
     ]  # fmt: skip
 
 
-def test_an_evaluators_numbers_stand_beside_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A peer that prints one of our numbers, one other, and lines before them."""
+def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A peer that prints one of our numbers, one other, and lines before them; and one that is not there."""
     script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
     one = tracks.SETS["vspw"]
-    peer = tracks.TrackSet(one.make, one.size, {"vspw": ("vspw", script)}, one.truth, one.results)
+    evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}
+    peer = tracks.TrackSet(one.make, one.size, evaluators, one.truth, one.results)
     peer.make(tmp_path, np.random.default_rng(1), 0.003, (16, 16))
-    args = tracks.parsed(["vspw", "--repeat", "1", "--vspw", "installed"])
-    (odd,) = [text for text in tracks.compare(args, peer, tmp_path) if "mIoU" in text]
-    assert odd.startswith("vspw: mIoU 0.")
-    printed = capsys.readouterr().out
-    assert "ratio" in printed
-    assert "of 2 numbers equal" in printed
-    assert args.python == sys.executable
+    rows, odd = tracks.compare(tracks.parsed(["vspw", "--repeat", "1"]), peer, tmp_path)
+    assert [text.partition("mIoU ")[0] for text in odd if "mIoU" in text] == ["vspw: "]
+    assert rows[0][4] == "present"
+    assert rows[0][-1].endswith(" of 2")
+    assert rows[1][4:] == [""] * 5
+    assert "absent is left out: ModuleNotFoundError" in capsys.readouterr().out

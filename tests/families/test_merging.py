@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
@@ -96,3 +97,26 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
     endless["score"][0] = np.inf
     with pytest.raises(ValueError, match="not finite"):
         loaded.load_state_dict({"1": replace(counts, detections=endless).encode()})
+
+
+def test_a_score_after_other_counts_came_is_of_these() -> None:
+    """What was stacked for one score is not kept for the next."""
+
+    def counted(*numbers: int) -> UnitAccumulator[str]:
+        accumulator = UnitAccumulator("rules", {}, ["a", "b"])
+        for name, number in zip("ab", numbers):
+            accumulator.update(UnitCounts(name, {"table": np.full(3, number, np.int64)}))
+        return accumulator
+
+    accumulator = counted(1)
+    with pytest.raises(HostError, match="not counted yet"):
+        accumulator.stack("table")
+    accumulator.merge(counted(1, 2))
+    assert accumulator.stack("table").tolist() == [[1] * 3, [2] * 3]
+    accumulator.load_state_dict(counted(3, 4).state_dict())
+    assert accumulator.stack("table").tolist() == [[3] * 3, [4] * 3]
+    accumulator.load_state_dict({})
+    with pytest.raises(HostError, match="not counted yet"):
+        accumulator.stack("table")
+    sums = counted(5, 7).without_groups(lambda counts: {"sum": float(counts.stack("table").sum())})
+    assert sorted(sums["sum"].tolist()) == [15.0, 21.0]

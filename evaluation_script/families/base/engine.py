@@ -63,4 +63,4 @@ class Engine(Generic[Truth, Rules, Counts]):
     #: Imports what reads the losses of a submission, if the family shows any; most phases keep none.
     load_losses: Optional[Callable[[], LossReader]] = None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
-    parts_each: int = 4
+    parts_each: int = 2

@@ -1,0 +1,106 @@
+"""How much sooner two processes are done than one, family by family, and what Dask on one machine adds.
+
+    python -m benchmarks.cores [--scale 1] [--repeat 3]
+
+On a machine with other work wall time says little, so CPU is split: what the command's own process does while others
+wait for it, and what its children share.  Its own and half of theirs is the time on two cores that do nothing else.
+Dask's is that of its client, its scheduler and the busier one of two workers, which have scored before.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import scale as videos
+from benchmarks.instances import write_set
+from benchmarks.measuring import Table, cpu_of, least, options, run, segjudge, show
+from benchmarks.tracks import SETS
+from tests.clusters import cluster
+
+#: Videos, images, and shares of a benchmark's validation data.
+AMOUNTS = {"davis2017": 500, "places2017-official": 4000, "coco-panoptic": 0.2, "vspw-official": 0.03}
+#: How often the images of a set are repeated under other ids, which is written sooner than drawn.
+COPIES = 8
+
+
+def davis(folder: Path, amount: float) -> list[str]:
+    videos.write_videos(folder)
+    return list(videos.write_set(folder, max(4, round(amount))))
+
+
+def places(folder: Path, amount: float) -> list[str]:
+    images = max(1, round(amount / COPIES))
+    write_set(folder, images)
+    paths = folder / "records.json", folder / "truth.json"
+    records, truth = (json.loads(path.read_text()) for path in paths)
+    annotations = truth["annotations"]
+    more = range(1, COPIES)
+    truth["images"] += [{**row, "id": row["id"] + k * images} for k in more for row in truth["images"]]
+    truth["annotations"] = annotations + [
+        {**row, "id": row["id"] + k * len(annotations), "image_id": row["image_id"] + k * images}
+        for k in more
+        for row in annotations
+    ]
+    records += [{**row, "image_id": row["image_id"] + k * images} for k in more for row in records]
+    for path, document in zip(paths, (records, truth), strict=True):
+        path.write_text(json.dumps(document))
+    return [str(path) for path in paths]
+
+
+def generated(name: str) -> Callable[[Path, float], list[str]]:
+    def make(folder: Path, amount: float) -> list[str]:
+        tracks = SETS[name]
+        tracks.make(folder, np.random.default_rng(0), amount, tracks.size)
+        return [str(folder / tracks.results), str(folder / tracks.truth)]
+
+    return make
+
+
+MAKERS = {"davis2017": davis, "places2017-official": places} | {
+    "coco-panoptic": generated("coco-panoptic"),
+    "vspw-official": generated("vspw"),
+}
+HEAD = ["protocol", "one process", "of two: its own", "its children", "two quiet cores", "Dask beside `--jobs 2`"]
+
+
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sets' sizes")
+    parser.add_argument("--dask", action="store_true", help="compare with Dask, too")
+    args = parser.parse_args(words)
+    rows = []
+    for protocol, make in MAKERS.items():
+        with tempfile.TemporaryDirectory() as name:
+            results, truth = make(Path(name), AMOUNTS[protocol] * args.scale)
+            command = segjudge("score", results, "--truth", truth, "--protocol", protocol)
+            pairs = [(run(command), run([*command, "--jobs", "2"], cores=2)) for _ in range(args.repeat)]
+            alone, two = (least(runs) for runs in zip(*pairs, strict=True))
+            sooner = alone.cpu / two.wall_on(2)
+            row = [
+                f"{alone.cpu:.2f} CPU-s",
+                f"{two.own:.2f}",
+                f"{two.cpu - two.own:.2f}",
+                f"{sooner:.2f} times sooner",
+                "",
+            ]
+            if args.dask:
+                with cluster(Path(name)) as started:
+                    remote = [*command, "--scheduler", started.address]
+                    run(remote)
+                    before = [cpu_of(process.pid) for process in started.processes]
+                    client = run(remote)
+                    scheduler, *workers = (
+                        cpu_of(process.pid) - cpu for process, cpu in zip(started.processes, before, strict=True)
+                    )
+                row[-1] = f"{(client.cpu + scheduler + max(workers)) / two.wall_on(2):.2f} times"
+        rows.append([f"`{protocol}`", *row])
+    return show(Table(HEAD, rows))
+
+
+if __name__ == "__main__":
+    main()

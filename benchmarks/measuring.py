@@ -1,0 +1,167 @@
+"""What every benchmark measures by: whole processes, in turns, ours beside the peers, as tables.
+
+CPU is user and system time of a process and its children, start-up included, from bytecode as installed packages have
+it.  Times of a shared machine swing; the ratios of runs in turns swing less, and the least of several runs least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.data import ROOT
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a command took."""
+
+    cpu: float
+    wall: float
+    #: Of its largest process.
+    megabytes: float
+    printed: str
+    #: CPU seconds of the process itself, without its children.
+    own: float
+
+    def wall_on(self, cores: int) -> float:
+        """Seconds that it takes on so many cores that do nothing else: its own work, and then that of its children."""
+        return self.own + (self.cpu - self.own) / cores
+
+
+class CommandError(Exception):
+    """A command failed; says what it printed last."""
+
+
+def cpu_of(process: int) -> float:
+    """CPU seconds of a process so far, without its children."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Mapping[str, str] | None = None) -> Run:
+    """Run a command on so many cores."""
+    allowed = sorted(os.sched_getaffinity(0))[-cores:]
+    more = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(env or {})
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        list(command),
+        cwd=folder,
+        env=more,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: os.sched_setaffinity(0, allowed),
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        printed = process.stdout.read().decode(errors="replace")
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    own = cpu_of(process.pid)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise CommandError((printed.strip() or f"exit status {process.returncode}").splitlines()[-1][:300])
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(cpu, time.perf_counter() - begun, usage.ru_maxrss / 1024, printed, min(own, cpu))
+
+
+def segjudge(*words: str | Path, python: str = sys.executable) -> list[str]:
+    """The command that a user types."""
+    return [python, "-m", "segjudge", *map(str, words)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command to compare with others; a peer that cannot be run is named and left out."""
+
+    command: list[str]
+    folder: Path = ROOT
+    env: Mapping[str, str] = field(default_factory=dict)
+    is_peer: bool = False
+    #: Peers that take minutes are run so often.
+    most_runs: int = 99
+
+
+def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
+    """Run tasks in turns, so often each; the first turn of ours, which writes bytecode, does not count."""
+    runs: dict[str, list[Run]] = {name: [] for name in tasks}
+    for task in tasks.values():
+        if not task.is_peer:
+            run(task.command, task.folder, env=task.env)
+    for turn in range(repeat):
+        for name, task in tasks.items():
+            if name not in runs or turn >= task.most_runs:
+                continue
+            try:
+                runs[name].append(run(task.command, task.folder, env=task.env))
+            except (CommandError, OSError) as error:
+                if not task.is_peer:
+                    raise
+                print(f"{name} is left out: {error}")
+                del runs[name]
+    return runs
+
+
+def least(runs: Sequence[Run]) -> Run:
+    """The run that took the least CPU."""
+    return min(runs, key=lambda one: one.cpu)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a benchmark found, as a page shows it."""
+
+    head: list[str]
+    rows: list[list[str]]
+
+    def __str__(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cost_rows(runs: Mapping[str, Sequence[Run]], ours: str) -> list[list[str]]:
+    """A row for each command: CPU seconds, megabytes, and how many times of ours that is."""
+    base = least(runs[ours]).cpu
+    rows = []
+    for name, known in runs.items():
+        best = least(known)
+        ratio = "" if name == ours else f"{best.cpu / base:.2g}" if best.cpu < 99 * base else f"{best.cpu / base:.0f}"
+        rows.append([name, f"{best.cpu:.2f}", f"{best.megabytes:.0f}", ratio])
+    return rows
+
+
+def options(about: str | None) -> argparse.ArgumentParser:
+    """The options that benchmarks share."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the best counts")
+    return parser
+
+
+def _folder(text: str) -> Path:
+    return Path(text).resolve()
+
+
+def add_peers(parser: argparse.ArgumentParser) -> None:
+    """The options of benchmarks with peers."""
+    parser.add_argument(
+        "--peers", type=_folder, default=ROOT.parent / "peers", help="the folder with checkouts of peers"
+    )
+    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter with the peers' packages")
+
+
+#: A benchmark: takes its options, prints and returns its table.
+Benchmark = Callable[[Sequence[str] | None], Table]
+
+
+def show(table: Table) -> Table:
+    """Print a table."""
+    print(table, flush=True)
+    return table
