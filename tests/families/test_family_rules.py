@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitAccumulator, UnitCounts, no_pixels
+from segjudge.evaluation_script.families.base.units import (
+    TruthFrame,
+    Unit,
+    UnitAccumulator,
+    UnitCounts,
+    UnitTruth,
+    no_pixels,
+)
 from segjudge.evaluation_script.families.instances.records import join_frames
 from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
 from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
@@ -38,6 +45,7 @@ from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Counts
 from tests.backends import use, use_numpy
 from tests.builders import png
+from tests.families.unit_counts import pack_units
 
 
 @pytest.fixture(autouse=True)
@@ -1035,6 +1043,16 @@ def test_a_packed_truth_is_compared_by_its_labels() -> None:
             counts = semantic.count(unit, SimpleNamespace(protocol=FEW, read=read))  # type: ignore[arg-type]
             assert counts.problem_count == problems
             assert counts.tables == {} if problems else counts.tables["cells"].tolist() == [[(3 << 25) | 3], [1]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 300])
+def test_a_map_of_any_number_of_labels_is_read_as_it_was_packed(count: int, tmp_path: Path) -> None:
+    labels = 7 * np.arange(2 * count, dtype=np.uint16).reshape(2, count) % (7 * count)
+    unit = Unit("a", 1, lambda: [TruthFrame("0", labels.shape, [], lambda: LabelMap(labels))])
+    (unit_read,) = pack_units(UnitTruth("semantic", "vspw", {}, [unit]), tmp_path).units
+    (frame,) = unit_read.load()
+    assert frame.size == labels.shape
+    assert np.array_equal(frame.read().at(np.arange(labels.size)), labels.reshape(-1))
 
 
 def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path) -> None:
