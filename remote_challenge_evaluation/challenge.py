@@ -105,24 +105,17 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     form = read_form(script)
     phases: dict[str, ScoredPhase] = {}
     for phase in mappings_in(config, "challenge_phases"):
-        schemas, _ = splits_of(config, phase)
+        splits = splits_of(config, phase)
         codename = str(phase.get("codename"))
         phases[codename] = {
             "annotation": _annotation_name(phase.get("test_annotation_file"), codename, choice["annotations"]),
-            "labels": {str(split): [str(label) for label in schema["labels"]] for split, schema in schemas.items()},
+            "labels": {split.codename: [str(label) for label in split.schema["labels"]] for split in splits},
             "seconds": choice["scoring_seconds"],
             "script": script,
-            "hidden": _splits_of_hosts(config, phase),
+            "hidden": [split.codename for split in splits if str(split.row.get("visibility")) == "1"],  # hosts alone
             "needs_annotation": form == "hosted",
         }
     return phases
-
-
-def _splits_of_hosts(config: dict[str, Any], phase: dict[str, Any]) -> list[str]:
-    names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
-    rows = mappings_in(config, "challenge_phase_splits")
-    rows_of_phase = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
-    return [names.get(row.get("dataset_split_id"), "") for row in rows_of_phase if str(row.get("visibility")) == "1"]
 
 
 def _bundle_of(choice: ScorerChoice) -> BundleSource:

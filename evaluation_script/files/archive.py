@@ -119,7 +119,7 @@ class _FolderFiles(Files):
             raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
         return data if len(data) == size else super().read(name)
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         try:
             with open(os.path.join(self._root, self._paths[name]), "rb") as file:
                 # A byte more, so that a file that grew is not taken for complete
@@ -183,7 +183,7 @@ class _ZipFiles(Files):
         whole = inflate_member(self._zip, self._infos[name])
         return super().read(name) if whole is None else bytes(whole)
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]
         remaining_bytes = info.file_size
         try:
@@ -298,7 +298,7 @@ class _TarFiles(Files):
             self._file.seek(_size_in_blocks(member), os.SEEK_CUR)
         checks.problems.raise_if_any()
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         position, remaining_bytes = self._positions[name], self.sizes[name]
         while remaining_bytes > 0:
             self._file.seek(position)
@@ -330,7 +330,7 @@ class _CompressedTarFiles(Files):
         checks.problems.raise_if_any()
         self.sizes = {name: len(content) for name, content in self._contents.items()}
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         for start in range(0, self.sizes[name], CHUNK_BYTES):
             yield self._contents[name][start : start + CHUNK_BYTES]
 
@@ -547,7 +547,7 @@ class _JsonFile(Files):
     def _refuse(self, size: str) -> NoReturn:
         raise Flaw(f"is JSON of {size}; {size_text(self._limits.json_bytes)} is the limit", self._limits.smaller)
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         del name  # there is one
         limit, count = self._limits.json_bytes, 0
         with open(self._path, "rb") as file:

@@ -90,11 +90,11 @@ class InflatedStream:
     """The inflated bytes of a gzip file; a Flaw where they exceed the limits or are damaged."""
 
     def __init__(self, path: str, limits: ArchiveLimits, limit: int) -> None:
-        self._parts = _inflate(path, limits, limit)
+        self._chunks = _inflate(path, limits, limit)
         self._rest = bytearray()
 
     def read(self, count: int) -> bytes:
-        while len(self._rest) < count and (chunk := next(self._parts, b"")):
+        while len(self._rest) < count and (chunk := next(self._chunks, b"")):
             self._rest += chunk
         data = bytes(self._rest[:count])
         del self._rest[:count]
@@ -162,15 +162,15 @@ class PositionedFile(io.FileIO):
 
     def read(self, size: int | None = -1) -> bytes:
         remaining_bytes = max(0, self._length - self._position)
-        parts, missing_bytes = [], remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
+        chunks, missing_bytes = [], remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
         while missing_bytes > 0:
             chunk = os.pread(self.fileno(), missing_bytes, self._position)
             if not chunk:
                 break
-            parts.append(chunk)
+            chunks.append(chunk)
             self._position += len(chunk)
             missing_bytes -= len(chunk)
-        return b"".join(parts)
+        return b"".join(chunks)
 
     def __del__(self) -> None:
         self.close()  # here and not by FileIO itself, which would warn

@@ -91,10 +91,10 @@ class Files:
         self.hidden_folders: set[str] = set()
 
     def read(self, name: str) -> bytes:
-        return b"".join(self.parts(name))
+        return b"".join(self.read_chunks(name))
 
-    def parts(self, name: str) -> Iterator[bytes]:
-        """Yield the same bytes, some at a time."""
+    def read_chunks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of a file, some at a time."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -127,12 +127,12 @@ class MemberChecks:
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """Return the name to read a member by; None for folders, litter and what is refused."""
         raw = self.with_slashes(raw)
-        parts = [segment for segment in raw.split("/") if segment not in ("", ".")]
-        flaw = _name_flaw(raw, parts, self.limits.depth)
-        if flaw is None and (folder or is_litter(parts)):
-            self._hidden_folders.update(segment for segment in parts[:-1] if segment.startswith("."))
+        segments = [segment for segment in raw.split("/") if segment not in ("", ".")]
+        flaw = _name_flaw(raw, segments, self.limits.depth)
+        if flaw is None and (folder or is_litter(segments)):
+            self._hidden_folders.update(segment for segment in segments[:-1] if segment.startswith("."))
             return None
-        name = "/".join(parts)
+        name = "/".join(segments)
         flaw = flaw or self._size_flaw(name, size, packed)
         if flaw is not None:
             self.problems.add(flaw.at(raw or "a file"))
@@ -159,25 +159,25 @@ class MemberChecks:
         return None
 
 
-def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
+def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if len(raw) > _LONGEST_NAME:
         return Flaw(f"has a name of more than {_LONGEST_NAME:,} characters", "Rename it")
     if _UNFIT.search(raw):
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
-    if not parts:
+    if not segments:
         return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
     if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
         return Flaw("is an absolute path", "Zip the folder from inside, so that names are relative")
-    if ".." in parts:
+    if ".." in segments:
         return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
-    if len(parts) > depth:
-        return Flaw(f"lies {len(parts) - 1} folders deep; {depth - 1} is the limit", "Move it up")
+    if len(segments) > depth:
+        return Flaw(f"lies {len(segments) - 1} folders deep; {depth - 1} is the limit", "Move it up")
     return None
 
 
-def is_litter(parts: list[str]) -> bool:
+def is_litter(segments: list[str]) -> bool:
     """Return whether a path holds what operating systems and editors leave behind."""
-    return not parts or any(name in _LITTER or name.startswith(".") for name in parts)
+    return not segments or any(name in _LITTER or name.startswith(".") for name in segments)
 
 
 def kind_of(start: bytes) -> str:
@@ -193,7 +193,7 @@ def size_text(count: int) -> str:
     return f"{count} bytes"
 
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 #: No whole number has more digits.
 _LONGEST_NUMBER = 12
@@ -211,7 +211,7 @@ def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
         raise Flaw("holds too many lists and numbers to be read", f"Write compressed run lengths. {smaller}")
 
 
-def unique_keys(pairs: List[Tuple[str, Value]]) -> Dict[str, Value]:
+def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
     """Return the object of these pairs; a Flaw when a key stands in it twice."""
     values = dict(pairs)
     if len(values) < len(pairs):

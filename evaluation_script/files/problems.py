@@ -31,17 +31,17 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def name_list(names: list[str], shown: int = _MOST_NAMES) -> str:
+def name_list(names: list[str], limit: int = _MOST_NAMES) -> str:
     """Return `a, b, c and 7 more`."""
-    head = ", ".join(printable(name) for name in names[:shown])
-    return head if len(names) <= shown else f"{head} and {len(names) - shown} more"
+    head = ", ".join(printable(name) for name in names[:limit])
+    return head if len(names) <= limit else f"{head} and {len(names) - limit} more"
 
 
-def name_hint(name: object, names: Iterable[str], shown: int = 99) -> str:
+def name_hint(name: object, names: Iterable[str], limit: int = 99) -> str:
     """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
     known_names = list(names)
     near = nearest(name, known_names)
-    return f", only {name_list(known_names, shown)}" + (f"; did you mean {printable(near)}?" if near else "")
+    return f", only {name_list(known_names, limit)}" + (f"; did you mean {printable(near)}?" if near else "")
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
@@ -120,8 +120,8 @@ class Problems:
 
     def add(self, problem: Problem) -> None:
         """Keep the first ones, count the rest; the same mistake in other files of a folder is a part of the first."""
-        parts = ((*problem.subject.rpartition(mark), noun) for mark, noun in _PLACES)
-        whole, _, name, noun = next((split_place for split_place in parts if split_place[0]), ("", "", "", ""))
+        splits = ((*problem.subject.rpartition(mark), noun) for mark, noun in _PLACES)
+        whole, _, name, noun = next((split for split in splits if split[0]), ("", "", "", ""))
         key = (whole, noun, problem.fault, problem.remedy)
         if whole and key in self._repeated:
             self._repeated[key].again(self.first, whole, noun, name)

@@ -88,10 +88,9 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.platforms.evalai.bundle.agreement import board_of
+    from segjudge.platforms.evalai.bundle.agreement import splits_of
     from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER, list_samples
     from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
-    from segjudge.platforms.evalai.rows import is_descending
     from segjudge.report.tables import format_leaderboard
 
     number = failed = 0
@@ -117,11 +116,10 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
         for problem in find_undefined_labels(codename, outcomes):
             print(f"{problem.severity}: {problem}")
         for split, rows in boards.items():
-            schema, row = board_of(worker.config, phase, split)
-            order = schema["default_order_by"]
-            descending = is_descending(schema, order, row)
-            title = f"{phase['name']} / {split}"
-            print("\n" + format_leaderboard(title, rows, schema["labels"], order, descending=descending))
+            board = next(mapped for mapped in splits_of(worker.config, phase) if mapped.codename == split)
+            order, labels = board.schema["default_order_by"], board.schema["labels"]
+            title, descending = f"{phase['name']} / {split}", board.is_descending(order)
+            print("\n" + format_leaderboard(title, rows, labels, order, descending=descending))
         print()
     return failed
 

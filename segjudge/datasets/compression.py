@@ -36,11 +36,11 @@ from segjudge.masks.run_lengths import runs_of_mask
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
 _LIBDEFLATE_EFFORT = 12
 #: zlib's numbers for its own form and for gzip's.
-ZLIB, GZIP = zlib.MAX_WBITS, 31
+_ZLIB, _GZIP = zlib.MAX_WBITS, 31
 #: What folders of objects are called; any other folder is a sequence.
-OBJECT = re.compile(r"\d{1,3}")
+_OBJECT = re.compile(r"\d{1,3}")
 #: One salient mask may be written in grey levels, which are no objects.
-GREY = range(127, 256)
+_GREY = range(127, 256)
 #: A PNG's palette has no more labels.
 _HIGHEST_COLOUR = 255
 _TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
@@ -101,8 +101,8 @@ def _write_document(files: Files, documents: list[str], out: str) -> str:
 
 
 def _write_gzipped(data: bytes, out: str) -> None:
-    packed = _deflate(data, GZIP)
-    if zlib.decompress(packed, GZIP) != data:
+    packed = _deflate(data, _GZIP)
+    if zlib.decompress(packed, _GZIP) != data:
         raise AssertionError("what was gzipped is not what is read")
     with open(out, "wb") as file:
         file.write(packed)
@@ -113,7 +113,7 @@ def _deflate(data: bytes, form: int, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     if LIBDEFLATE:
         import deflate
 
-        pack = deflate.gzip_compress if form == GZIP else deflate.zlib_compress
+        pack = deflate.gzip_compress if form == _GZIP else deflate.zlib_compress
         return bytes(pack(data, effort))
     packer = zlib.compressobj(min(effort, zlib.Z_BEST_COMPRESSION), wbits=form)
     return packer.compress(data) + packer.flush()
@@ -135,7 +135,7 @@ def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progre
 
 def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
     """Return the sequences of results, read as a dataset is; raise where its files could be read in another way."""
-    by_object = all(name.count("/") > 1 and OBJECT.fullmatch(name.split("/")[-2]) for name in pngs)
+    by_object = all(name.count("/") > 1 and _OBJECT.fullmatch(name.split("/")[-2]) for name in pngs)
     layout = LAYOUTS["sav"] if by_object else GENERIC
     (split,) = dataset_reader.read(results, layout).splits.values()
     read = 0
@@ -143,7 +143,7 @@ def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
         labels, frames = sequence.objects, sequence.frames
         if not sequence.name or (sequence.lists_objects and not by_object):
             raise _refusal(results, "does not show which folders are sequences", "Make one folder for each sequence")
-        if not by_object and len(labels) > 1 and any(int(label) in GREY for label in labels):
+        if not by_object and len(labels) > 1 and any(int(label) in _GREY for label in labels):
             raise _refusal(sequence.name, "holds numbers of objects from 127 on, which may be grey levels", _TRY_PNGS)
         if all(map(str.isdecimal, frames)) and sorted(frames, key=int) != frames:
             raise _refusal(sequence.name, "has frames whose numbers and names are in different order", _TRY_PNGS)
@@ -268,7 +268,7 @@ def _png(
     """Return a PNG of a (height, width), a (depth, colour type) and rows of bytes."""
     raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
     header = struct.pack(">IIBBBBB", size[1], size[0], *kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), *palette, (b"IDAT", _deflate(raw, ZLIB, effort)), (b"IEND", b""))
+    chunks = ((b"IHDR", header), *palette, (b"IDAT", _deflate(raw, _ZLIB, effort)), (b"IEND", b""))
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
     )

@@ -225,7 +225,7 @@ _Predict = Callable[[Scene, int], Labels]
 _UncompressedMask = dict[str, list[int]]
 
 #: Methods: masks that are a little too fat, and those of some frames ago.
-METHODS: dict[str, _Predict] = {
+_METHODS: dict[str, _Predict] = {
     "strong": lambda video, frame: video.labels(frame, grow=1.0),
     "lagging": lambda video, frame: video.labels(max(frame - 3, 0)),
 }
@@ -239,7 +239,7 @@ def make(root: str, seed: int = DEMO_SEED) -> list[str]:
         videos = [video for members in scenes.values() for video in members]
         folder = os.path.join(root, "examples", phase)
         os.makedirs(folder, exist_ok=True)
-        for name, predict in METHODS.items():
+        for name, predict in _METHODS.items():
             paths.append(os.path.join(folder, f"{name}.zip"))
             _write_zip(paths[-1], images(videos, predict))
         paths.append(os.path.join(folder, "first-mask.json"))

@@ -18,14 +18,14 @@ SOURCES = Path(__file__).parent
 #: The room of the scorers that looks for the library, beside its `kernel.py`.
 PLACE = "masks"
 #: The same on every machine of a kind: nothing is tuned to the one that compiles.
-FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+_FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 COMPILERS = ("cc", "gcc", "clang")
 #: EvalAI's worker, and any Linux of the last ten years.
-WORKER_SYSTEM, WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
+WORKER_SYSTEM, _WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
 ZIG = "ziglang==0.13.0"
 CHECKSUM = ".sha256"
 #: Seconds; a compiler that takes longer hangs.
-PATIENCE = 120
+_PATIENCE = 120
 
 
 class CompileError(Exception):
@@ -62,7 +62,7 @@ class Library:
         sources = sorted(str(path) for path in SOURCES.glob("*.c"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            run([*command, *FLAGS, *sources, "-o", str(partial)], **variables)
+            run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
             digest = hashlib.sha256(partial.read_bytes()).hexdigest()
             self.checksum.write_text(f"{digest}\n{_sources_digest(command)}\n", encoding="ascii")
             partial.replace(self.path)
@@ -77,7 +77,7 @@ def run(command: list[str], **variables: str) -> None:
     """Run a compiler or pip; raises `CompileError` with the end of what it says."""
     try:
         process = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, **variables}
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False, env={**os.environ, **variables}
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompileError(f"{command[0]}: {error}") from None
@@ -101,7 +101,7 @@ def fetch(folder: Path, words: list[str]) -> None:
 
 def _sources_digest(command: list[str]) -> str:
     """Return the checksum of the sources and of how they are compiled."""
-    digest = hashlib.sha256(repr([command[1:], FLAGS, ZIG]).encode())
+    digest = hashlib.sha256(repr([command[1:], _FLAGS, ZIG]).encode())
     for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
@@ -152,7 +152,7 @@ def compile_for_worker() -> Library:
 
 def _zig_command() -> list[str]:
     # -s leaves out symbols, which hold paths of this machine.
-    return [sys.executable, "-m", "ziglang", "cc", "-target", WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
+    return [sys.executable, "-m", "ziglang", "cc", "-target", _WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
 
 
 def cache_folder() -> Path:

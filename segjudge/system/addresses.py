@@ -248,7 +248,7 @@ class _RemoteFiles(Files):
         self._order = list(self.sizes)
         self._indices = {name: index for index, name in enumerate(self._order)}
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         if name not in self._read:
             self._read = self._with_next(name)
         yield self._read[name]

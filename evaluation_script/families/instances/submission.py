@@ -104,7 +104,7 @@ def read_records(
         member = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
             checker = _Checker(images, protocol, only)
-            return _join_parts(_check_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
+            return _join_parts(_check_parts(lambda: files.read_chunks(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
             raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None

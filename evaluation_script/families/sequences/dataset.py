@@ -382,5 +382,5 @@ class _SizedFiles(Files):
     def read(self, name: str) -> bytes:
         return self._kept.pop(name, b"") or self._files.read(name)
 
-    def parts(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         yield self.read(name)

@@ -40,7 +40,7 @@ _WITH_PACKAGES = frozenset({"instances", "tracks"})
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
 #: Packages by name and hash: for the scorers, and for pages.
-LOCK, PAGE_LOCK = (Path(__file__).with_name(name) for name in ("wheels.txt", "page-wheels.txt"))
+_LOCK, _PAGE_LOCK = (Path(__file__).with_name(name) for name in ("wheels.txt", "page-wheels.txt"))
 #: The image's Python and system; nothing is compiled, and nothing taken that has another hash.
 _OPTIONS = (
     *("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"),
@@ -240,7 +240,9 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     codenames = [phase.codename for phase in chain if _page_of(source, phase)]
     if codenames:
         try:
-            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in _read_wheels(PAGE_LOCK).items()})
+            files.update(
+                {f"{scoring_program.PACKAGES}/{name}": data for name, data in _read_wheels(_PAGE_LOCK).items()}
+            )
             files.update(_read_page_files(scoring_program.PAGE_PROGRAM))
         except CompileError as error:
             reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
@@ -286,7 +288,7 @@ def _zip_of(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _read_wheels(lock: Path = LOCK) -> dict[str, bytes]:
+def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
     """Return the files of the locked wheels by their paths; pip fetches them once, into the user's cache.
 
     Raises `CompileError`, whose text says why, where they cannot be had.

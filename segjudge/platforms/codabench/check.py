@@ -35,6 +35,7 @@ from segjudge.platforms.evalai.bundle.rule_rows import (
 )
 from segjudge.system.errors import UsageError
 
+from . import serializer_fields as fields
 from .opened_competition import (
     CONFIG,
     ERROR_LOG,
@@ -47,23 +48,8 @@ from .opened_competition import (
     sort_phases,
 )
 from .pitfalls import check_pitfalls, parse_moment
-from .serializer_fields import (
-    AFTER_PHASES,
-    BEFORE_PAGES,
-    BOARD,
-    COLUMN,
-    PAGE,
-    PHASE,
-    PHASE_FILES,
-    SOLUTION,
-    SURROGATE,
-    TASK,
-    TASK_FILES,
-    SerializerField,
-    check_fields,
-)
 
-At = Entry[OpenedCompetition]
+_At = Entry[OpenedCompetition]
 #: The versions that CodaLab's bundles have, which are read in another way.
 _OLD_VERSIONS = ("1", "1.5")
 _QUESTION_KEYS = {"key", "type", "title", "selection", "is_required", "is_on_leaderboard"}
@@ -109,30 +95,30 @@ def _check_version(bundle: OpenedCompetition, path: str) -> BundleProblems:
 # ── rules that several blocks have ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_written(at: At) -> Verdict:
+def _is_written(at: _At) -> Verdict:
     return at.is_written
 
 
-def _is_no_list(at: At) -> Verdict:
+def _is_no_list(at: _At) -> Verdict:
     return not isinstance(at.value, Iterable)
 
 
-def _is_empty(at: At) -> Verdict:
+def _is_empty(at: _At) -> Verdict:
     return at.value in ([], {}, "")
 
 
-def _is_written_otherwise(at: At) -> Verdict:
+def _is_written_otherwise(at: _At) -> Verdict:
     return at.is_written and not isinstance(at.value, str)
 
 
-def _is_on_site(at: At) -> bool:
+def _is_on_site(at: _At) -> bool:
     return "key" in at.item
 
 
 def _list_rules(rule: int, key: str) -> Check:
     """The rules that a block is a list of mappings; of phases the unpacker calls a method."""
 
-    def find_text(at: At) -> Verdict:
+    def find_text(at: _At) -> Verdict:
         odd_items = [item for item in at.value if not isinstance(at.value, list) or not isinstance(item, dict)]
         if not odd_items:
             return None
@@ -170,7 +156,7 @@ def _file_rules(rule: int, key: str, kind: str = "file", title: str = "page") ->
 def _text_rules(rule: int, key: str, empty: str) -> Check:
     """The rules that a path leads to a text."""
 
-    def fail_to_read(at: At) -> Verdict:
+    def fail_to_read(at: _At) -> Verdict:
         try:
             Path(at.bundle.path(at.value)).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -191,7 +177,7 @@ def _text_rules(rule: int, key: str, empty: str) -> Check:
 def _nul_rule(rule: int, key: str, quote: str) -> RuleRow:
     """The rule that a text has no character which the serializer refuses."""
 
-    def find_nul(at: At) -> Verdict:
+    def find_nul(at: _At) -> Verdict:
         path = at.bundle.path(at.value) if isinstance(at.value, str) else ""
         try:
             text = Path(path).read_bytes() if os.path.isfile(path) else b""
@@ -205,11 +191,11 @@ def _nul_rule(rule: int, key: str, quote: str) -> RuleRow:
 def _data_rules(rule: int, key: str) -> Check:
     """The rules that a data set is found: as a file or, as far as can be known here, on the site."""
 
-    def is_root(at: At) -> Verdict:
+    def is_root(at: _At) -> Verdict:
         is_path = isinstance(at.value, str) and can_be_path(at.value)
         return is_path and os.path.realpath(at.bundle.path(at.value)) == os.sep
 
-    def is_lost(at: At) -> bool:
+    def is_lost(at: _At) -> bool:
         return isinstance(at.value, str) and not os.path.exists(at.bundle.path(at.value))
 
     kind = "solution" if key == "path" else key
@@ -234,9 +220,9 @@ _SITE_KEY = first_of(
 )  # fmt: skip
 
 
-def _field_rules(fields: dict[str, SerializerField], prefix: str = "", **defaults: object) -> Check:
+def _field_rules(table: dict[str, fields.SerializerField], prefix: str = "", **defaults: object) -> Check:
     """The rules of a serializer; `prefix` is what it puts before a field's name."""
-    return lambda at: check_fields(at.path, fields, {**defaults, **at.item}, prefix)
+    return lambda at: fields.check_fields(at.path, table, {**defaults, **at.item}, prefix)
 
 
 # ── pages, terms and queue ──────────────────────────────────────────────────────────────────────────────────────────
@@ -272,11 +258,11 @@ _TERMS_PICTURE_AND_QUEUE = all_of(
 # ── tasks and solutions ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lacks_key(at: At) -> Verdict:
+def _lacks_key(at: _At) -> Verdict:
     return None if at.is_written else {"title": at.item.get("name") or at.item.get("key")}
 
 
-def _lacks_program(at: At) -> Verdict:
+def _lacks_program(at: _At) -> Verdict:
     is_lacking = at.key == "scoring_program" and not at.is_written
     return {"title": at.item.get("name") or at.item["index"]} if is_lacking else None
 
@@ -299,17 +285,20 @@ _TASKS = first_of(
         all_of(
             RuleRow(21, "index", is_repeated, "{value} is another task's too", "Number the tasks",
                 "ERROR: Duplicate task indexes. Index: {value}"),
-            *map(_task_path_rules, TASK_FILES),
+            *map(_task_path_rules, fields.TASK_FILES),
         ),
     ))),
 )  # fmt: skip
 _SAVED_TASKS = check_each("tasks", first_of(
     _SITE_KEY,
-    all_of(*(_data_rules(24, key) for key in TASK_FILES), _field_rules(TASK, name=None, description=None)),
+    all_of(
+        *(_data_rules(24, key) for key in fields.TASK_FILES),
+        _field_rules(fields.TASK, name=None, description=None),
+    ),
 ))  # fmt: skip
 
 
-def _names_lost_task(at: At) -> Verdict:
+def _names_lost_task(at: _At) -> Verdict:
     indexes = [task.item.get("index") for task in entries(at.bundle, "tasks")]
     return {"site_key": at.item.get("key")} if any(index not in indexes for index in at.value) else None
 
@@ -335,9 +324,9 @@ _SOLUTIONS = first_of(
 )  # fmt: skip
 
 
-def _check_solution_fields(at: At) -> BundleProblems:
+def _check_solution_fields(at: _At) -> BundleProblems:
     values = {key: value for key, value in at.item.items() if key != "name" or value}
-    return check_fields(at.path, SOLUTION, values)
+    return fields.check_fields(at.path, fields.SOLUTION, values)
 
 
 _SAVED_SOLUTIONS = check_each("solutions", first_of(
@@ -361,7 +350,7 @@ def _check_each_phase(check: Check) -> Check:
     ]  # fmt: skip
 
 
-def _cannot_be_sorted(at: At) -> Verdict:
+def _cannot_be_sorted(at: _At) -> Verdict:
     try:
         sorted(at.bundle.mappings("phases"), key=lambda entry: entry[1].get("index", 0))
     except TypeError as error:
@@ -369,7 +358,7 @@ def _cannot_be_sorted(at: At) -> Verdict:
     return None
 
 
-def _is_no_date(at: At) -> Verdict:
+def _is_no_date(at: _At) -> Verdict:
     try:
         parse_moment(at.value)
     except (ValueError, OverflowError, TypeError) as error:
@@ -377,7 +366,7 @@ def _is_no_date(at: At) -> Verdict:
     return None
 
 
-def _check_order(at: At) -> BundleProblems:
+def _check_order(at: _At) -> BundleProblems:
     """Yield which phases do not follow each other; nothing where a date is none."""
     phases = [Entry(at.bundle, subject, phase) for subject, phase in sort_phases(at.bundle)]
     if any(_is_no_date(phase.below(key)) for phase in phases for key in ("start", "end")):
@@ -419,14 +408,14 @@ _PHASES = first_of(
             ),
             RuleRow(31, "tasks", is_absent, "is missing", "List the indexes of tasks",
                 "Phases must contain at least one task to be valid"),
-            *(_path_rule(44, key) for key in PHASE_FILES),
+            *(_path_rule(44, key) for key in fields.PHASE_FILES),
         )),
         _check_order,
     ),
 )  # fmt: skip
 
 
-def _check_phase_tasks(at: At) -> BundleProblems:
+def _check_phase_tasks(at: _At) -> BundleProblems:
     tasks, path = at.item.get("tasks", []), f"{at.path}.tasks"
     if not isinstance(tasks, (list, str, dict)):
         text = f"'{type(tasks).__name__}' object is not iterable"
@@ -445,20 +434,20 @@ def _check_phase_tasks(at: At) -> BundleProblems:
 
 
 #: What is wrong with phases once tasks and leaderboards are saved.
-_SAVED_PHASES = _check_each_phase(all_of(_check_phase_tasks, *(_data_rules(44, key) for key in PHASE_FILES)))
+_SAVED_PHASES = _check_each_phase(all_of(_check_phase_tasks, *(_data_rules(44, key) for key in fields.PHASE_FILES)))
 
 
-def _check_fields_of_phase(at: At) -> BundleProblems:
+def _check_fields_of_phase(at: _At) -> BundleProblems:
     values = {"name": None, "description": None, **at.item}
     if not values.get("execution_time_limit"):
         values.pop("execution_time_limit", None)  # the default is taken
-    for problem in check_fields(at.path, PHASE, values, "phases: "):
+    for problem in fields.check_fields(at.path, fields.PHASE, values, "phases: "):
         # The unpacker has another name for that key in the serializer.
         quote = problem.quote.replace("phases: max_submissions:", "phases: max_submissions_per_person:")
         yield replace(problem, quote=quote)
 
 
-def _check_phase_fields(at: At) -> BundleProblems:
+def _check_phase_fields(at: _At) -> BundleProblems:
     yield from _check_each_phase(_check_fields_of_phase)(at)
     phases = sort_phases(at.bundle)
     if phases and str(phases[0][1].get("auto_migrate_to_this_phase")).lower() in _TRUE:
@@ -476,7 +465,7 @@ _NO_DICTIONARY = "non_field_errors: Invalid data. Expected a dictionary, but got
 def _mappings_rule(rule: int, key: str, quote: str) -> RuleRow:
     """The rule that the serializer gets mappings."""
 
-    def find_odd_item(at: At) -> Verdict:
+    def find_odd_item(at: _At) -> Verdict:
         odd_items = [item for item in at.value if not isinstance(item, dict)]
         return {"kind": type(odd_items[0]).__name__} if odd_items else None
 
@@ -487,7 +476,7 @@ def _mappings_rule(rule: int, key: str, quote: str) -> RuleRow:
 _OF_COLUMN = "columns: non_field_errors: {}\n\n"
 
 
-def _names_itself(at: At) -> Verdict:
+def _names_itself(at: _At) -> Verdict:
     is_named = at.value and str(at.item["index"]) in [str(index) for index in at.value]
     return {"index": at.item["index"]} if is_named else None
 
@@ -509,15 +498,15 @@ _COMPUTATION = first_of(
 )  # fmt: skip
 
 
-def _check_columns(at: At) -> BundleProblems:
+def _check_columns(at: _At) -> BundleProblems:
     """Yield the problems of each column; those between columns where each is right by itself."""
     columns = [Entry(at.bundle, f"{at.path}[{index}]", column) for index, column in enumerate(at.value)]
-    check_column = first_of(_field_rules(COLUMN, "columns: "), _COMPUTATION)
+    check_column = first_of(_field_rules(fields.COLUMN, "columns: "), _COMPUTATION)
     problems = [problem for column in columns for problem in check_column(column)]
     yield from problems or _check_indexes(at)
 
 
-def _check_indexes(at: At) -> BundleProblems:
+def _check_indexes(at: _At) -> BundleProblems:
     indexes = [as_integer(column["index"]) for column in at.value]
     if len(set(indexes)) < len(indexes):
         yield refusal(49, at.path, "two have one index", "Number them", "columns: Columns must have unique indexes!\n")
@@ -546,7 +535,7 @@ _COLUMNS = first_of(
         lambda board: _check_columns(board.below("columns")),
         unless=lambda at: at.item.get("columns") is None,
     ),
-    _field_rules({"columns": BOARD["columns"]}),
+    _field_rules({"columns": fields.BOARD["columns"]}),
 )  # fmt: skip
 _ADD_BOARD = "Add one leaderboard"
 _LEADERBOARDS = first_of(
@@ -557,7 +546,7 @@ _LEADERBOARDS = first_of(
     all_of(
         _mappings_rule(45, "leaderboards", _NO_DICTIONARY),
         check_each("leaderboards", all_of(*(
-            _COLUMNS if key == "columns" else _field_rules({key: field}) for key, field in BOARD.items()
+            _COLUMNS if key == "columns" else _field_rules({key: field}) for key, field in fields.BOARD.items()
         ))),
     ),
 )  # fmt: skip
@@ -566,7 +555,7 @@ _LEADERBOARDS = first_of(
 # ── the picture and the fact sheet ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_logo(at: At) -> BundleProblems:
+def _check_logo(at: _At) -> BundleProblems:
     """Yield why the picture is not taken: by its content first, then while a small copy is made."""
     name = at.item.get("image")
     if not isinstance(name, str) or not os.path.isfile(at.bundle.path(name)):
@@ -590,7 +579,7 @@ def _check_logo(at: At) -> BundleProblems:
         yield crash(11, "image", f"{name} is more than a hundred times as wide as high", "Cut it", str(error))
 
 
-def _has_other_keys(at: At) -> Verdict:
+def _has_other_keys(at: _At) -> Verdict:
     different = _QUESTION_KEYS ^ set(at.value)
     # As Python writes a set, in a fixed order.
     return {"different": ", ".join(sorted(map(repr, different)))} if different else None
@@ -614,7 +603,7 @@ _QUESTION = first_of(
 )  # fmt: skip
 
 
-def _check_fact_sheet(at: At) -> BundleProblems:
+def _check_fact_sheet(at: _At) -> BundleProblems:
     sheet = at.item.get("fact_sheet") or {}
     if not isinstance(sheet, dict):
         yield refusal(18, "fact_sheet", "is not a mapping", "Write name: {…}", "fact_sheet: Not valid JSON\n")
@@ -647,7 +636,7 @@ def _check_stored_fact_sheet(sheet: dict[object, object]) -> BundleProblems:
             elif isinstance(leaf, str) and "\0" in leaf:
                 text = "unsupported Unicode escape sequence\nDETAIL:  \\u0000 cannot be converted to text."
                 yield crash(18, subject, "holds a NUL character", "Remove it", text)
-            elif isinstance(leaf, str) and SURROGATE.search(leaf):
+            elif isinstance(leaf, str) and fields.SURROGATE.search(leaf):
                 fault, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
                 yield crash(18, subject, fault, "Write the whole character", text)
 
@@ -655,22 +644,22 @@ def _check_stored_fact_sheet(sheet: dict[object, object]) -> BundleProblems:
 # ── what the competition's serializer refuses, and what fails once the competition was made ─────────────────────────
 
 _FIRST_FIELDS = all_of(
-    _field_rules({"title": BEFORE_PAGES["title"]}, title=None),
+    _field_rules({"title": fields.BEFORE_PAGES["title"]}, title=None),
     _check_logo,
-    _field_rules({"docker_image": BEFORE_PAGES["docker_image"]}),
+    _field_rules({"docker_image": fields.BEFORE_PAGES["docker_image"]}),
     check_each("pages", all_of(
-        _field_rules(PAGE, "pages: ", title=None),
+        _field_rules(fields.PAGE, "pages: ", title=None),
         _nul_rule(13, "file", "pages: content: Null characters are not allowed.\n\n"),
     )),
 )  # fmt: skip
 _TERMS = _nul_rule(12, "terms", "terms: Null characters are not allowed.\n")
 
 
-def _check_last_fields(at: At) -> BundleProblems:
+def _check_last_fields(at: _At) -> BundleProblems:
     sheet = at.item.get("fact_sheet")
-    is_json = not AFTER_PHASES["fact_sheet"].answer(sheet)
-    for key, field in AFTER_PHASES.items():
-        yield from check_fields("", {key: field}, at.item)
+    is_json = not fields.AFTER_PHASES["fact_sheet"].answer(sheet)
+    for key, field in fields.AFTER_PHASES.items():
+        yield from fields.check_fields("", {key: field}, at.item)
         if key == "fact_sheet" and is_json:
             yield from _check_fact_sheet(at)
         if key == "description":
@@ -678,7 +667,7 @@ def _check_last_fields(at: At) -> BundleProblems:
     if isinstance(sheet, dict) and is_json:
         yield from _check_stored_fact_sheet(sheet)
     title = at.item.get("title")
-    if isinstance(title, str) and _LONGEST_TITLE < len(title) <= BEFORE_PAGES["title"].limit:
+    if isinstance(title, str) and _LONGEST_TITLE < len(title) <= fields.BEFORE_PAGES["title"].limit:
         text = "value too long for type character varying(255)"
         fault = f"has {len(title)} characters, and the competition stays, half made"
         yield crash(9, "title", fault, "Shorten it", text)

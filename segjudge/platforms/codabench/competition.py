@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.agreement import is_public
+from segjudge.platforms.evalai.bundle.agreement import MappedSplit, splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.rows import is_descending
 
 VERSION = 2
 #: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
@@ -21,7 +20,7 @@ IMAGE = "codalab/codalab-legacy:py312"
 #: What the public queue allows, in seconds, and what a run needs beside the scoring.
 CAP, SPARE = 600, 120
 #: Codabench appends the title to the name of the uploaded file, which may have 255 characters.
-TITLE, NAME, REWARD, SHORT = 181, 256, 256, 36
+TITLE, _NAME, _REWARD, _SHORT = 181, 256, 256, 36
 TERMS, LOGO, SCORING = "terms.html", "logo", "scoring_program.zip"
 #: Where the truth and the samples of a phase are.
 REFERENCE, KIT = "reference_data/{}.zip", "starting_kit/{}.zip"
@@ -90,32 +89,27 @@ def collect_phases(config: dict[str, Any], *, hidden: bool = False) -> list[Date
 
 
 def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) -> DatedPhase:
-    codenames = {split["id"]: str(split["codename"]) for split in mappings_in(config, "dataset_splits")}
-    schemas = {board["id"]: board["schema"] for board in mappings_in(config, "leaderboard")}
-    rows = [row for row in mappings_in(config, "challenge_phase_splits") if row["challenge_phase_id"] == phase["id"]]
     # A hidden column can rank nothing.
-    rows.sort(key=lambda row: not is_public(row))
-    shown_rows = [row for row in rows if hidden or is_public(row)]
+    splits = sorted(splits_of(config, phase), key=lambda split: not split.is_public)
+    shown_splits = [split for split in splits if hidden or split.is_public]
     columns: list[BoardColumn] = []
-    for row in shown_rows:
-        codename = codenames[row["dataset_split_id"]]
+    for split in shown_splits:
         # The first split of every phase has the plain labels, so that the column that ranks is never empty.
-        prefix = f"{codename}: " if columns else ""
-        columns += _columns(codename, prefix, row, schemas[row["leaderboard_id"]])
-    left_out = tuple(codenames[row["dataset_split_id"]] for row in rows if row not in shown_rows)
-    boards = tuple(dict.fromkeys(row["leaderboard_id"] for row in shown_rows))
+        columns += _columns(split, f"{split.codename}: " if columns else "")
+    left_out = tuple(split.codename for split in splits if split not in shown_splits)
+    boards = tuple(dict.fromkeys(split.row["leaderboard_id"] for split in shown_splits))
     return DatedPhase(phase, boards, tuple(columns), _moment(phase["start_date"]), _moment(phase["end_date"]), left_out)
 
 
-def _columns(codename: str, prefix: str, row: dict[str, Any], schema: dict[str, Any]) -> list[BoardColumn]:
-    metadata = schema.get("metadata") or {}
+def _columns(split: MappedSplit, prefix: str) -> list[BoardColumn]:
+    metadata = split.schema.get("metadata") or {}
     columns = []
-    for label in sorted(schema["labels"], key=lambda label: label != schema["default_order_by"]):
+    for label in sorted(split.schema["labels"], key=lambda label: label != split.schema["default_order_by"]):
         entry = metadata.get(label)
-        ascending = not is_descending(schema, label, row["is_leaderboard_order_descending"])
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
-        precision, is_hidden = int(row["leaderboard_decimal_precision"]), not is_public(row)
-        columns.append(BoardColumn(f"{prefix}{label}", codename, label, ascending, precision, is_hidden, about))
+        precision, ascending = int(split.row["leaderboard_decimal_precision"]), not split.is_descending(label)
+        key, is_hidden = f"{prefix}{label}", not split.is_public
+        columns.append(BoardColumn(key, split.codename, label, ascending, precision, is_hidden, about))
     return columns
 
 
@@ -266,9 +260,9 @@ def page_text(text: bytes) -> str:
 
 def check_lengths(document: dict[str, Any]) -> None:
     """Raise `HostError` for texts that are too long for Codabench; nothing is cut."""
-    names = [(phase["name"], NAME) for phase in document["phases"]]
-    keys = [(column["key"], SHORT) for board in document["leaderboards"] for column in board["columns"]]
-    texts = [(document["title"], TITLE), (document.get("reward", ""), REWARD), *names, *keys]
+    names = [(phase["name"], _NAME) for phase in document["phases"]]
+    keys = [(column["key"], _SHORT) for board in document["leaderboards"] for column in board["columns"]]
+    texts = [(document["title"], TITLE), (document.get("reward", ""), _REWARD), *names, *keys]
     long = [
         f"{text!r} has {len(text)} characters, and Codabench takes {limit}"
         for text, limit in texts

@@ -42,7 +42,7 @@ from .opened_competition import (
 )
 from .serializer_fields import AFTER_PHASES, BEFORE_PAGES, BOARD, COLUMN, PHASE, PHASE_FILES, TASK, TASK_FILES
 
-At = Entry[OpenedCompetition]
+_At = Entry[OpenedCompetition]
 #: The keys that are read in each block.
 _TOP = ("version", "image", "terms", "pages", "queue", "tasks", "phases", "leaderboards", "solutions")
 _KNOWN = {
@@ -99,7 +99,7 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
                 yield "columns", f"{subject}.columns[{index}]", column
 
 
-def _check_keys(top: At) -> BundleProblems:
+def _check_keys(top: _At) -> BundleProblems:
     for key in top.bundle.lines.duplicate_keys:
         yield warning(key, "is there twice, and the last one counts", "Remove one", 8)
     for block, subject, item in _blocks(top.bundle):
@@ -109,7 +109,7 @@ def _check_keys(top: At) -> BundleProblems:
             yield warning(f"{subject}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."), 8)
 
 
-def _is_long_title(at: At) -> Verdict:
+def _is_long_title(at: _At) -> Verdict:
     length = len(str(at.value or ""))
     return {"length": length} if length > TITLE else None
 
@@ -126,11 +126,11 @@ _SETTINGS = all_of(
 )  # fmt: skip
 
 
-def _leads_out(at: At) -> Verdict:
+def _leads_out(at: _At) -> Verdict:
     return isinstance(at.value, str) and can_be_path(at.value) and not at.bundle.is_inside(at.value)
 
 
-def _is_no_zip(at: At) -> Verdict:
+def _is_no_zip(at: _At) -> Verdict:
     path = at.bundle.data(at.value)
     try:
         if path:
@@ -151,7 +151,7 @@ _DATA = first_of(
 )  # fmt: skip
 
 
-def _check_paths(top: At) -> BundleProblems:
+def _check_paths(top: _At) -> BundleProblems:
     texts = [top.below("image"), top.below("terms"), *(at.below("file") for at in entries(top.bundle, "pages"))]
     blocks = (("tasks", TASK_FILES), ("phases", PHASE_FILES), ("solutions", ("path",)))
     data = [at.below(key) for block, keys in blocks for at in entries(top.bundle, block) for key in keys]
@@ -162,7 +162,7 @@ def _check_paths(top: At) -> BundleProblems:
 # ── tasks and their programs ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_tasks(top: At) -> BundleProblems:
+def _check_tasks(top: _At) -> BundleProblems:
     used = [index for phase in entries(top.bundle, "phases") for index in _as_list(phase.item.get("tasks"))]
     for at in entries(top.bundle, "tasks"):
         if "index" in at.item and at.item["index"] not in used:
@@ -209,7 +209,7 @@ def _as_list(value: object) -> list[Any]:
 # ── phases and leaderboards ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _has_zone(at: At) -> Verdict:
+def _has_zone(at: _At) -> Verdict:
     is_date, is_text = isinstance(at.value, datetime.datetime), isinstance(at.value, str)
     zone = at.value.tzinfo if is_date else is_text and _ZONE.search(at.value)
     return bool(zone) and not str(at.value).endswith(("Z", "UTC", "+00:00"))
@@ -245,7 +245,7 @@ _LIMITS = all_of(
 )  # fmt: skip
 
 
-def _check_phases(top: At) -> BundleProblems:
+def _check_phases(top: _At) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
     for subject, phase in sort_phases(top.bundle):
         at = Entry(top.bundle, subject, phase)
@@ -263,17 +263,17 @@ def _check_phases(top: At) -> BundleProblems:
         yield warning("phases", "have all ended", "Correct their dates", 39)
 
 
-def _is_hidden(at: At) -> Verdict:
+def _is_hidden(at: _At) -> Verdict:
     return at.value in (True, "true", "yes")
 
 
-def _shows_no_primary(at: At) -> Verdict:
+def _shows_no_primary(at: _At) -> Verdict:
     columns, primary = mappings_in(at.item, "columns"), at.item.get("primary_index", 0)
     is_shown = any(column.get("index") == primary and not column.get("hidden") for column in columns)
     return {"primary": primary} if columns and not is_shown else None
 
 
-def _shows_no_column(at: At) -> Verdict:
+def _shows_no_column(at: _At) -> Verdict:
     columns = mappings_in(at.item, "columns")
     return bool(columns) and all(column.get("hidden") for column in columns)
 
@@ -295,7 +295,7 @@ _COLUMN = all_of(
 )  # fmt: skip
 
 
-def _check_boards(top: At) -> BundleProblems:
+def _check_boards(top: _At) -> BundleProblems:
     boards = [*entries(top.bundle, "leaderboards")]
     for at in boards[1:]:
         fault = "belongs to no phase: only the first leaderboard counts"
@@ -306,7 +306,7 @@ def _check_boards(top: At) -> BundleProblems:
             yield from _COLUMN(Entry(top.bundle, f"{at.path}.columns[{index}]", column))
 
 
-def _check_programs(top: At) -> BundleProblems:
+def _check_programs(top: _At) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
     bundle = top.bundle
     image = str(bundle.config.get("docker_image", _DEFAULT))

@@ -23,22 +23,23 @@ from segjudge.platforms.evalai.client import (
     exchange,
     is_plain_token,
     is_safe_for_token,
+    read_address,
     read_blocks,
     with_deadline,
 )
 from segjudge.system import files
 
-HOST, TOKEN, USER, PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
-DEFAULT_HOST = "https://www.codabench.org"
+_HOST, _TOKEN, _USER, _PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
+_DEFAULT_HOST = "https://www.codabench.org"
 #: KEY=VALUE lines, mode 0600.
-FILE = os.path.join("~", ".config", "segjudge", "codabench")
+_FILE = os.path.join("~", ".config", "segjudge", "codabench")
 #: What was pushed from a folder: server → name of the zip → competition.
 _STATE = os.path.join(".segjudge", "codabench.json")
-LOGIN, DATA_SETS, COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
-STATUS, COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
-PAGE = "{host}/competitions/{number}/"
+_LOGIN, _DATA_SETS, _COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
+_STATUS, _COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
+_PAGE = "{host}/competitions/{number}/"
 #: Seconds for the bytes of a bundle, between two looks at the outcome, and until that is given up.
-_UPLOAD, PAUSE, PATIENCE = 3600.0, 2.0, 1800.0
+_UPLOAD, _PAUSE, _PATIENCE = 3600.0, 2.0, 1800.0
 _NAME = 64
 
 
@@ -70,25 +71,24 @@ class NotUnpackedError(Exception):
     """Raised, with Codabench's words, when a bundle was refused."""
 
 
-def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) -> CodabenchAccount:
+def read_account(environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
     """Return the account: a token, or one got by name and password; raises HostError with what is missing."""
-    values = account_values((HOST, TOKEN, USER, PASSWORD), environment, file)
-    host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
-    host = host if "://" in host else f"https://{host}"
+    values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
+    host = read_address(values, _HOST, _DEFAULT_HOST)
     if not is_safe_for_token(host):
-        raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
-    token = values.get(TOKEN, "").strip()
-    if not token and values.get(USER) and values.get(PASSWORD):
+        raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
+    token = values.get(_TOKEN, "").strip()
+    if not token and values.get(_USER) and values.get(_PASSWORD):
         try:
-            login = {"username": values[USER], "password": values[PASSWORD]}
-            answer = _CodabenchClient(host, "").call("POST", LOGIN, json=login)
+            login = {"username": values[_USER], "password": values[_PASSWORD]}
+            answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
         except ApiError as error:
-            message = error.message.replace(values[PASSWORD], "…")
-            remedy = "Try again later" if error.transient else f"Correct {USER} and {PASSWORD}"
+            message = error.message.replace(values[_PASSWORD], "…")
+            remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
             raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
         token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
     if not token or not is_plain_token(token):
-        raise HostError(f"set {TOKEN}, or {USER} and {PASSWORD}, in the environment or {FILE} (mode 0600)")
+        raise HostError(f"set {_TOKEN}, or {_USER} and {_PASSWORD}, in the environment or {_FILE} (mode 0600)")
     return CodabenchAccount(host, token)
 
 
@@ -106,7 +106,7 @@ class CompetitionPush:
         if pushed is None or not pushed.number:
             return pushed
         try:
-            self._client.call("GET", COMPETITION, {"competition": pushed.number})
+            self._client.call("GET", _COMPETITION, {"competition": pushed.number})
         except ApiError as error:
             if error.status == 404:  # deleted there
                 return None
@@ -119,9 +119,9 @@ class CompetitionPush:
         request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
         request["request_sassy_file_name"] = file
         try:
-            target = self._client.call("POST", DATA_SETS, json=request)
+            target = self._client.call("POST", _DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
-            answer = self._client.call("PUT", COMPLETED, {"key": str(target["key"])}, json={})
+            answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
             pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
@@ -130,12 +130,12 @@ class CompetitionPush:
         self._remember(name, pushed)
         return pushed
 
-    def wait_for_outcome(self, name: str, pushed: PushedCompetition, patience: float = PATIENCE) -> PushedCompetition:
+    def wait_for_outcome(self, name: str, pushed: PushedCompetition, patience: float = _PATIENCE) -> PushedCompetition:
         """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             try:
-                answer = self._client.call("GET", STATUS, {"status": pushed.status})
+                answer = self._client.call("GET", _STATUS, {"status": pushed.status})
             except ApiError as error:
                 if not error.transient:
                     raise HostError(self._explain(error)) from None
@@ -148,14 +148,14 @@ class CompetitionPush:
             if status == "Failed":
                 self._remember(name, None)
                 raise NotUnpackedError(str(answer.get("details") or "Codabench gives no reason."))
-            self._sleep(PAUSE)
+            self._sleep(_PAUSE)
         raise HostError(
             f"{self._account.host}: still unpacks upload {pushed.status} after {patience:.0f} s; its worker may have "
             "died. Push again to go on waiting, or with --again to upload it once more"
         )
 
     def page(self, pushed: PushedCompetition) -> str:
-        return PAGE.format(host=self._account.host, number=pushed.number)
+        return _PAGE.format(host=self._account.host, number=pushed.number)
 
     def _send(self, url: str, path: str) -> None:
         """Put the bytes where the site said; the token does not go there."""
@@ -179,7 +179,7 @@ class CompetitionPush:
             raise HostError(f"the storage refuses the bundle ({status}: {text}); nothing was created")
 
     def _explain(self, error: ApiError) -> str:
-        hint = f"\nYour token is wrong: set {TOKEN}, or {USER} and {PASSWORD}." if error.status == 401 else ""
+        hint = f"\nYour token is wrong: set {_TOKEN}, or {_USER} and {_PASSWORD}." if error.status == 401 else ""
         return f"{self._account.host} says: {error.message}{hint}"
 
     def _state(self) -> dict[str, dict[str, Any]]:
@@ -203,6 +203,6 @@ class CompetitionPush:
 
 
 def digest_of(path: str) -> str:
-    """Return the checksum of a bundle."""
+    """SHA-256 of a bundle, by which a changed one is known again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

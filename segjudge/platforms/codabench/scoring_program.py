@@ -21,11 +21,11 @@ import traceback
 from typing import Any, Dict, List, NoReturn
 
 #: Where Codabench's worker puts both folders.
-INPUT, OUTPUT = "/app/input", "/app/output"
+_INPUT, _OUTPUT = "/app/input", "/app/output"
 #: What the worker adds to every submission.
 ADDED = "metadata"
 #: What a participant may have put into the zip alone, as other platforms take it.
-SINGLE_FILES = (".json", ".gz", ".tar", ".zip")
+_SINGLE_FILES = (".json", ".gz", ".tar", ".zip")
 #: The most that Codabench stores of a score: twenty digits, ten of them decimals.
 TOO_LARGE = 1e10
 #: Packages for images that lack them; those of the image come first.
@@ -66,13 +66,13 @@ footer {{ color: #777; font-size: 13px }}
 """
 
 
-class TaskError(Exception):
+class _TaskError(Exception):
     """Raised for a bundle that says not what is scored; the text is for the participant and the organiser."""
 
 
 def main() -> None:
     """Score the submission in the input folder."""
-    source, target = (*sys.argv[1:3], INPUT, OUTPUT)[:2] if len(sys.argv) > 2 else (INPUT, OUTPUT)
+    source, target = (*sys.argv[1:3], _INPUT, _OUTPUT)[:2] if len(sys.argv) > 2 else (_INPUT, _OUTPUT)
     participant = _keep_log_from_participant()
 
     def refuse(text: str) -> NoReturn:
@@ -99,14 +99,14 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
         signal.alarm(0)
         text = str(error)
-        if not isinstance(error, TaskError) and type(error).__name__ != "SubmissionError":
+        if not isinstance(error, _TaskError) and type(error).__name__ != "SubmissionError":
             traceback.print_exc()  # with the incident that a HostError numbers
             text = _NOT_YOURS
         refuse(text)
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """Return what the host's bundle says of the phase; raises `TaskError`, whose text both sides can use."""
+    """Return what the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)
@@ -120,7 +120,7 @@ def _task(path: str) -> Dict[str, Any]:
         reason = "is not in its reference data"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"in its reference data cannot be read ({type(error).__name__}: {error})"
-    raise TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
+    raise _TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
 
 
 def _keep_log_from_participant() -> int:
@@ -140,7 +140,7 @@ def _submission(source: str) -> str:
         os.remove(added)
     names = os.listdir(folder)
     path = os.path.join(folder, names[0]) if len(names) == 1 else ""
-    return path if os.path.isfile(path) and path.endswith(SINGLE_FILES) else folder
+    return path if os.path.isfile(path) and path.endswith(_SINGLE_FILES) else folder
 
 
 def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:

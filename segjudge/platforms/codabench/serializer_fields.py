@@ -14,8 +14,8 @@ from segjudge.platforms.evalai.bundle.problems import BundleProblems
 
 from .opened_competition import refusal
 
-FLAG, NATURAL, INTEGER = "flag", "natural number", "whole number"
-CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
+_FLAG, _NATURAL, _INTEGER = "flag", "natural number", "whole number"
+_CHOICE, _EMAIL, _JSON, _LIST = "choice", "e-mail", "JSON", "list"
 #: Stands for a key that is not there.
 _MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
@@ -53,10 +53,9 @@ class SerializerField:
             return "" if self.null else "This field may not be null."
         if self.kind in _ANSWERS:
             return _ANSWERS[self.kind](self, value)
-        kind, least = (WHOLE, 0 if self.kind == NATURAL else None) if self.kind in (NATURAL, INTEGER) else (TEXT, None)
-        error = validate(
-            "", value, Field(kind, "", limit=self.limit, least=least, blank=self.blank, choices=self.choices)
-        )
+        kind, least = WHOLE if self.kind in (_NATURAL, _INTEGER) else TEXT, 0 if self.kind == _NATURAL else None
+        field = Field(kind, "", limit=self.limit, least=least, blank=self.blank, choices=self.choices)
+        error = validate("", value, field)
         half = SURROGATE.search(str(value)) if kind == TEXT else None
         if error is None and half:
             return f"Surrogate characters are not allowed: U+{ord(half[0]):X}."
@@ -104,7 +103,7 @@ def _list(_field: SerializerField, value: object) -> str:
     return "" if isinstance(value, list) else f'Expected a list of items but got type "{type(value).__name__}".'
 
 
-_ANSWERS = {FLAG: _flag, EMAIL: _email, JSON: _json, LIST: _list}
+_ANSWERS = {_FLAG: _flag, _EMAIL: _email, _JSON: _json, _LIST: _list}
 
 
 def check_fields(
@@ -134,7 +133,7 @@ TASK_FILES = ("ingestion_program", "input_data", "scoring_program", "reference_d
 TASK = {
     "name": SerializerField(TEXT, 22, 256, required=True),
     "description": SerializerField(TEXT, 22, null=True, blank=True),
-    "ingestion_only_during_scoring": SerializerField(FLAG, 22),
+    "ingestion_only_during_scoring": SerializerField(_FLAG, 22),
 }
 SOLUTION = {
     "name": SerializerField(TEXT, 22, 256),
@@ -143,11 +142,11 @@ SOLUTION = {
 PHASE = {
     "name": SerializerField(TEXT, 31, 256, required=True),
     "description": SerializerField(TEXT, 31, null=True, blank=True),
-    "execution_time_limit": SerializerField(NATURAL, 41),
-    "max_submissions_per_day": SerializerField(NATURAL, 40, null=True),
-    "max_submissions": SerializerField(NATURAL, 40, null=True),
-    "auto_migrate_to_this_phase": SerializerField(FLAG, 42),
-    **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), SerializerField(FLAG, 42)),
+    "execution_time_limit": SerializerField(_NATURAL, 41),
+    "max_submissions_per_day": SerializerField(_NATURAL, 40, null=True),
+    "max_submissions": SerializerField(_NATURAL, 40, null=True),
+    "auto_migrate_to_this_phase": SerializerField(_FLAG, 42),
+    **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), SerializerField(_FLAG, 42)),
 }
 _SUBMISSION_RULES = (
     "Add",
@@ -158,21 +157,21 @@ _SUBMISSION_RULES = (
     "Force_Best",
 )
 BOARD = {
-    "primary_index": SerializerField(NATURAL, 53),
+    "primary_index": SerializerField(_NATURAL, 53),
     "title": SerializerField(TEXT, 46, 64, required=True),
     "key": SerializerField(TEXT, 46, 36, required=True),
-    "columns": SerializerField(LIST, 48, required=True),
-    "hidden": SerializerField(FLAG, 46),
-    "submission_rule": SerializerField(CHOICE, 47, choices=_SUBMISSION_RULES),
+    "columns": SerializerField(_LIST, 48, required=True),
+    "hidden": SerializerField(_FLAG, 46),
+    "submission_rule": SerializerField(_CHOICE, 47, choices=_SUBMISSION_RULES),
 }
 COLUMN = {
-    "computation": SerializerField(CHOICE, 52, null=True, blank=True, choices=("avg", "sum", "min", "max")),
+    "computation": SerializerField(_CHOICE, 52, null=True, blank=True, choices=("avg", "sum", "min", "max")),
     "title": SerializerField(TEXT, 48, 36, required=True),
     "key": SerializerField(TEXT, 48, 36, required=True),
-    "sorting": SerializerField(CHOICE, 50, choices=("desc", "asc")),
-    "index": SerializerField(NATURAL, 48, required=True),
-    "hidden": SerializerField(FLAG, 48),
-    "precision": SerializerField(INTEGER, 51),
+    "sorting": SerializerField(_CHOICE, 50, choices=("desc", "asc")),
+    "index": SerializerField(_NATURAL, 48, required=True),
+    "hidden": SerializerField(_FLAG, 48),
+    "precision": SerializerField(_INTEGER, 51),
 }
 PAGE = {"title": SerializerField(TEXT, 13, 255, required=True)}
 _FLAG_KEYS = (
@@ -187,10 +186,10 @@ BEFORE_PAGES = {
 }
 AFTER_PHASES = {
     "description": SerializerField(TEXT, 9, null=True, blank=True),
-    **dict.fromkeys(_FLAG_KEYS, SerializerField(FLAG, 17)),
-    "competition_type": SerializerField(CHOICE, 16, choices=("competition", "benchmark")),
-    "fact_sheet": SerializerField(JSON, 18, null=True),
+    **dict.fromkeys(_FLAG_KEYS, SerializerField(_FLAG, 17)),
+    "competition_type": SerializerField(_CHOICE, 16, choices=("competition", "benchmark")),
+    "fact_sheet": SerializerField(_JSON, 18, null=True),
     "reward": SerializerField(TEXT, 16, 256, null=True, blank=True),
-    "contact_email": SerializerField(EMAIL, 16, 256, null=True, blank=True),
-    "forum_enabled": SerializerField(FLAG, 17),
+    "contact_email": SerializerField(_EMAIL, 16, 256, null=True, blank=True),
+    "forum_enabled": SerializerField(_FLAG, 17),
 }

@@ -239,6 +239,9 @@ def as_zip(path: str) -> Iterator[str]:
         yield zipped
 
 
+# ── the samples of a competition ────────────────────────────────────────────────────────────────────────────────────
+
+
 @dataclass(frozen=True)
 class SampleRun:
     """One sample, scored by one phase."""

@@ -294,7 +294,7 @@ def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCO
     values = account_values(_KEYS, environment, file)
     if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
-    host = _address(values)
+    host = read_address(values, HOST, DEFAULT_HOST)
     if not is_safe_for_token(host):
         raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
     token = values.get(TOKEN, "").strip()
@@ -312,11 +312,12 @@ def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCO
 
 def server_address() -> str:
     """Return the server's address, which needs no account."""
-    return _address(account_values(_KEYS, os.environ, _ACCOUNT_FILE))
+    return read_address(account_values(_KEYS, os.environ, _ACCOUNT_FILE), HOST, DEFAULT_HOST)
 
 
-def _address(values: Mapping[str, str]) -> str:
-    host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
+def read_address(values: Mapping[str, str], key: str, default: str) -> str:
+    """Read a server's address, to which https is added where nothing is said."""
+    host = values.get(key, default).strip().rstrip("/")
     return host if "://" in host else f"https://{host}"
 
 

@@ -14,12 +14,11 @@ from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.platforms.evalai.bundle.agreement import board_of, check_secrecy
+from segjudge.platforms.evalai.bundle.agreement import check_secrecy, splits_of
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.rows import is_descending
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name
 
@@ -92,16 +91,16 @@ def _settings(
     config: dict[str, Any], configured: dict[str, Any], splits: list[PhaseSplit], keys: dict[str, str]
 ) -> dict[str, Any]:
     """Return what the form of a phase asks for, in its own words; the label that ranks comes first."""
-    boards = {split.codename: board_of(config, configured, split.codename) for split in splits}
+    boards = {split.codename: split for split in splits_of(config, configured)}
     columns = [
         {
             "title": label if len(splits) == 1 else f"{split.codename} {label}",
             "path": f"{keys[split.codename]}.{label}",
             "error_path": f"{keys[split.codename]}.{label}_error",
-            "order": "desc" if is_descending(boards[split.codename][0], label, boards[split.codename][1]) else "asc",
+            "order": "desc" if boards[split.codename].is_descending(label) else "asc",
         }
         for split in splits
-        for label in sorted(split.metrics, key=lambda label: label != boards[split.codename][0]["default_order_by"])
+        for label in sorted(split.metrics, key=lambda label: label != boards[split.codename].schema["default_order_by"])
     ]
     if not columns:
         return {}

@@ -17,19 +17,19 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-FOLDERS = ("/input", "/opt/ml/input/data/ground_truth", "/output")
+_FOLDERS = ("/input", "/opt/ml/input/data/ground_truth", "/output")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 #: Written by the platform: the jobs of an algorithm, whose outputs lie in folders of their own.
 _JOBS = "predictions.json"
 #: The most bytes of the list of jobs, which is the platform's.
 _JOBS_BYTES = 64 << 20
 #: What a participant may have uploaded as one file.
-SINGLE_FILES = (".json", ".gz", ".tar", ".tgz", ".zip")
+_SINGLE_FILES = (".json", ".gz", ".tar", ".tgz", ".zip")
 
 
 def main() -> int:
-    """Return the exit code."""
-    source, truth, target = sys.argv[1:4] if len(sys.argv) == 4 else FOLDERS
+    """Score what lies in the input; the exit code is 1 where there are no metrics."""
+    source, truth, target = sys.argv[1:4] if len(sys.argv) == 4 else _FOLDERS
     try:
         script: Any = importlib.import_module("evaluation_script")
         with open(os.path.join(_HERE, "task.json"), encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def _submission(source: str, task: dict[str, Any], temporary: str) -> str:
     names = os.listdir(source)
     path = os.path.join(source, names[0]) if len(names) == 1 else ""
     is_file = os.path.isfile(path) and not os.path.islink(path)
-    return path if is_file and path.endswith(SINGLE_FILES) else source
+    return path if is_file and path.endswith(_SINGLE_FILES) else source
 
 
 def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
@@ -89,7 +89,7 @@ def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
             for output in job["outputs"]:
                 target = (output.get("socket") or output["interface"])["relative_path"]
                 path = os.path.realpath(os.path.join(source, str(job["pk"]), "output", target))
-                if path.endswith(SINGLE_FILES) and path.startswith(inside):
+                if path.endswith(_SINGLE_FILES) and path.startswith(inside):
                     paths.append(path)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise errors.SubmissionError(f"{_JOBS} is not a list of jobs with their outputs.") from None

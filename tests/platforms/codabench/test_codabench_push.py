@@ -23,7 +23,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodabenchServer]:
     with codabench_server() as played:
         monkeypatch.setenv("CODABENCH_HOST", played.address)
         monkeypatch.setenv("CODABENCH_TOKEN", TOKEN)
-        monkeypatch.setattr(push, "PAUSE", 0.01)
+        monkeypatch.setattr(push, "_PAUSE", 0.01)
         yield played
 
 

@@ -20,6 +20,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import Notify
 from segjudge.platforms.evalai.bundle import agreement, script_rules
+from segjudge.platforms.evalai.bundle.agreement import splits_of
 from segjudge.platforms.evalai.bundle.build import _list_named_files, build, read_config
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
@@ -760,3 +761,10 @@ def test_a_module_is_parsed_once_for_each_content(
     for damage in ("[]", "{", '{"%s": 3}'):
         (tmp_path / "cache/segjudge/modules.json").write_text(damage)
         assert changed(bundle, tmp_path) == []
+
+
+def test_a_codename_that_is_a_number_is_the_text_that_evalai_keeps() -> None:
+    row = {"challenge_phase_id": 1, "leaderboard_id": 2, "dataset_split_id": 3, "visibility": 1}
+    config = {"dataset_splits": [{"id": 3, "codename": 2019}], "challenge_phase_splits": [row]}
+    (split,) = splits_of(config, {"id": 1})
+    assert (split.codename, split.is_public) == ("2019", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQU
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
+from segjudge.platforms.evalai.rows import is_descending
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
@@ -19,7 +21,7 @@ from .problems import BundleProblems, breaks_later, hashable_value, mappings_in,
 from .server_state import ServerState
 
 #: The visibility of a split that participants see; every other one keeps it from them.
-PUBLIC = "3"
+_PUBLIC = "3"
 
 
 def check_agreement(bundle: Bundle) -> BundleProblems:
@@ -88,7 +90,7 @@ def _check_phase(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> Bu
     if phase.report not in (True, False):
         yield breaks_later(subject, f"has report={phase.report!r}", "Write True or False")
     yield from _check_notification(subject, phase)
-    schemas, _ = splits_of(bundle.config, configured)
+    schemas = {split.codename: split.schema for split in splits_of(bundle.config, configured)}
     yield from _find_revealed_splits(bundle.config, configured, phase)
     for split in phase.splits:
         yield from _check_metrics(subject, split, schemas.get(split.codename, {}))
@@ -101,9 +103,11 @@ def _check_phase(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> Bu
 def _find_revealed_splits(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
     """Yield where a phase shows what the YAML keeps from participants; the scorers know `phases.py` alone."""
     subject = f"phases.py, {phase.codename}"
-    schemas, hidden = splits_of(config, configured)
-    if set(schemas) != {split.codename for split in phase.splits}:
-        fault = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
+    mapped = splits_of(config, configured)
+    names = [*dict.fromkeys(split.codename for split in mapped)]
+    hidden = {split.codename for split in mapped if not split.is_public}
+    if {*names} != {split.codename for split in phase.splits}:
+        fault = f"its splits are not the YAML's ({', '.join(names)})"
         yield breaks_later(subject, fault, "Make them agree")
     for split in phase.splits:
         if split.codename in hidden and not split.hidden:
@@ -136,43 +140,43 @@ def find_hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
     except (OSError, yaml.YAMLError):
         content = None
     config: dict[str, Any] = content if isinstance(content, dict) else {}
-    configured = mappings_in(config, "challenge_phases")
-    rows = [splits_of(config, row)[1] for row in configured if str(row.get("codename")) == phase.codename]
-    return phase.hidden.union(str(codename) for codenames in rows for codename in codenames)
+    rows = [row for row in mappings_in(config, "challenge_phases") if str(row.get("codename")) == phase.codename]
+    mapped = [split for row in rows for split in splits_of(config, row)]
+    return phase.hidden.union(split.codename for split in mapped if not split.is_public)
 
 
-def is_public(row: dict[str, Any]) -> bool:
-    """Return whether participants see the scores of a phase and split, as the YAML says."""
-    return str(row.get("visibility")) == PUBLIC
+@dataclass(frozen=True)
+class MappedSplit:
+    """A split of a phase, as a row of `challenge_phase_splits` has it."""
+
+    codename: str
+    #: The schema of its leaderboard.
+    schema: dict[str, Any]
+    row: dict[str, Any]
+
+    @property
+    def is_public(self) -> bool:
+        """Whether participants see its scores."""
+        return str(self.row.get("visibility")) == _PUBLIC
+
+    def is_descending(self, label: str) -> bool:
+        """Tell whether its leaderboard shows the largest value of a label first."""
+        return is_descending(self.schema, label, self.row.get("is_leaderboard_order_descending"))
 
 
-def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[object, dict[str, Any]], set[object]]:
-    """Return the leaderboard's schema by the codename of each split of a phase, and which splits are hidden."""
+def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> list[MappedSplit]:
+    """List the splits that the YAML maps to a phase, whatever else is wrong with it."""
     codenames = {
         hashable_value(split): hashable_value(split, "codename") for split in mappings_in(config, "dataset_splits")
     }
-    boards = {hashable_value(board): board.get("schema") for board in mappings_in(config, "leaderboard")}
-    schemas: dict[object, dict[str, Any]] = {}
-    hidden = set()
+    schemas = {hashable_value(board): board.get("schema") for board in mappings_in(config, "leaderboard")}
+    splits = []
     for row in mappings_in(config, "challenge_phase_splits"):
         if row.get("challenge_phase_id") == phase.get("id"):
-            codename = codenames.get(hashable_value(row, "dataset_split_id"))
-            schema = boards.get(hashable_value(row, "leaderboard_id"))
-            schemas[codename] = schema if isinstance(schema, dict) else {}
-            if not is_public(row):
-                hidden.add(codename)
-    return schemas, hidden
-
-
-def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tuple[dict[str, Any], bool]:
-    """Return the schema of the leaderboard of a phase and split, and whether the row itself says descending."""
-    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
-    schemas: dict[object, dict[str, Any]] = {board["id"]: board["schema"] for board in config["leaderboard"]}
-    return next(
-        (schemas[row["leaderboard_id"]], row["is_leaderboard_order_descending"])
-        for row in config["challenge_phase_splits"]
-        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == codename
-    )
+            codename = str(codenames.get(hashable_value(row, "dataset_split_id")))
+            schema = schemas.get(hashable_value(row, "leaderboard_id"))
+            splits.append(MappedSplit(codename, schema if isinstance(schema, dict) else {}, row))
+    return splits
 
 
 def _check_metrics(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:

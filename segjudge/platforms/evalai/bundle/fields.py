@@ -310,9 +310,9 @@ def _field_schema(field: Field) -> dict[str, Any]:
 
 TRUE = ("t", "T", "y", "Y", "yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "1", 1, True)
 FALSE = ("f", "F", "n", "N", "no", "NO", "false", "False", "FALSE", "off", "Off", "OFF", "0", 0, 0.0, False)
-FORMAT = "YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
+_FORMAT = "YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
 #: The server's messages about a value, each with its code; empty for a valid value.
-Messages = list[tuple[str, str]]
+_Messages = list[tuple[str, str]]
 _NULL = ("This field may not be null.", "null")
 _BLANK = ("This field may not be blank.", "blank")
 SLUG_MESSAGE = ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")
@@ -368,7 +368,7 @@ def as_flag(value: object) -> bool | None:
     return True if value in TRUE else False if value in FALSE else None
 
 
-def _validate_text(value: object, field: Field) -> Messages:
+def _validate_text(value: object, field: Field) -> _Messages:
     text = str(value).strip()
     if text == "":
         return [] if field.blank else [_BLANK]
@@ -382,7 +382,7 @@ def _validate_text(value: object, field: Field) -> Messages:
     return messages
 
 
-def _validate_text_form(value: object, field: Field) -> Messages:
+def _validate_text_form(value: object, field: Field) -> _Messages:
     text, messages = str(value).strip(), _validate_text(value, field)
     if field.kind == SLUG:
         is_valid, message = bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text)), SLUG_MESSAGE
@@ -430,7 +430,7 @@ def _is_address(text: str) -> bool:
     return re.fullmatch(_ADDRESS, text, re.IGNORECASE) is not None  # compiled when first needed: it takes 30 ms
 
 
-def _validate_integer(value: object, field: Field) -> Messages:
+def _validate_integer(value: object, field: Field) -> _Messages:
     if isinstance(value, str) and len(value) > _DIGITS:
         return [("String value too large.", "max_string_length")]
     number = as_integer(value)
@@ -472,12 +472,12 @@ def _time_zone(text: str | None) -> datetime.tzinfo | None:
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
-def _validate_date(value: object, _field: Field) -> Messages:
+def _validate_date(value: object, _field: Field) -> _Messages:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return [("Expected a datetime but got a date.", "date")]
     date = _parse_date(value) if isinstance(value, str) else value
     if not isinstance(date, datetime.datetime):
-        return [(f"Datetime has wrong format. Use one of these formats instead: {FORMAT}.", "invalid")]
+        return [(f"Datetime has wrong format. Use one of these formats instead: {_FORMAT}.", "invalid")]
     return [] if as_datetime(date) else [("Datetime value out of range.", "overflow")]
 
 
@@ -495,7 +495,7 @@ def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
     return FieldError(key, earliest.message, earliest.code, list_text=f"{{{texts}}}")
 
 
-def _validate_json(value: object, _field: Field) -> Messages:
+def _validate_json(value: object, _field: Field) -> _Messages:
     """JSON has no dates, sets, bytes or NaN."""
     try:
         json.dumps(value, allow_nan=False)
@@ -504,7 +504,7 @@ def _validate_json(value: object, _field: Field) -> Messages:
     return []
 
 
-_VALIDATORS: dict[str, Callable[[Any, Field], Messages]] = {
+_VALIDATORS: dict[str, Callable[[Any, Field], _Messages]] = {
     TEXT: _validate_text,
     FLAG: lambda value, _field: [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else [],
     WHOLE: _validate_integer,

@@ -271,7 +271,6 @@ class RejectedError(Exception):
 
 
 def _read_sentences(body: dict[str, Any]) -> list[str]:
-    """Return the sentences of an answer, one for each problem."""
     error = body.get("error") or body.get("detail") or body
     if isinstance(error, dict):
         error = "; ".join(f"{key}: {value}" for key, value in error.items())

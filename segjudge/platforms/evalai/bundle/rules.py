@@ -118,8 +118,6 @@ def _is_empty_file(at: Entry) -> Verdict:
 
 
 def _lacks(*keys: str) -> Any:
-    """Return a test for keys that a mapping lacks."""
-
     def find_missing(at: Entry) -> Verdict:
         missing = [key for key in keys if key not in at.item]
         return {"missing": ", ".join(missing)} if missing else None
@@ -266,7 +264,6 @@ def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
 
 
 def _text_rules(key: str, rule: int, quote: str) -> Check:
-    """Return the rules of one of the challenge's texts."""
     remedy = "Name an .html file of templates/"
     return first_of(
         RuleRow(rule, key, _is_empty, "is missing", remedy, quote),

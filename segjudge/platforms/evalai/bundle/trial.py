@@ -105,8 +105,8 @@ def find_unshown_scores(
     config: dict[str, Any], phase: dict[str, Any], subject: str, outcome: SubmissionOutcome
 ) -> BundleProblems:
     """Yield what keeps the scores of a finished submission from its leaderboards."""
-    for split, schema in splits_of(config, phase)[0].items():
-        name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
+    for split in splits_of(config, phase):
+        name, labels, order = split.codename, split.schema.get("labels") or [], split.schema.get("default_order_by")
         scores, bars = outcome.result.get(name), outcome.error.get(name)
         if scores is None:
             fault = f"its result has nothing for the split {name}"

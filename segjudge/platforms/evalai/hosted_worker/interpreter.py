@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
@@ -45,7 +46,7 @@ class Interpreter:
 def open_interpreter(name: str) -> Interpreter:
     """Return the interpreter of a path or a name; raise HostError if it does not run."""
     path = _path_of(name)
-    answer = _answer(path, name).strip()
+    answer = _run(path, name, _REPORT).strip()
     try:
         executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
     except (ValueError, IndexError, TypeError):
@@ -66,28 +67,14 @@ def worker_interpreter(name: str | None, root: str) -> Interpreter:
     for folder in dict.fromkeys((root, IMPORT_ROOT)):
         prepared = os.path.join(folder, _PREPARED)
         if os.path.exists(prepared):
-            try:
+            with suppress(HostError):  # half made, or of a Python that is gone
                 return open_interpreter(prepared)
-            except HostError:
-                continue  # half made, or of a Python that is gone
     pinned = shutil.which(f"python{PINNED_PYTHON}")
-    if pinned is not None and _imports_numpy(pinned):
-        try:
+    if pinned is not None:
+        with suppress(HostError):  # no Python, or one without numpy
+            _run(pinned, pinned, "import numpy")
             return open_interpreter(pinned)
-        except HostError:
-            pass  # no Python
     return open_interpreter(sys.executable)
-
-
-def _imports_numpy(path: str) -> bool:
-    words = [path, "-I", "-c", "import numpy"]
-    try:
-        process = subprocess.run(
-            words, capture_output=True, check=False, timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return process.returncode == 0
 
 
 def _path_of(name: str) -> str:
@@ -100,10 +87,10 @@ def _path_of(name: str) -> str:
     return os.path.abspath(command or name)
 
 
-def _answer(path: str, name: str) -> str:
+def _run(path: str, name: str, code: str) -> str:
     try:
         process = subprocess.run(
-            [path, "-I", "-c", _REPORT], capture_output=True, text=True, errors="replace", check=False,
+            [path, "-I", "-c", code], capture_output=True, text=True, errors="replace", check=False,
             timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

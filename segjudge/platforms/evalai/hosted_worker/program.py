@@ -31,7 +31,7 @@ from types import ModuleType
 from typing import IO, Any, Callable, Dict, Iterator, List, TextIO, Tuple
 
 #: The two documented forms: the annotations come first, or the submission does.
-HOSTED, REMOTE = "hosted", "remote"
+_HOSTED, _REMOTE = "hosted", "remote"
 #: What an `evaluate()` may leave beside the scores.
 _EXTRAS = ("submission_result", "submission_metadata")
 #: The words in the name of a first parameter that tell the form.
@@ -68,10 +68,10 @@ class _Script:
         except (TypeError, ValueError):
             name = ""
         if any(word in name for word in _SUBMISSION):
-            return REMOTE
+            return _REMOTE
         if any(word in name for word in _ANNOTATION):
-            return HOSTED
-        return HOSTED if self._is_package else REMOTE
+            return _HOSTED
+        return _HOSTED if self._is_package else _REMOTE
 
 
 def _unpack(path: str, root: str) -> Tuple[str, str]:
@@ -222,7 +222,7 @@ def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, A
     """Call an `evaluate()` with what its form takes."""
     metadata = request["metadata"]
     annotation = request["annotation"] if os.path.isfile(request["annotation"]) else ""
-    arguments = [annotation or None] if form == HOSTED else []
+    arguments = [annotation or None] if form == _HOSTED else []
     arguments += [request["submission"], request["phase"]]
     parameters = inspect.signature(function).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
@@ -232,7 +232,7 @@ def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, A
         "phase_pk": metadata.get("challenge_phase"),
         "submission_pk": metadata.get("id"),
     }
-    if form == REMOTE and annotation:
+    if form == _REMOTE and annotation:
         options["test_annotation_file"] = annotation
     names = {*parameters, "submission_metadata"} if takes_any else {*parameters}
     return function(*arguments, **{name: value for name, value in options.items() if name in names})
@@ -284,7 +284,7 @@ def main() -> None:
     answers, log = (os.fdopen(int(number), "w", encoding="utf-8", buffering=1) for number in sys.argv[2:4])
     for stream in (answers, log):
         os.set_inheritable(stream.fileno(), False)  # noqa: FBT003 - as the standard library has it
-    is_hosted = order["worker"] == HOSTED
+    is_hosted = order["worker"] == _HOSTED
     if is_hosted:
         for number in (1, 2):
             os.dup2(log.fileno(), number)  # what C code or a careless script prints is no participant's

@@ -9,8 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ _PREINSTALLED = {
     "requests": "requests", "boto3": "boto3", "jsonschema": "jsonschema",
 }  # fmt: skip
 #: Seconds for an installation, and for an import that may install more.
-PATIENCE = 1800.0
+_PATIENCE = 1800.0
 _LOG_BYTES = 64 << 10
 INDEX_UNREACHED = "the package index was not reached"
 _UNREACHED = re.compile(r"Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
@@ -90,7 +89,9 @@ def install_requirements(
     content = repr((python.path, python.version, python.folders, needs)).encode() + pins
     home = cache_folder() / f"worker-{hashlib.sha256(content).hexdigest()[:16]}"
     own_python = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
-    with _lock(home):
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{home}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # others may make the same environment meanwhile
         if not (home / "complete").exists():
             say("Installing what the evaluation script asks for, once, with this machine's network and package index …")
             try:
@@ -132,15 +133,6 @@ def _list_imports(data: bytes) -> set[str]:
 
 def _output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-@contextmanager
-def _lock(home: Path) -> Iterator[None]:
-    """Keep others from making the same environment meanwhile."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{home}.lock", "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 class _Installation:
@@ -187,7 +179,7 @@ class _Installation:
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
         bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
         run = run_bounded(
-            words, bounds, PATIENCE, _LOG_BYTES,
+            words, bounds, _PATIENCE, _LOG_BYTES,
             environment=self._environment, folder=self._writable[0], joins_streams=True,
         )  # fmt: skip
         text = run.output

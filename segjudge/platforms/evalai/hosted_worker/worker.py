@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.agreement import splits_of
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 
 from .folder import WorkerFolder
 from .interpreter import Interpreter, open_interpreter
 from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, find_sandbox_for
 from .requirements import install_requirements
 
-CHALLENGE_PK = 1
+_CHALLENGE_PK = 1
 #: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
 SECONDS = 900.0
-#: What the server takes as a bundle's config.
-_CONFIG_NAMES = ("challenge_config.yaml", "challenge_config.yml")
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,13 @@ class HostedWorker:
     def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
         self.config, self._folder, self._process = config, folder, process
 
-    def splits(self, phase: dict[str, Any]) -> list[str]:
-        names = {split["id"]: split["codename"] for split in self.config["dataset_splits"]}
-        return [
-            names[row["dataset_split_id"]]
-            for row in self.config["challenge_phase_splits"]
-            if row["challenge_phase_id"] == phase["id"]
-        ]
-
     def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> SubmissionOutcome:
         """Submit a file to a phase, and return the outcome."""
         request = {
             "annotation": phase["annotation"],
             "submission": self._folder.add_submission(number, submission, os.path.splitext(submission)[1]),
             "phase": phase["codename"],
-            "splits": self.splits(phase),
+            "splits": [split.codename for split in splits_of(self.config, phase)],
             "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
         }
         answer = self._ask(request)
@@ -119,10 +111,10 @@ def open_hosted_worker(
         config = _extract(bundle, folder)
         box = find_sandbox_for(python)
         try:
-            python = install_requirements(python, folder, CHALLENGE_PK, box, notice)
+            python = install_requirements(python, folder, _CHALLENGE_PK, box, notice)
         except UnloadableError as error:
             raise HostError(str(error)) from None
-        process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=box))
+        process = WorkerProcess(python, folder, _CHALLENGE_PK, WorkerTerms(sandbox_program=box))
         ends.callback(process.close)
         yield HostedWorker(config, folder, process)
 
@@ -132,14 +124,14 @@ def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
     import yaml
 
     with zipfile.ZipFile(path) as bundle:
-        name = next(name for name in _CONFIG_NAMES if name in bundle.namelist())
+        name = next(name for name in CONFIG_NAMES if name in bundle.namelist())
         config: dict[str, Any] = yaml.safe_load(bundle.read(name))
         with zipfile.ZipFile(io.BytesIO(bundle.read(config["evaluation_script"]))) as script:
-            folder.add_script(CHALLENGE_PK, script)
+            folder.add_script(_CHALLENGE_PK, script)
         for phase in config["challenge_phases"]:
             name = phase.get("test_annotation_file")
             if name is None:
                 raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
-            phase["annotation"] = folder.annotation_path(CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
+            phase["annotation"] = folder.annotation_path(_CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
             Path(phase["annotation"]).write_bytes(bundle.read(name))
     return config
