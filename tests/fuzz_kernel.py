@@ -14,10 +14,12 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,10 +27,11 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script.masks.detections import OverlappingPairs, RankedBits
-from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, load
+from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns, load
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
+from tests.builders import chunk
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 #: The setting by which the process under the sanitizers knows its library.
@@ -53,41 +56,78 @@ def some_bytes(generator: random.Random, count: int) -> bytes:
     return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
 
 
-def rows(generator: random.Random, kernel: Kernel) -> None:
-    """Filtered rows of every depth, of masks and of noise, a length that may be wrong, slots that may run out."""
-    depth = generator.choice([0, 1, 2, 4, 8, 8, 8, 3, 16])
-    size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200]))
-    step = 1 + (size[1] * depth + 7) // 8 if depth else size[1]
-    length = max(0, size[0] * step + generator.choice([0, 0, 0, 0, -1, -9, 1, 40]))
-    data = bytearray(some_bytes(generator, length))
-    for y in range(size[0]):
-        if depth and y * step < length:
-            data[y * step] = generator.choice([0, 1, 2, 3, 4, 4, 9])
-    frames = PackedFrames(size, generator.randrange(1, 3), kernel)
+def picture(generator: random.Random, height: int, width: int, depth: int, colour: int) -> bytes:
+    """A PNG of masks or of noise, of any filter, whose stream or chunks may be damaged behind right checksums."""
+    channels = {2: 3, 6: 4}.get(colour, 1)
+    step = 1 + (width * depth * channels + 7) // 8
+    length = max(0, height * step + generator.choice([0] * 9 + [-1, -9, 1, 400]))
+    part = some_bytes(generator, min(length, generator.choice([9, 300, 3000])) + 1)
+    data = bytearray((part * (length // len(part) + 1))[:length])  # what repeats is written as copies
+    for y in range(height):
+        if y * step < len(data):
+            data[y * step] = generator.choice([0, 1, 2, 3, 4, 4, generator.randrange(6)])
+    packer = zlib.compressobj(
+        generator.randrange(10), zlib.DEFLATED, generator.choice([15, 15, 9]), 9, generator.randrange(5)
+    )
+    stream = bytearray()
+    for start in range(0, len(data), generator.choice([7, 999, 1 << 30])):  # in blocks of any length
+        stream += packer.compress(bytes(data[start : start + 7])) + packer.flush(zlib.Z_FULL_FLUSH)
+        if generator.random() < 0.9:
+            stream += packer.compress(bytes(data[start + 7 :]))
+            break
+    stream += packer.flush()
+    for _ in range(generator.choice([0, 0, 1, 3])):
+        at = generator.randrange(len(stream))
+        stream[at : at + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
+    size = generator.choice([3, 99, 1 << 20])
+    pixels = [bytes(stream[start : start + size]) for start in range(0, len(stream), size)]
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    file = bytearray(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + b"".join(chunk(b"IDAT", part) for part in pixels))
+    file += chunk(b"IEND", b"")
+    if generator.random() < 0.1:
+        at = generator.randrange(len(file))
+        file[at : at + generator.randrange(9)] = generator.randbytes(generator.randrange(9))
+    return bytes(file[: generator.choice([len(file)] * 9 + [generator.randrange(len(file))])])
+
+
+def exactly(data: bytes) -> np.ndarray:
+    """The same bytes, of which the sanitizer watches the end: bytes would end with one more, which nobody may read."""
+    return np.frombuffer(data, np.uint8).copy()
+
+
+def frames(generator: random.Random, kernel: Kernel) -> None:
+    """Pictures of every depth and plain labels, of another size perhaps, packed into slots that may run out."""
+    depth, colour = generator.choice([(1, 0), (2, 3), (4, 3), (8, 0), (8, 3), (8, 3), (16, 0), (8, 2)])
+    size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200, 5000]))
+    packed = PackedFrames(size, generator.randrange(1, 3), kernel)
     most = generator.choice([0, 1, 3, LABELS])
-    for frame in range(frames.frames):
-        exactly = np.array(data, np.uint8)  # bytes would end with one more, which nobody may read
-        frames.add(frame, memoryview(exactly), depth, most, merge=generator.random() < 0.3)
-    frames.take(frames.frames)
-    room = generator.choice([frames._words.size, frames._words.size, 0, -1, 1, 1 << 62])
-    sides = [generator.choice([side, side, side, 0, 1, 1 << 24, 1 << 62]) for side in (*size, frames.frames)]
-    exactly, used = np.array(data, np.uint8), ctypes.c_int64(0)
-    if room <= frames._words.size:
-        kernel.library.sj_pack_frame(
-            exactly.ctypes.data, len(exactly), depth, *sides[:2], 0, sides[2], frames._words.ctypes.data, room,
-            generator.choice([len(frames._words), 0, 1, 255]), *frames._addresses[:2], ctypes.byref(used),
-            frames._addresses[2], 0,
-        )  # fmt: skip
+    for frame in range(packed.frames):
+        data = exactly(picture(generator, *generator.choice([size, size, size, (3, 9)]), depth, colour))
+        packed._add(
+            kernel.library.sj_pack_png, frame, data.ctypes.data, len(data), most, merge=generator.random() < 0.3
+        )
+    packed.take(packed.frames)
+    labels = exactly(some_bytes(generator, size[0] * size[1]))
+    packed.add_labels(0, labels[: generator.choice([len(labels), len(labels), 1])], most)
+    packed.take(1)
+    for field in generator.sample(["room", "slots", "frames", "height", "width", "used", "words"], 2):
+        value = generator.choice([0, -1, 1, 2, 255, 1 << 24, 1 << 62])
+        if field not in ("room", "words") or value < 1:  # more words than there are is the caller's to know
+            setattr(packed._block, field, 0 if field == "words" else value)
+    kernel.library.sj_pack_labels(ctypes.byref(packed._block), 0, labels.ctypes.data, len(labels))
+    kernel.library.sj_pack_png(ctypes.byref(packed._block), generator.choice([0, 9, -1]), data.ctypes.data, len(data))
 
 
 def colours(generator: random.Random, kernel: Kernel) -> None:
-    """Rows of pictures in colours, with filters that there are not, of a size that may not be theirs."""
-    height, width, channels = generator.randrange(1, 6), generator.randrange(1, 20), generator.choice([1, 3, 4])
-    rows = [
-        bytes([generator.choice([0, 1, 2, 3, 4, 5])]) + some_bytes(generator, width * channels) for _ in range(height)
-    ]
-    exactly = np.array(bytearray(b"".join(rows)), np.uint8)  # bytes would end with one more, which nobody may read
-    kernel.codes(memoryview(exactly), (height, width), generator.choice([channels, channels, 1, 3, 4, 5]))
+    """Pictures in colours or without, of a size that may not be theirs."""
+    size = generator.choice([(1, 20_000), (20, 300), (generator.randrange(1, 9), generator.randrange(1, 70))])
+    colour = generator.choice([0, 2, 2, 6, 3, 4])
+    data = exactly(picture(generator, *size, generator.choice([8, 8, 8, 4, 16]), colour))
+    wide = generator.random() < 0.5
+    out = np.empty(size, np.uint32 if wide else np.uint8)
+    kernel.library.sj_read_png(
+        data.ctypes.data, len(data), *generator.choice([size, size, (1, 1)]), wide, out.ctypes.data
+    )
 
 
 def labels(generator: random.Random, kernel: Kernel) -> None:
@@ -114,7 +154,7 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
     frames = generator.randrange(3)
     stacks = []
-    for _ in range(2):
+    for _ in range(generator.choice([2, 2, 5])):
         top, left = generator.randrange(size[0] + 1), generator.randrange(words_across(size[1]) + 1)
         shape = (frames, generator.randrange(size[0] - top + 2), generator.randrange(words_across(size[1]) - left + 2))
         words = np.frombuffer(generator.randbytes(8 * int(np.prod(shape))), np.uint64).reshape(shape).copy()
@@ -127,7 +167,26 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     disk = tuple(
         (dx, -generator.randrange(radius + 1), generator.randrange(radius + 1)) for dx in range(-radius, radius + 1)
     )
-    kernel.compare(stacks[0], stacks[1], disk)
+    stacks.append(Stack(stacks[0].words.copy(), stacks[0].top, stacks[0].column, size))
+    pairs = [(generator.choice(stacks), generator.choice(stacks)) for _ in range(generator.randrange(1, 6))]
+    kernel.compare(pairs, disk)
+    words, windows = np.array([stacks[0].words.ctypes.data] * 2, np.uint64), np.zeros((2, 4), np.int64)
+    windows[:] = stacks[0].top, stacks[0].column, *stacks[0].words.shape[1:]
+    indices, counts = np.array([[0, 1]]), np.zeros((1, 7, frames), np.int64)
+    damaged(generator, indices.reshape(-1))
+    number = generator.choice([1, 1, 0, -1, 1 << 40])
+    kernel.library.sj_compare(
+        words,
+        windows,
+        2,
+        indices,
+        min(number, 1) if number < 2 else 1,
+        frames,
+        *size,
+        _columns(disk),
+        len(disk),
+        counts,
+    )
 
 
 def text_of(generator: random.Random) -> str:
@@ -271,7 +330,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    rows, colours, labels, boundaries, runs, videos, records, matches,
+    frames, colours, labels, boundaries, runs, videos, records, matches,
 )  # fmt: skip
 
 

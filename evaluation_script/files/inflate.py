@@ -32,6 +32,8 @@ crc32 = deflate.crc32 if LIBDEFLATE else zlib.crc32
 #: Larger members of a zip are read in parts.
 _LARGEST_MEMBER = 16 << 20
 _LOCAL = struct.Struct("<4s22xHH")
+#: What zip programs write between a member's name and its bytes: times, user and group.
+_USUAL_EXTRA = 28
 
 
 def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
@@ -62,14 +64,17 @@ def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[
     if not 0 < info.file_size <= _LARGEST_MEMBER:
         return None
     try:
-        file = archive.fp.fileno() if archive.fp else -1
-        signature, name, extra = _LOCAL.unpack(os.pread(file, _LOCAL.size, info.header_offset))
-        data = os.pread(file, name + extra + info.compress_size, info.header_offset + _LOCAL.size)
-        if signature != b"PK\x03\x04" or data[:name].decode("ascii") != info.orig_filename:
+        file, length = archive.fp.fileno() if archive.fp else -1, len(info.orig_filename)
+        data = os.pread(file, _LOCAL.size + length + _USUAL_EXTRA + info.compress_size, info.header_offset)
+        signature, name, extra = _LOCAL.unpack_from(data)
+        start = _LOCAL.size + name + extra
+        if signature != b"PK\x03\x04" or data[_LOCAL.size : start - extra].decode("ascii") != info.orig_filename:
             return None
+        packed = data[start : start + info.compress_size]
+        if len(packed) < info.compress_size:
+            packed = os.pread(file, info.compress_size, info.header_offset + start)
     except (OSError, ValueError, struct.error):
         return None
-    packed = data[name + extra :]
     if info.compress_type == zipfile.ZIP_DEFLATED:
         inflated = inflate_stream(packed, info.file_size, bare=True)
     else:

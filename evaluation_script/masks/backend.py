@@ -13,13 +13,11 @@ from typing import Callable, Collection, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from ..files import Files, Flaw, Problem
-from ..files.inflate import inflate_stream
 from . import detections, png
 from . import run_lengths as rle
 from .detections import Candidates, CappedRange, RankedBits, RecordTable
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
 from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs, whole_windows
-from .png import Header
 from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
 from .similarity import Counts, Disk, Region, count_shared
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, labels_in, pack, stacks_of
@@ -52,14 +50,11 @@ class NumpyBackend:
 
     def read_labels(self, data: bytes, size: Size) -> Array:
         """Return the labels of a PNG of this (height, width); raises a Flaw where they cannot be read."""
-        return png.read_labels(data, size, self._decode)
+        return png.read_labels(data, size)
 
     def read_codes(self, data: bytes, size: Size) -> Array:
         """Return red + 256 × green + 65,536 × blue for every pixel of a PNG; raises a Flaw as `read_labels` does."""
-        return png.read_codes(data, size, self._decode)
-
-    def _decode(self, header: Header, pixels: bytes) -> Array:
-        return png.decode_by_pillow(header, pixels)
+        return png.read_codes(data, size)
 
     def read_member(self, files: Files, name: str, size: Size) -> Array:
         """Return the labels of one of the files."""
@@ -110,17 +105,20 @@ class NumpyBackend:
         block[0, :, : size[1]] = labels
         return stacks_of(block, labels_in(block), size)
 
-    def compare(self, truth: Region, prediction: Region, match: Disk) -> Counts:
-        """Return the counts of a truth and a prediction over the same frames."""
-        return Counts(
-            truth.area,
-            prediction.area,
-            count_shared(truth.stack, prediction.stack),
-            truth.boundary_size,
-            prediction.boundary_size,
-            truth.count_matches(prediction, match),
-            prediction.count_matches(truth, match),
-        )
+    def compare(self, pairs: List[Tuple[Region, Region]], match: Disk) -> List[Counts]:
+        """Return the counts of pairs of a truth and a prediction, all over the same frames."""
+        return [
+            Counts(
+                truth.area,
+                prediction.area,
+                count_shared(truth.stack, prediction.stack),
+                truth.boundary_size,
+                prediction.boundary_size,
+                truth.count_matches(prediction, match),
+                prediction.count_matches(truth, match),
+            )
+            for truth, prediction in pairs
+        ]
 
     # ── maps of labels ──
 
@@ -248,12 +246,13 @@ class CompiledBackend(NumpyBackend):
         self.about = f"kernel for {SYSTEM} (numpy: {SETTING}=off)"
         self._kernel, self._spare = kernel, _Spare()
 
-    def _decode(self, header: Header, pixels: bytes) -> Array:
-        codes = None
-        if header.is_plain:
-            rows = inflate_stream(pixels, header.pixel_bytes())
-            codes = self._kernel.codes(rows, (header.height, header.width), header.channels)
-        return super()._decode(header, pixels) if codes is None else codes
+    def read_labels(self, data: bytes, size: Size) -> Array:
+        labels = self._kernel.read_png(data, size, colours=False)
+        return super().read_labels(data, size) if labels is None else labels
+
+    def read_codes(self, data: bytes, size: Size) -> Array:
+        codes = self._kernel.read_png(data, size, colours=True)
+        return super().read_codes(data, size) if codes is None else codes
 
     def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:
         packed = self._pack_files(files, [*names], size, limit, None)
@@ -287,11 +286,10 @@ class CompiledBackend(NumpyBackend):
         self, frames: PackedFrames, index: int, files: Files, name: str, limit: int, rule: Optional[MergingRule]
     ) -> bool:
         png.check_length(files.sizes[name], frames.size)
-        data = files.read(name)
-        rows, merge = png.inflate_rows(data, frames.size), rule is not None
-        if rows is None or not frames.add(index, *rows, limit, merge=merge):
+        data, merge = files.read(name), rule is not None
+        if not frames.add_png(index, data, limit, merge=merge):
             labels = self.read_labels(data, frames.size)
-            if labels.dtype != np.uint8 or not frames.add(index, labels.tobytes(), 0, limit, merge=merge):
+            if labels.dtype != np.uint8 or not frames.add_labels(index, labels, limit, merge=merge):
                 return False
         return rule is None or rule.is_all(np.flatnonzero(frames.seen).tolist())
 
@@ -299,7 +297,7 @@ class CompiledBackend(NumpyBackend):
         if labels.dtype != np.uint8 and labels.max() >= LABELS:
             return super().pack_labels(labels)
         frames = self._take_memory(labels.shape, 1)
-        complete = frames.add(0, np.ascontiguousarray(labels, np.uint8).reshape(-1).data, 0)
+        complete = frames.add_labels(0, labels)
         stacks = self._take_stacks(frames, 1)
         return stacks if complete else super().pack_labels(labels)
 
@@ -314,9 +312,9 @@ class CompiledBackend(NumpyBackend):
         self._spare.frames = frames if frames.objects <= _MOST_KEPT else None
         return stacks
 
-    def compare(self, truth: Region, prediction: Region, match: Disk) -> Counts:
-        rows = self._kernel.compare(truth.stack, prediction.stack, match)
-        return super().compare(truth, prediction, match) if rows is None else Counts(*rows.T)
+    def compare(self, pairs: List[Tuple[Region, Region]], match: Disk) -> List[Counts]:
+        counts = self._kernel.compare([(truth.stack, prediction.stack) for truth, prediction in pairs], match)
+        return super().compare(pairs, match) if counts is None else [Counts(*of_pair) for of_pair in counts]
 
     def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
         pairs = self._kernel.label_pairs(truth.numbers, prediction.numbers)

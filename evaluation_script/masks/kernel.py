@@ -8,13 +8,16 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import struct
 import sys
+import zlib
 from functools import lru_cache
-from typing import Iterator, List, Optional, Tuple, Union
+from typing import Callable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
-from ..files.inflate import Inflated
+from ..files.inflate import crc32
+from . import png
 from .detections import OverlappingPairs, RankedBits, RecordTable
 from .overlaps import Pairs
 from .run_lengths import MaskTexts, pack_texts
@@ -33,8 +36,6 @@ _RECORD_COLUMNS = 12
 #: No record of the usual form is shorter, in characters, and none of its frames.
 _SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
-_Window = ctypes.c_int64 * 4
-
 
 class Kernel:
     """The functions of the library on arrays; None where it cannot say."""
@@ -42,21 +43,30 @@ class Kernel:
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
 
-    def compare(self, truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...]) -> Optional[Array]:
-        """Return the seven counts of each frame as rows."""
-        windows = [_Window(side.top, side.column, *side.words.shape[1:]) for side in (truth, prediction)]
-        counts = np.zeros((len(truth.words), 7), np.int64)
-        sides = (truth.words, windows[0], prediction.words, windows[1])
-        status = self.library.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
+    def compare(self, pairs: List[Tuple[Stack, Stack]], disk: Tuple[Tuple[int, int, int], ...]) -> Optional[Array]:
+        """Return the seven counts of pairs of masks over the same frames: (pairs, 7, frames)."""
+        if not pairs:
+            return np.zeros((0, 7, 0), np.int64)
+        stacks = {id(stack): stack for pair in pairs for stack in pair}
+        index = {key: number for number, key in enumerate(stacks)}
+        masks = [np.ascontiguousarray(stack.words, np.uint64) for stack in stacks.values()]
+        frames, size = len(masks[0]), pairs[0][0].size
+        if any(len(words) != frames for words in masks) or any(stack.size != size for stack in stacks.values()):
+            return None
+        windows = np.array([(mask.top, mask.column, *mask.words.shape[1:]) for mask in stacks.values()], np.int64)
+        indices = np.array([(index[id(truth)], index[id(prediction)]) for truth, prediction in pairs], np.int64)
+        counts = np.zeros((len(pairs), 7, frames), np.int64)
+        addresses = np.array([words.ctypes.data for words in masks], np.uint64)
+        status = self.library.sj_compare(
+            addresses, windows, len(masks), indices, len(pairs), frames, *size, _columns(disk), len(disk), counts
+        )
         return counts if status == _FINE else None
 
-    def codes(self, rows: Optional[Inflated], size: Size, channels: int) -> Optional[Array]:
-        """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
-        if rows is None:
-            return None
-        source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
-        status = self.library.sj_codes(source, len(source), *size, channels, codes)
-        return codes if status == _FINE else None
+    def read_png(self, data: bytes, size: Size, *, colours: bool) -> Optional[Array]:
+        """Return the byte of each pixel of a PNG, or red + 256 × green + 65,536 × blue; None where it is unusual."""
+        numbers = np.empty(size, np.uint32 if colours else np.uint8)
+        status = self.library.sj_read_png(data, len(data), *size, colours, numbers)
+        return numbers if status == _FINE else None
 
     def label_pairs(self, truth: Array, prediction: Array) -> Optional[Tuple[Array, Array]]:
         """Return the pairs of labels (rows) at the same pixels, and in how many."""
@@ -199,6 +209,24 @@ def _require_fine(status: int) -> None:
         raise ValueError(f"the kernel says {status}")
 
 
+class _Block(ctypes.Structure):
+    """What the kernel knows of the frames that it packs; frames.c has the same fields."""
+
+    _fields_ = (
+        ("words", ctypes.c_void_p),
+        ("room", ctypes.c_int64),
+        ("slots", ctypes.c_int64),
+        ("frames", ctypes.c_int64),
+        ("height", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("used", ctypes.c_int64),
+        ("slot_of", ctypes.c_void_p),
+        ("boxes", ctypes.c_void_p),
+        ("seen", ctypes.c_void_p),
+        ("merged", ctypes.c_int64),
+    )
+
+
 class PackedFrames:
     """Packs the frames of one block after the other; its memory serves every block of a sequence."""
 
@@ -208,36 +236,43 @@ class PackedFrames:
         self._library = kernel.library
         self._slot_of = np.full(LABELS, -1, np.int32)
         self._boxes = np.zeros((LABELS, 4), np.int32)
-        self._used = ctypes.c_int64(0)
-        self._words = np.zeros((1, frames, size[0], words_across(size[1])), np.uint64)
         #: Which labels the frame has that was added last, 0 included.
         self.seen = np.zeros(LABELS, np.uint8)
-        # Each look-up of an address takes a tenth of what packing a small frame does.
-        self._addresses = [table.ctypes.data for table in (self._slot_of, self._boxes, self.seen)]
+        tables = (self._slot_of.ctypes.data, self._boxes.ctypes.data, self.seen.ctypes.data)
+        self._block = _Block(None, 0, 0, frames, *size, 0, *tables, 0)
+        self._take_words(np.zeros((1, frames, size[0], words_across(size[1])), np.uint64))
 
     @property
     def objects(self) -> int:
         """For how many objects there is space."""
         return len(self._words)
 
-    def add(
-        self, frame: int, rows: Union[Inflated, memoryview], depth: int, limit: int = LABELS, *, merge: bool = False
-    ) -> bool:
-        """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
+    def add_png(self, frame: int, data: bytes, limit: int = LABELS, *, merge: bool = False) -> bool:
+        """Pack a PNG as a frame, and return whether it could be, which takes at most so many labels in a block.
 
-        Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
-        are merged, all but 0 become label 1.
+        Where labels are merged, all but 0 become label 1.
         """
-        status, source = _FULL, np.frombuffer(rows, np.uint8)
-        slot_of, boxes, seen = self._addresses
-        while status == _FULL and self._used.value <= limit:
-            if self._used.value == len(self._words):
-                self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
-            status = self._library.sj_pack_frame(
-                source.ctypes.data, len(rows), depth, *self.size, frame, self.frames, self._words.ctypes.data,
-                self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merge,
-            )  # fmt: skip
-        return bool(status == _FINE) and self._used.value <= limit
+        return self._add(self._library.sj_pack_png, frame, data, len(data), limit, merge=merge)
+
+    def add_labels(self, frame: int, labels: Array, limit: int = LABELS, *, merge: bool = False) -> bool:
+        """Pack labels of one byte each, as `add_png` does."""
+        rows = np.ascontiguousarray(labels, np.uint8)
+        return self._add(self._library.sj_pack_labels, frame, rows.ctypes.data, rows.size, limit, merge=merge)
+
+    def _add(
+        self, pack: Callable[..., int], frame: int, data: Union[bytes, int], length: int, limit: int, *, merge: bool
+    ) -> bool:
+        block, status = self._block, _FULL
+        block.merged = merge
+        while status == _FULL and block.used <= limit:
+            if block.used == len(self._words):
+                self._take_words(np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1])
+            status = pack(ctypes.byref(block), frame, data, length)
+        return status == _FINE and bool(block.used <= limit)
+
+    def _take_words(self, words: Array) -> None:
+        self._words = words
+        self._block.words, self._block.room, self._block.slots = words.ctypes.data, words.size, len(words)
 
     def take(self, frames: int) -> Stacks:
         """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
@@ -249,12 +284,12 @@ class PackedFrames:
             stacks[str(label)] = Stack(np.array(window[:frames]), top, column, self.size)
             window[:] = 0
         self._slot_of[:] = -1
-        self._used.value = 0
+        self._block.used = 0
         return stacks
 
 
 #: What a library must answer to `sj_abi`.
-_ABI = 7
+_ABI = 8
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -293,9 +328,10 @@ _KINDS = {
 #: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
 _SIGNATURES = {
     "sj_abi": "",
-    "sj_pack_frame": "* i8 i4 i8 i8 i8 i8 * i8 i8 * * * * i4",  # the most frequent call: addresses are looked up before
-    "sj_compare": "u8[] * u8[] * i8 i8 i8 * i8 i8[]",
-    "sj_codes": "u1[] i8 i8 i8 i4 []",
+    "sj_pack_png": "* i8 * i8",
+    "sj_pack_labels": "* i8 * i8",
+    "sj_compare": "u8[] i8[] i8 i8[] i8 i8 i8 i8 * i8 i8[]",
+    "sj_read_png": "* i8 i8 i8 i4 []",
     "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 *",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
@@ -368,19 +404,32 @@ def _as_lists(reply: object) -> object:
     return [_as_lists(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
 
 
+def _png(size: Size, colour: int, rows: bytes) -> bytes:
+    """Return a PNG of 8 bits with these rows, each behind the number of its filter."""
+    header = struct.pack(">IIBBBBB", size[1], size[0], 8, colour, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return png.SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
+    )
+
+
 def _frames(kernel: Kernel) -> _Answers:
     # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
-    rows = bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0])
+    picture = _png((2, 70), 0, bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0]))
     frame = PackedFrames((2, 70), 1, kernel)
-    yield [frame.add(0, rows, 8), frame.add(0, b"\7" * 142, 8), frame.add(0, rows, 7)], [True, False, False]
+    yield [frame.add_png(0, picture), frame.add_png(0, picture[:-20]), frame.add_png(0, picture)], [True, False, True]
     (stack,) = frame.take(1).values()
     yield (stack.words, stack.top, stack.column), [[[[0xF << 60, 0x3F], [0, 0x20]]], 0, 0]
+    yield [frame.add_labels(0, np.full((2, 70), 9)), frame.add_labels(0, stack.words)], [True, False]
+    (full,) = frame.take(1).values()
+    yield full.words, [[[(1 << 64) - 1, 0x3F]] * 2]
     # Two colours, the second filtered by Sub, and their row again by Up; then a filter that there is not.
     colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
-    yield kernel.codes(colours, (2, 2), 3), [[0x030201, 0x020302]] * 2
-    yield kernel.codes(b"\7" * 14, (2, 2), 3), None
+    yield kernel.read_png(_png((2, 2), 2, colours), (2, 2), colours=True), [[0x030201, 0x020302]] * 2
+    yield kernel.read_png(_png((2, 2), 2, b"\7" * 14), (2, 2), colours=True), None
     neighbour = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
-    yield kernel.compare(stack, neighbour, ((-1, 0, 0), (0, -1, 1), (1, 0, 0))), [[11, 3, 1, 11, 5, 5, 5]]
+    counts = kernel.compare([(stack, neighbour), (stack, stack)], ((-1, 0, 0), (0, -1, 1), (1, 0, 0)))
+    yield counts, [[[11], [3], [1], [11], [5], [5], [5]], [[11]] * 7]
 
 
 def _labels(kernel: Kernel) -> _Answers:

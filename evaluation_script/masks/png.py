@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ..files import Flaw, kind_of
-from ..files.inflate import Inflated, crc32, inflate_stream, repack_stored
+from ..files.inflate import crc32, repack_stored
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -52,11 +52,6 @@ class Header(NamedTuple):
         """Return the bytes of so many pixels of a row, and of its filter."""
         return 1 + (width * self.depth * self.channels + 7) // 8
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether each number takes a byte, in rows from the top down."""
-        return self.depth == 8 and not self.interlaced and self.colour != _GREY_ALPHA
-
     def pixel_bytes(self) -> int:
         """Return the bytes of all pixels once inflated."""
         if not self.interlaced:
@@ -65,51 +60,28 @@ class Header(NamedTuple):
         return sum(height * self.row_bytes(width) for width, height in sizes if width > 0 and height > 0)
 
 
-#: Decodes the compressed pixels of a picture to a number each: a label, or red + 256 × green + 65,536 × blue.
-_Decoder = Callable[[Header, bytes], Array]
-
-
-def read_labels(data: bytes, size: Size, decode: _Decoder) -> Array:
+def read_labels(data: bytes, size: Size) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
     header, pixels = _chunks_of_size(data, size)
     if header.colour == _GREY_ALPHA:
         raise Flaw("is grey with an alpha channel", _SAVE_AGAIN)
     if header.colour in (RGB, _RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", _SAVE_AGAIN)
-    return decode(header, pixels) if header.channels == 1 else _labels_of_colours(_read_by_pillow(header, pixels))
+    numbers = _read_by_pillow(header, pixels)
+    return numbers if numbers.ndim == 2 else _labels_of_colours(numbers)
 
 
-def read_codes(data: bytes, size: Size, decode: _Decoder) -> Array:
+def read_codes(data: bytes, size: Size) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
-    return decode(header, pixels)
-
-
-def decode_by_pillow(header: Header, pixels: bytes) -> Array:
-    """Decode what Pillow reads; it raises a Flaw for pixels that are damaged."""
-    numbers = _read_by_pillow(header, pixels)
-    return numbers if numbers.ndim == 2 else _code(numbers)
+    return _code(_read_by_pillow(header, pixels))
 
 
 def is_coloured(data: bytes) -> bool:
     """Return whether a picture has channels of colours; False for what is no PNG."""
     return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([_RGBA]))
-
-
-def inflate_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
-    """Return the rows of a grey or palette mask before their filters are undone, and its depth.
-
-    None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
-    """
-    header, pixels = _chunks(data)
-    if (header.height, header.width) != size or header.colour not in (_GREY, PALETTE):
-        return None
-    if header.depth > 8 or header.interlaced:
-        return None
-    rows = inflate_stream(pixels, header.pixel_bytes())
-    return None if rows is None else (rows, header.depth)
 
 
 def check_length(length: int, size: Size) -> None:

@@ -1,4 +1,4 @@
-/* Two masks of one object over some frames: what they have, share, and match along their boundaries. */
+/* Pairs of masks over some frames: what they have, share, and match along their boundaries. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -6,6 +6,8 @@
 
 #define WORD 64
 #define MOST_SIDE (1 << 24)
+#define MOST_MASKS (1 << 18)
+#define MOST_WORDS ((int64_t)1 << 36)
 
 /* Words (frames, rows, across) at (top, left) of frames; left counts words. */
 typedef struct {
@@ -21,6 +23,7 @@ typedef struct {
     uint64_t *words, *near;
     int64_t *spans;
     int64_t top, left, rows, across, area, pixels;
+    int is_known, is_joined; /* of this frame */
 } edge;
 
 /* Row by row what matches a pixel: columns from, to (inclusive); none where from > to. */
@@ -41,22 +44,21 @@ static int inside(const stack *mask, int64_t frames, int64_t height, int64_t acr
 static int64_t largest(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t smallest(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Count the pixels of one frame of a mask, and find its rows that have any: from, to. */
-static int64_t area(const stack *mask, int64_t frame, int64_t *from, int64_t *to)
+static int64_t words_of(const stack *mask) { return mask->rows * mask->across; }
+
+static int is_empty(const uint64_t *words, int64_t count)
 {
-    const uint64_t *row = mask->words + frame * mask->rows * mask->across;
-    int64_t total = 0;
-    *from = mask->rows, *to = 0;
-    for (int64_t y = 0; y < mask->rows; y++, row += mask->across) {
-        int64_t before = total;
-        for (int64_t x = 0; x < mask->across; x++)
-            total += sj_ones(row[x]);
-        if (total > before) {
-            *from = smallest(*from, y);
-            *to = y + 1;
-        }
-    }
-    return total;
+    uint64_t any = 0;
+    for (int64_t i = 0; i < count; i++)
+        any |= words[i];
+    return !any;
+}
+
+/* Whether two masks have the same window and the same words in it, in one frame. */
+static int are_equal(const stack *a, const stack *b, int64_t frame)
+{
+    return a->top == b->top && a->left == b->left && a->rows == b->rows && a->across == b->across
+        && memcmp(a->words + frame * words_of(a), b->words + frame * words_of(b), (size_t)words_of(a) * sizeof *a->words) == 0;
 }
 
 static int64_t shared(const stack *a, const stack *b, int64_t frame)
@@ -72,57 +74,59 @@ static int64_t shared(const stack *a, const stack *b, int64_t frame)
     return total;
 }
 
-/* Put a row of a mask, and the one word to its left that may get a boundary, into `bits`; rows outside are empty. */
-static void take_row(uint64_t *bits, const stack *mask, int64_t frame, int64_t y, int64_t back, int64_t across)
+/* Which bits of a word differ from the one to their right, below, or diagonal; the next words give the last of each. */
+static inline uint64_t change(uint64_t bits, uint64_t next, uint64_t below, uint64_t next_below)
 {
-    memset(bits, 0, (size_t)(across + 1) * sizeof *bits);
-    if (y >= mask->top && y < mask->top + mask->rows)
-        memcpy(bits + back, mask->words + (frame * mask->rows + y - mask->top) * mask->across,
-               (size_t)mask->across * sizeof *bits);
+    uint64_t right = bits >> 1 | next << (WORD - 1), corner = below >> 1 | next_below << (WORD - 1);
+    return (bits | right | below | corner) & ~(bits & right & below & corner);
 }
 
 /* Count a frame's pixels, and find those that differ from the one to their right, below, or diagonal.
  *
  * The border of the image makes no boundary: beyond the last column a pixel repeats, and the last row has none below.
- * `lines` has room for two rows of across + 1 words.
+ * `zeros` stands for a row outside of the mask's window.
  */
-static void find_edge(edge *out, const stack *mask, int64_t frame, int64_t height, int64_t width, uint64_t *lines)
+static void find_edge(edge *out, const stack *mask, int64_t frame, int64_t height, int64_t width, const uint64_t *zeros)
 {
-    int64_t from, to, back = mask->left > 0;
-    out->pixels = out->rows = 0;
-    out->area = area(mask, frame, &from, &to);
-    if (!out->area)
+    int64_t across = mask->across, back = mask->left > 0, from = 0, to = mask->rows;
+    const uint64_t *words = mask->words + frame * words_of(mask);
+    out->is_known = 1, out->is_joined = 0;
+    out->pixels = out->rows = out->area = 0;
+    while (from < to && is_empty(words + from * across, across))
+        from++;
+    while (from < to && is_empty(words + (to - 1) * across, across))
+        to--;
+    if (from == to)
         return;
-    out->top = largest(mask->top + from - 1, 0), out->left = mask->left - back;
-    out->rows = mask->top + to - out->top, out->across = mask->across + back;
-    int64_t last_word = (width - 1) / WORD - out->left;
+    int64_t first_row = mask->top + from > 0 ? from - 1 : from, last_word = (width - 1) / WORD - mask->left;
     uint64_t last_bit = (uint64_t)1 << ((width - 1) % WORD);
-    uint64_t *bits = lines, *below = lines + out->across + 1;
-    take_row(bits, mask, frame, out->top, back, out->across);
-    for (int64_t row = 0; row < out->rows; row++) {
-        int64_t y = out->top + row;
-        take_row(below, mask, frame, y + 1 < height ? y + 1 : y, back, out->across);
-        uint64_t *words = out->words + row * out->across;
-        for (int64_t x = 0; x < out->across; x++) {
-            uint64_t right = bits[x] >> 1 | bits[x + 1] << (WORD - 1);
-            uint64_t corner = below[x] >> 1 | below[x + 1] << (WORD - 1);
-            words[x] = (bits[x] ^ right) | (bits[x] ^ below[x]) | (bits[x] ^ corner);
-        }
-        if (last_word < out->across) {
+    out->top = mask->top + first_row, out->left = mask->left - back;
+    out->rows = to - first_row, out->across = across + back;
+    for (int64_t row = first_row; row < to; row++) {
+        const uint64_t *bits = row >= from ? words + row * across : zeros;
+        const uint64_t *below = row + 1 < to ? words + (row + 1) * across : mask->top + row + 1 < height ? zeros : bits;
+        uint64_t *changes = out->words + (row - first_row) * out->across + back;
+        for (int64_t x = 0; x + 1 < across; x++)
+            changes[x] = change(bits[x], bits[x + 1], below[x], below[x + 1]);
+        changes[across - 1] = change(bits[across - 1], 0, below[across - 1], 0);
+        if (last_word == across - 1) {
             uint64_t one = bits[last_word], under = below[last_word];
             uint64_t right = one >> 1 | (one & last_bit), corner = under >> 1 | (under & last_bit);
-            words[last_word] = (one ^ right) | (one ^ under) | (one ^ corner);
+            changes[last_word] = (one | right | under | corner) & ~(one & right & under & corner);
         }
+        if (back)
+            changes[-1] = (bits[0] | below[0]) << (WORD - 1);
+        changes -= back;
         int64_t first = out->across, last = 0;
+        for (int64_t x = 0; x < across; x++)
+            out->area += sj_ones(bits[x]);
         for (int64_t x = 0; x < out->across; x++)
-            if (words[x]) {
-                out->pixels += sj_ones(words[x]);
+            if (changes[x]) {
+                out->pixels += sj_ones(changes[x]);
                 first = smallest(first, x);
                 last = x + 1;
             }
-        out->spans[2 * row] = first, out->spans[2 * row + 1] = last;
-        uint64_t *other = bits;
-        bits = below, below = other;
+        out->spans[2 * (row - first_row)] = first, out->spans[2 * (row - first_row) + 1] = last;
     }
 }
 
@@ -204,7 +208,9 @@ static int64_t matched(const edge *one, edge *other, const disk *near)
     int64_t total = 0;
     if (!one->pixels || !other->pixels)
         return 0;
-    join_rows(other, near->reach);
+    if (!other->is_joined)
+        join_rows(other, near->reach);
+    other->is_joined = 1;
     for (int64_t row = 0; row < one->rows; row++)
         for (int64_t x = one->spans[2 * row]; x < one->spans[2 * row + 1]; x++) {
             uint64_t bits = one->words[row * one->across + x];
@@ -242,52 +248,93 @@ static int64_t reach_of(const int32_t *columns, int64_t count)
     return reach;
 }
 
-static int64_t edge_words(const stack *mask) { return (mask->rows + 1) * (mask->across + 1); }
+/* Whether a pixel matches itself. */
+static int has_centre(const disk *near) { return near->low[near->reach] <= 0 && near->high[near->reach] >= 0; }
 
-/* Count, for each frame, the pixels of two masks: those of each, shared, of each boundary, and matched of each.
+/* Count a pair in one frame; of seven counts each is `step` behind the other. */
+static void count_pair(
+    const stack *masks[2], edge *edges[2], const disk *near, int64_t frame, const int64_t size[2], const uint64_t *zeros,
+    int64_t *out, int64_t step)
+{
+    if (!edges[0]->is_known)
+        find_edge(edges[0], masks[0], frame, size[0], size[1], zeros);
+    if (has_centre(near) && are_equal(masks[0], masks[1], frame)) {
+        for (int i = 0; i < 3; i++)
+            out[i * step] = edges[0]->area;
+        for (int i = 3; i < 7; i++)
+            out[i * step] = edges[0]->pixels;
+        return;
+    }
+    if (!edges[1]->is_known)
+        find_edge(edges[1], masks[1], frame, size[0], size[1], zeros);
+    for (int side = 0; side < 2; side++) {
+        out[side * step] = edges[side]->area, out[(3 + side) * step] = edges[side]->pixels;
+        out[(5 + side) * step] = matched(edges[side], edges[!side], near);
+    }
+    out[2 * step] = edges[0]->area && edges[1]->area ? shared(masks[0], masks[1], frame) : 0;
+}
+
+static int64_t edge_words(const stack *mask) { return (mask->rows + 1) * (mask->across + 1); }
+static int64_t near_words(const stack *mask, int64_t reach) { return (mask->rows + 1 + 4 * reach) * (mask->across + 1); }
+
+/* Count, for each pair of masks and each frame, the pixels: of each mask, shared, of each boundary, and matched of each.
  *
- * `columns` is a disk as (dx, from, to), dx rising: which offsets around a boundary pixel match it.
+ * `counts` is (pairs, 7, frames).  `columns` is a disk as (dx, from, to), dx rising: which offsets around a boundary
+ * pixel match it.
  */
 SJ_EXPORT int sj_compare(
-    const uint64_t *truth_words, const int64_t *truth_window, const uint64_t *predicted_words,
-    const int64_t *predicted_window, int64_t frames, int64_t height, int64_t width, const int32_t *columns,
-    int64_t column_count, int64_t *counts)
+    const uint64_t *const *words, const int64_t *windows, int64_t mask_count, const int64_t *pairs, int64_t pair_count,
+    int64_t frames, int64_t height, int64_t width, const int32_t *columns, int64_t column_count, int64_t *counts)
 {
-    if (!truth_window || !predicted_window || !columns || !counts || frames < 0 || frames > MOST_SIDE || height < 1
-        || width < 1 || height > MOST_SIDE || width > MOST_SIDE || column_count < 1 || column_count > MOST_SIDE)
+    if (!words || !windows || !pairs || !columns || !counts || mask_count < 1 || mask_count > MOST_MASKS || pair_count < 0
+        || pair_count > MOST_SIDE || frames < 0 || frames > MOST_SIDE || height < 1 || width < 1 || height > MOST_SIDE
+        || width > MOST_SIDE || column_count < 1 || column_count > MOST_SIDE)
         return SJ_BAD_CALL;
-    const int64_t *t = truth_window, *p = predicted_window;
-    stack masks[2] = {{truth_words, t[0], t[1], t[2], t[3]}, {predicted_words, p[0], p[1], p[2], p[3]}};
-    int64_t across = (width + WORD - 1) / WORD, reach = reach_of(columns, column_count);
-    if (!inside(&masks[0], frames, height, across) || !inside(&masks[1], frames, height, across) || reach > MOST_SIDE)
+    for (int64_t i = 0; i < 2 * pair_count; i++)
+        if (pairs[i] < 0 || pairs[i] >= mask_count)
+            return SJ_BAD_CALL;
+    int64_t across = (width + WORD - 1) / WORD, reach = reach_of(columns, column_count), size[2] = {height, width};
+    if (reach > MOST_SIDE)
         return SJ_BAD_CALL;
-    int64_t near_words = 4 * reach * (across + 1) + largest(edge_words(&masks[0]), edge_words(&masks[1]));
-    int64_t words = edge_words(&masks[0]) + edge_words(&masks[1]) + near_words + 2 * (across + 2);
-    int64_t numbers = 2 * (masks[0].rows + 1) + 2 * (masks[1].rows + 1) + 2 * (2 * reach + 1);
-    uint64_t *scratch = malloc((size_t)words * sizeof *scratch);
-    int64_t *spans = malloc((size_t)numbers * sizeof *spans);
+    int64_t total = across, numbers = 2 * (2 * reach + 1);
+    for (int64_t i = 0; i < mask_count; i++) {
+        stack mask = {words[i], windows[4 * i], windows[4 * i + 1], windows[4 * i + 2], windows[4 * i + 3]};
+        if (!inside(&mask, frames, height, across))
+            return SJ_BAD_CALL;
+        total += edge_words(&mask) + near_words(&mask, reach);
+        numbers += 2 * (mask.rows + 1);
+        if (total > MOST_WORDS)
+            return SJ_NO_MEMORY;
+    }
+    uint64_t *scratch = malloc((size_t)total * sizeof *scratch), *at = scratch;
+    int64_t *spans = malloc((size_t)numbers * sizeof *spans), *span = spans;
+    stack *masks = malloc((size_t)mask_count * sizeof *masks);
+    edge *edges = malloc((size_t)mask_count * sizeof *edges);
     int status = SJ_NO_MEMORY;
-    if (scratch && spans) {
-        edge edges[2];
-        edges[0].words = scratch, edges[0].spans = spans;
-        edges[1].words = scratch + edge_words(&masks[0]), edges[1].spans = spans + 2 * (masks[0].rows + 1);
-        edges[0].near = edges[1].near = edges[1].words + edge_words(&masks[1]);
-        uint64_t *lines = edges[0].near + near_words;
-        disk near = {reach, edges[1].spans + 2 * (masks[1].rows + 1), NULL};
-        near.high = near.low + 2 * reach + 1;
+    if (scratch && spans && masks && edges) {
+        const uint64_t *zeros = memset(at, 0, (size_t)across * sizeof *at);
+        at += across;
+        for (int64_t i = 0; i < mask_count; i++) {
+            masks[i] = (stack){words[i], windows[4 * i], windows[4 * i + 1], windows[4 * i + 2], windows[4 * i + 3]};
+            edges[i].words = at, edges[i].near = at + edge_words(&masks[i]), edges[i].spans = span;
+            at = edges[i].near + near_words(&masks[i], reach), span += 2 * (masks[i].rows + 1);
+        }
+        disk near = {reach, span, span + 2 * reach + 1};
         status = rows_of_disk(&near, columns, column_count) ? SJ_FINE : SJ_BAD_CALL;
         for (int64_t frame = 0; frame < frames && status == SJ_FINE; frame++) {
-            int64_t *out = counts + 7 * frame;
-            for (int side = 0; side < 2; side++) {
-                find_edge(&edges[side], &masks[side], frame, height, width, lines);
-                out[side] = edges[side].area, out[3 + side] = edges[side].pixels;
+            for (int64_t i = 0; i < mask_count; i++)
+                edges[i].is_known = 0;
+            for (int64_t i = 0; i < pair_count; i++) {
+                int64_t t = pairs[2 * i], p = pairs[2 * i + 1];
+                const stack *both[2] = {masks + t, masks + p};
+                edge *their_edges[2] = {edges + t, edges + p};
+                count_pair(both, their_edges, &near, frame, size, zeros, counts + 7 * frames * i + frame, frames);
             }
-            out[2] = out[0] && out[1] ? shared(&masks[0], &masks[1], frame) : 0;
-            out[5] = matched(&edges[0], &edges[1], &near);
-            out[6] = matched(&edges[1], &edges[0], &near);
         }
     }
     free(scratch);
     free(spans);
+    free(masks);
+    free(edges);
     return status;
 }

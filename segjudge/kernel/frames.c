@@ -1,8 +1,7 @@
-/* From the inflated rows of a PNG to the packed masks of all objects in a frame. */
-#include "kernel.h"
+/* The labels of a frame → the packed masks of all objects in it. */
+#include "png.h"
 
 #include <stdlib.h>
-#include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -11,85 +10,6 @@
 #define LABELS 256
 /* A side of an image; the caller's frames are far smaller. */
 #define MOST_SIDE (1 << 24)
-
-/* Undo "Sub": each residual is added to the pixel on the left.  Most are zero, and then eight pixels are one. */
-static void add_left(uint8_t *row, const uint8_t *residuals, int64_t count)
-{
-    uint8_t left = 0;
-    int64_t x = 0;
-    while (x < count) {
-        if (x + 8 <= count && sj_load(residuals + x) == 0) {
-            memset(row + x, left, 8);
-            x += 8;
-        } else {
-            int64_t end = x + 8 < count ? x + 8 : count;
-            for (; x < end; x++)
-                row[x] = left = (uint8_t)(left + residuals[x]);
-        }
-    }
-}
-
-static void add_up(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count)
-{
-    for (int64_t x = 0; x < count; x++)
-        row[x] = (uint8_t)(residuals[x] + above[x]);
-}
-
-/* Undo "Average".  Where residuals are zero and the pixels above equal the one on the left, eight pixels are one. */
-static void add_average(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count)
-{
-    uint8_t left = 0;
-    int64_t x = 0;
-    while (x < count) {
-        if (x + 8 <= count && sj_load(residuals + x) == 0 && sj_load(above + x) == left * 0x0101010101010101u) {
-            memset(row + x, left, 8);
-            x += 8;
-        } else {
-            int64_t end = x + 8 < count ? x + 8 : count;
-            for (; x < end; x++)
-                row[x] = left = (uint8_t)(residuals[x] + ((left + above[x]) >> 1));
-        }
-    }
-}
-
-static uint8_t paeth(int left, int up, int corner)
-{
-    int a = abs(up - corner), b = abs(left - corner), c = abs(left + up - 2 * corner);
-    return (uint8_t)(a <= b && a <= c ? left : b <= c ? up : corner);
-}
-
-/* Undo "Paeth".  Where residuals are zero and the row above does not change, the pixel on the left is repeated. */
-static void add_paeth(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count)
-{
-    uint8_t left = 0, corner = 0;
-    int64_t x = 0;
-    while (x < count) {
-        if (x + 8 <= count && sj_load(residuals + x) == 0 && sj_load(above + x) == corner * 0x0101010101010101u) {
-            memset(row + x, left, 8);
-            x += 8;
-        } else {
-            int64_t end = x + 8 < count ? x + 8 : count;
-            for (; x < end; x++) {
-                row[x] = left = (uint8_t)(residuals[x] + paeth(left, above[x], corner));
-                corner = above[x];
-            }
-        }
-    }
-}
-
-/* Undo one row's filter in `space`, or leave it where it needs none; NULL when there is no such filter. */
-static const uint8_t *unfiltered(uint8_t *space, const uint8_t *source, const uint8_t *above, int64_t count)
-{
-    const uint8_t *residuals = source + 1;
-    switch (source[0]) {
-    case 0: return residuals;
-    case 1: add_left(space, residuals, count); return space;
-    case 2: add_up(space, residuals, above, count); return space;
-    case 3: add_average(space, residuals, above, count); return space;
-    case 4: add_paeth(space, residuals, above, count); return space;
-    default: return NULL;
-    }
-}
 
 /* One byte for each pixel of 1, 2 or 4 bits; `labels` has room for the pixels of whole bytes. */
 static void widen(uint8_t *labels, const uint8_t *row, int64_t width, int depth)
@@ -128,117 +48,204 @@ static int lowest(uint64_t word)
     return __builtin_ctzll(word);
 }
 
+/* The masks of a block of frames, which are filled frame by frame; kernel.py has the same fields. */
 typedef struct {
     uint64_t *words;      /* of all objects: (slot, frame, row, word) */
+    int64_t room;         /* how many words there are, which must be as many as these sides make */
     int64_t slots;        /* objects for which there is space */
-    int64_t slot_words;   /* words of all frames of an object */
+    int64_t frames, height, width;
+    int64_t used;         /* how many slots are taken */
     int32_t *slot_of;     /* of each label, or -1 */
     int32_t *boxes;       /* of each slot: first row, row after the last, first word, word after the last */
-    int64_t used;
-    uint8_t *seen;        /* of each label, 0 included: whether it is in this frame */
-    int merged;           /* every label but 0 goes into one slot, that of label 1 */
-} planes;
+    uint8_t *seen;        /* of each label, 0 included: whether it is in the latest frame */
+    int64_t merged;       /* every label but 0 goes into one slot, that of label 1 */
+} sj_frames;
 
-static int take_slot(planes *all, uint8_t label, int64_t height, int64_t across)
+/* A frame that is being packed. */
+typedef struct {
+    sj_frames *all;
+    int64_t across, step, at;      /* words of a row, of a slot, and where those of this row begin */
+    int64_t y;
+    uint64_t tail;                 /* which pixels of the last word there are */
+    int count;                     /* of slots that have pixels in this row or the one above */
+    int32_t slots[LABELS];
+    uint8_t is_listed[LABELS];
+} packer;
+
+static int is_block(const sj_frames *all)
 {
+    if (!all || !all->words || !all->slot_of || !all->boxes || !all->seen || all->height < 1 || all->width < 1
+        || all->height > MOST_SIDE || all->width > MOST_SIDE || all->frames < 1 || all->frames > MOST_SIDE
+        || all->slots < 1 || all->slots >= LABELS || all->used < 0 || all->used > all->slots)
+        return 0;
+    for (int label = 0; label < LABELS; label++)
+        if (all->slot_of[label] < -1 || all->slot_of[label] >= all->used)
+            return 0;
+    int64_t across = (all->width + WORD - 1) / WORD;
+    return all->slots <= all->room / all->frames / all->height / across /* which cannot overflow */
+        && all->slots * all->frames * all->height * across == all->room;
+}
+
+static packer begin_frame(sj_frames *all, int64_t frame)
+{
+    int64_t across = (all->width + WORD - 1) / WORD, step = all->frames * all->height * across;
+    packer one = {all, across, step, frame * all->height * across, 0, ~(uint64_t)0 >> (across * WORD - all->width), 0, {0}, {0}};
+    memset(all->seen, 0, LABELS);
+    return one;
+}
+
+/* Return the slot of a label in this row, or -1 where there is no space for one. */
+static int32_t take_slot(packer *one, uint8_t label)
+{
+    sj_frames *all = one->all;
     if (all->slot_of[label] < 0) {
         if (all->used >= all->slots)
-            return 0;
+            return -1;
         int32_t *box = all->boxes + 4 * all->used;
-        box[0] = (int32_t)height, box[1] = 0, box[2] = (int32_t)across, box[3] = 0;
+        box[0] = (int32_t)all->height, box[1] = 0, box[2] = (int32_t)one->across, box[3] = 0;
         all->slot_of[label] = (int32_t)all->used++;
     }
-    return 1;
+    int32_t slot = all->slot_of[label];
+    if (!one->is_listed[slot]) {
+        one->is_listed[slot] = 1;
+        one->slots[one->count++] = slot;
+    }
+    return slot;
 }
 
 /* Set the bits of the labels under a word, of which only the `valid` ones are pixels; return 0 where one has no slot. */
-static int pack_word(planes *all, const uint8_t *labels, uint64_t valid, int64_t at, const int64_t place[2], const int64_t size[2])
+static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
 {
-    uint64_t empty = equal(labels, 0), rest = ~empty;
+    sj_frames *all = one->all;
+    uint64_t empty = equal(labels, 0), rest = ~empty & valid;
     if (empty & valid)
         all->seen[0] = 1;
     while (rest) {
-        uint8_t label = labels[lowest(rest)], object = all->merged ? 1 : label;
-        uint64_t bits = equal(labels, label);
+        uint8_t label = labels[lowest(rest)];
+        uint64_t bits = equal(labels, label) & valid;
+        int32_t slot = take_slot(one, all->merged ? 1 : label);
         all->seen[label] = 1;
-        if (!take_slot(all, object, size[0], size[1]))
+        if (slot < 0)
             return 0;
-        int64_t slot = all->slot_of[object];
-        int32_t *box = all->boxes + 4 * slot, row = (int32_t)place[0], column = (int32_t)place[1];
-        all->words[slot * all->slot_words + at] |= bits;
-        if (row < box[0]) box[0] = row;
-        if (row >= box[1]) box[1] = row + 1;
-        if (column < box[2]) box[2] = column;
-        if (column >= box[3]) box[3] = column + 1;
+        int32_t *box = all->boxes + 4 * slot;
+        all->words[slot * one->step + one->at + column] |= bits;
+        if (one->y < box[0]) box[0] = (int32_t)one->y;
+        if (one->y >= box[1]) box[1] = (int32_t)one->y + 1;
+        if (column < box[2]) box[2] = (int32_t)column;
+        if (column >= box[3]) box[3] = (int32_t)column + 1;
         rest &= ~bits;
     }
     return 1;
 }
 
-static int pack_rows(planes *all, const uint8_t *raw, int depth, int64_t frame, int64_t height, int64_t width, uint8_t *rows)
+/* Copy the words of the row above, for all slots that have any. */
+static void repeat_row(packer *one)
 {
-    int64_t across = (width + WORD - 1) / WORD, padded = across * WORD;
-    int64_t bytes = depth ? (width * depth + 7) / 8 : width, step = depth ? bytes + 1 : width;
-    int64_t size[2] = {height, across};
-    uint64_t tail = ~(uint64_t)0 >> (across * WORD - width);
-    uint8_t *spaces[2] = {rows, rows + padded}, *labels = rows + 2 * padded, last[WORD] = {0};
-    const uint8_t *above = rows;
-    memset(rows, 0, (size_t)(3 * padded));
-    for (int64_t y = 0; y < height; y++, raw += step) {
-        const uint8_t *row = depth ? unfiltered(spaces[above == spaces[0]], raw, above, bytes) : raw;
-        if (!row)
-            return SJ_BAD_DATA;
-        const uint8_t *pixels = row;
-        if (depth && depth < 8) {
-            widen(labels, row, width, depth);
-            pixels = labels;
-        }
-        memcpy(last, pixels + WORD * (across - 1), (size_t)(width - WORD * (across - 1)));
-        for (int64_t column = 0; column < across; column++) {
-            int64_t place[2] = {y, column}, at = (frame * height + y) * across + column;
-            int is_last = column + 1 == across;
-            const uint8_t *word = is_last ? last : pixels + WORD * column;
-            if (!pack_word(all, word, is_last ? tail : ~(uint64_t)0, at, place, size))
-                return SJ_FULL;
-        }
-        above = row;
+    for (int i = 0; i < one->count; i++) {
+        uint64_t *words = one->all->words + one->slots[i] * one->step + one->at;
+        memcpy(words, words - one->across, (size_t)one->across * sizeof *words);
     }
-    return SJ_FINE;
 }
 
-/* Pack one frame: set in `words` (slots, frames, height, words across), which is zero there, the bits of each label.
- *
- * `room` says how many words there are, which must be as many as these sides make.
- * `raw` holds the filtered rows of a grey or palette PNG of 1 to 8 bits, or plain labels of a byte where depth is 0.
- * `slot_of` (256 labels) and `boxes` (slots × 4) are filled as labels occur; `used` says how many slots are taken, and
- * `seen` (256 labels) which labels this frame has.  Where `merged` is not 0 all labels but 0 make one object.
- */
-SJ_EXPORT int sj_pack_frame(
-    const uint8_t *raw, int64_t length, int32_t depth, int64_t height, int64_t width, int64_t frame, int64_t frames,
-    uint64_t *words, int64_t room, int64_t slots, int32_t *slot_of, int32_t *boxes, int64_t *used, uint8_t *seen, int32_t merged)
+/* Keep those slots that have pixels in this row, and extend their boxes; or, where it is not packed, leave it empty. */
+static void end_row(packer *one, int is_packed)
 {
-    if (!raw || !words || !slot_of || !boxes || !used || !seen || height < 1 || width < 1 || height > MOST_SIDE
-        || width > MOST_SIDE || frame < 0 || frame >= frames || frames > MOST_SIDE || slots < 1 || slots >= LABELS
-        || *used < 0 || *used > slots)
-        return SJ_BAD_CALL;
-    if (depth != 0 && depth != 1 && depth != 2 && depth != 4 && depth != 8)
-        return SJ_BAD_CALL;
-    int64_t step = depth ? 1 + (width * depth + 7) / 8 : width;
-    if (length != height * step)
-        return SJ_BAD_CALL;
-    for (int label = 0; label < LABELS; label++)
-        if (slot_of[label] < -1 || slot_of[label] >= *used)
-            return SJ_BAD_CALL;
-    int64_t across = (width + WORD - 1) / WORD;
-    if (slots > room / frames / height / across || slots * frames * height * across != room) /* which cannot overflow */
-        return SJ_BAD_CALL;
-    uint8_t *rows = malloc((size_t)(3 * across * WORD));
-    if (!rows)
+    int count = one->count;
+    one->count = 0;
+    for (int i = 0; i < count; i++) {
+        int32_t slot = one->slots[i], *box = one->all->boxes + 4 * slot;
+        uint64_t *words = one->all->words + slot * one->step + one->at, any = 0;
+        if (!is_packed)
+            memset(words, 0, (size_t)one->across * sizeof *words);
+        for (int64_t column = 0; column < one->across; column++)
+            any |= words[column];
+        one->is_listed[slot] = any != 0;
+        if (!any)
+            continue;
+        one->slots[one->count++] = slot;
+        if (one->y >= box[1])
+            box[1] = (int32_t)one->y + 1;
+    }
+    one->y++;
+    one->at += one->across;
+}
+
+static int repack_word(packer *one, const uint8_t *row, int64_t column)
+{
+    for (int i = 0; i < one->count; i++)
+        one->all->words[one->slots[i] * one->step + one->at + column] = 0;
+    return pack_word(one, row + WORD * column, column + 1 == one->across ? one->tail : ~(uint64_t)0, column);
+}
+
+/* Pack the next row, of which whole words may be read: those that are marked, or all where nothing is, and in the first
+ * row; the others are those above.  Return whether there is space for all objects. */
+static int pack_row(packer *one, const uint8_t *row, const uint64_t *marks)
+{
+    int is_packed = 1;
+    if (one->y)
+        repeat_row(one);
+    for (int64_t first = 0; first < one->across; first += 64) {
+        uint64_t bits = one->y && marks ? marks[first / 64] : ~(uint64_t)0;
+        if (one->across - first < 64)
+            bits &= ((uint64_t)1 << (one->across - first)) - 1;
+        for (; bits && is_packed; bits &= bits - 1)
+            is_packed = repack_word(one, row, first + lowest(bits));
+    }
+    end_row(one, is_packed);
+    return is_packed;
+}
+
+static int pack_png(sj_frames *all, int64_t frame, sj_png *png)
+{
+    if (png->channels != 1)
+        return SJ_BAD_DATA;
+    packer one = begin_frame(all, frame);
+    int status = SJ_FINE, is_byte = png->depth == 8;
+    uint8_t *labels = is_byte ? png->row : calloc((size_t)one.across, WORD);
+    if (!labels)
         return SJ_NO_MEMORY;
-    planes all = {words, slots, frames * height * across, slot_of, boxes, *used, seen, merged};
-    memset(seen, 0, LABELS);
-    int status = pack_rows(&all, raw, depth, frame, height, width, rows);
-    *used = all.used;
-    free(rows);
+    while (one.y < all->height && (status = sj_png_next(png)) == SJ_FINE) {
+        if (!is_byte)
+            widen(labels, png->row, all->width, png->depth);
+        if (!pack_row(&one, labels, is_byte ? png->changed : NULL)) {
+            status = SJ_FULL;
+            break;
+        }
+    }
+    if (!is_byte)
+        free(labels);
+    return status == SJ_FINE ? sj_png_next(png) : status;
+}
+
+/* Pack one frame from a PNG file: set in `words`, which are zero there, the bits of each label. */
+SJ_EXPORT int sj_pack_png(sj_frames *all, int64_t frame, const uint8_t *data, int64_t length)
+{
+    if (!is_block(all) || frame < 0 || frame >= all->frames)
+        return SJ_BAD_CALL;
+    sj_png png;
+    int status = sj_png_open(&png, data, length, all->height, all->width);
+    if (status == SJ_FINE)
+        status = pack_png(all, frame, &png);
+    sj_png_close(&png);
+    return status;
+}
+
+/* The same from labels of one byte each. */
+SJ_EXPORT int sj_pack_labels(sj_frames *all, int64_t frame, const uint8_t *labels, int64_t length)
+{
+    if (!is_block(all) || frame < 0 || frame >= all->frames || !labels || length != all->height * all->width)
+        return SJ_BAD_CALL;
+    packer one = begin_frame(all, frame);
+    int64_t parts = (one.across + 63) / 64;
+    uint64_t *marks = calloc((size_t)(parts + one.across * WORD / 8), 8);
+    if (!marks)
+        return SJ_NO_MEMORY;
+    uint8_t *row = (uint8_t *)(marks + parts);
+    int status = SJ_FINE;
+    for (; one.y < all->height && status == SJ_FINE; labels += all->width) {
+        sj_update_row(row, labels, all->width, marks);
+        status = pack_row(&one, row, marks) ? SJ_FINE : SJ_FULL;
+    }
+    free(marks);
     return status;
 }

@@ -39,8 +39,10 @@ class FrameComparison:
         """Return for each object the counts of all frames."""
         counts_of_objects: list[list[Counts]] = [[] for _ in self.ids]
         for block, regions in zip(self._blocks, self._regions, strict=True):
-            for counts, number, truth in zip(counts_of_objects, self.ids, regions, strict=True):
-                counts.append(backend().compare(truth, _region(prediction, block, number), match))
+            predictions = [_region(prediction, block, number) for number in self.ids]
+            counts_of_block = backend().compare(list(zip(regions, predictions, strict=True)), match)
+            for counts, of_object in zip(counts_of_objects, counts_of_block, strict=True):
+                counts.append(of_object)
         return list(map(join_counts, counts_of_objects))
 
     def similarities(self, prediction: np.ndarray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

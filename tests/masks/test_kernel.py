@@ -178,6 +178,31 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     assert by_kernel == by_numpy
 
 
+@pytest.mark.parametrize("level", [0, 1, 6, 9])
+@pytest.mark.parametrize(
+    "strategy", [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
+)
+def test_whatever_zlib_writes_is_read(level: int, strategy: int) -> None:
+    """Pictures of more bytes than are inflated at a time, whose rows repeat near and far, and one of noise."""
+    lot, size = np.random.default_rng(level), (600, 900)
+    blocks = np.kron(lot.integers(0, 9, (20, 30)), np.ones((30, 30), int))
+    for labels in (blocks, blocks[lot.permutation(600)], lot.integers(0, 200, size) * (lot.random(size) < 0.3)):
+        rows = np.concatenate((np.zeros((600, 1), int), labels), axis=1).astype(np.uint8)
+        rows[1::3, 1:] = np.diff(labels, axis=1, prepend=0)[1::3]
+        rows[2::3, 1:] = np.diff(labels, axis=0)[1::3]
+        rows[1::3, 0], rows[2::3, 0] = 1, 2
+        packer = zlib.compressobj(level, zlib.DEFLATED, 15, 8, strategy)
+        stream = packer.compress(rows[:300].tobytes()) + packer.flush(zlib.Z_SYNC_FLUSH)
+        stream += packer.compress(rows[300:].tobytes()) + packer.flush()
+        header = chunk(b"IHDR", bytes([0, 0, 3, 132, 0, 0, 2, 88, 8, 0, 0, 0, 0]))
+        ends = header, chunk(b"IEND", b"")
+        parts = [b"\x89PNG\r\n\x1a\n" + ends[0]]
+        parts += [chunk(b"IDAT", stream[start : start + 8192]) for start in range(0, len(stream), 8192)]
+        read = KERNEL.read_png(b"".join([*parts, ends[1]]), size, colours=False)
+        assert read is not None
+        assert (read == labels).all()
+
+
 @pytest.mark.parametrize("values", [(0, 255), (0, 1), (0, 0), (255, 255), (1, 255), (0, 7), (0, 90, 127), (0, 1, 255)])
 @pytest.mark.parametrize("depth", [8, 16])
 def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], depth: int, switch: Any) -> None:
@@ -271,8 +296,9 @@ def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> No
     match = generator.choice([disk(radius), _fractional_disk(radius + generator.random())])
 
     def counts() -> Any:
-        result = backend().compare(Region(stack_of(*truth)), Region(stack_of(*prediction)), match)
-        return [field.tolist() for field in result]
+        regions = [Region(stack_of(*frames)) for frames in (truth, prediction, truth.copy())]
+        pairs = [(regions[0], region) for region in (*regions, regions[1])]
+        return [field.tolist() for result in backend().compare(pairs, match) for field in result]
 
     by_kernel, by_numpy = switch(counts)
     assert by_kernel == by_numpy
@@ -284,7 +310,7 @@ def test_a_disk_with_a_gap_is_left_to_numpy(switch: Any) -> None:
     gap = ((-2, 0, 0), (2, 0, 0))
 
     def counts() -> Any:
-        result = backend().compare(Region(stack_of(mask)), Region(stack_of(mask)), gap)
+        (result,) = backend().compare([(Region(stack_of(mask)), Region(stack_of(mask)))], gap)
         return result.truth_matched.tolist()
 
     by_kernel, by_numpy = switch(counts)
@@ -618,7 +644,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_frame", "sj_codes", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
         "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_boundaries",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -628,9 +654,10 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
 
 def test_a_call_that_makes_no_sense_is_refused() -> None:
-    assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
-    assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, 1, None, None, None, None, 0) == -1
-    assert LOADED.sj_codes(None, 1, 1, 1, 3, None) == -1
+    assert LOADED.sj_compare(None, None, 1, None, 1, 1, 1, 1, None, 1, None) == -1
+    assert LOADED.sj_pack_png(None, 0, None, 0) == LOADED.sj_pack_labels(None, 0, None, 0) == -1
+    assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
+    assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
@@ -651,12 +678,11 @@ HUGE = 1 << 62
 def test_a_frame_is_packed_into_as_many_words_as_its_sides_make(
     height: int, frames: int, slots: int, room: int
 ) -> None:
-    words, seen, used = np.zeros(512, np.uint64), np.zeros(256, np.uint8), ctypes.c_int64(0)
-    slot_of, boxes, rows = np.full(256, -1, np.int32), np.zeros((256, 4), np.int32), np.zeros(height * 9, np.uint8)
-    status = LOADED.sj_pack_frame(
-        rows.ctypes.data, len(rows), 8, height, 8, 0, frames, words.ctypes.data, room, slots, slot_of.ctypes.data,
-        boxes.ctypes.data, ctypes.byref(used), seen.ctypes.data, 0,
-    )  # fmt: skip
+    words, labels = np.zeros(512, np.uint64), np.zeros((height, 8), np.uint8)
+    frame = kernel.PackedFrames((height, 8), 1, KERNEL)
+    frame._block.words, frame._block.room = words.ctypes.data, room
+    frame._block.frames, frame._block.slots = frames, slots
+    status = LOADED.sj_pack_labels(ctypes.byref(frame._block), 0, labels.ctypes.data, labels.size)
     assert status == (0 if room > 0 and slots * frames * height == room else -1)
 
 

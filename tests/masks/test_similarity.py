@@ -30,7 +30,7 @@ EXACT = 1e-12
 
 def compared(truth: Any, prediction: Any, match: Any = None) -> Counts:
     one, other = Region(stack_of(truth)), Region(stack_of(prediction))
-    return backend().compare(one, other, match or disk(reach(truth.shape)))
+    return backend().compare([(one, other)], match or disk(reach(truth.shape)))[0]
 
 
 def j(truth: Any, prediction: Any) -> float:
@@ -115,7 +115,8 @@ def test_a_mask_agrees_with_itself(mask: Any) -> None:
 @given(shapes.flatmap(lambda shape: st.lists(masks(shape), min_size=2, max_size=9)))
 def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
     truth, prediction = frames, frames[1:] + frames[:1]
-    together = backend().compare(Region(stack_of(*truth)), Region(stack_of(*prediction)), disk(reach(frames[0].shape)))
+    pair = Region(stack_of(*truth)), Region(stack_of(*prediction))
+    (together,) = backend().compare([pair], disk(reach(frames[0].shape)))
     apart = join_counts([compared(*pair) for pair in zip(truth, prediction)])
     for name in ("shared", "union", "truth_matched", "prediction_matched", "truth_boundary"):
         assert getattr(together, name).tolist() == getattr(apart, name).tolist()

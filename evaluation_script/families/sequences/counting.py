@@ -333,15 +333,19 @@ def compare_masks(
     no_region = Region(empty)
     regions = {label: Region(stack) for label, stack in predicted.items()}
     labels = [list_labels(name, len(objects), protocol) for name in objects]
+    true_regions = [Region(truth[name]) if name in truth else no_region for name in objects]
+    pairs = [
+        (region, regions.get(label, no_region))
+        for region, labels_of_object in zip(true_regions, labels)
+        for label in labels_of_object
+    ]
     counts = np.zeros((len(objects), len(list_labels("", len(objects), protocol)), FIELDS, frames), np.int64)
+    for row, of_pair in zip(counts.reshape(-1, FIELDS, frames), backend().compare(pairs, match)):
+        row[:] = of_pair
     strict = np.zeros((len(objects), 2, frames if protocol.reappearance else 0))
-    for number, name in enumerate(objects):
-        region = Region(truth[name]) if name in truth else no_region
-        for column, label in enumerate(labels[number]):
-            counts[number, column] = backend().compare(region, regions.get(label, no_region), match)
-        if protocol.reappearance:
-            prediction = regions.get(labels[number][0], no_region)
-            strict[number] = _strict_boundary(region, prediction)
+    if protocol.reappearance:
+        for number, region in enumerate(true_regions):
+            strict[number] = _strict_boundary(region, regions.get(labels[number][0], no_region))
     return counts, strict
 
 
@@ -369,12 +373,12 @@ def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
     f_values, new_values = [], []
     for frame, area in enumerate(truth.area.tolist()):
         radius = math.ceil(_NEAR * math.sqrt(area)) if area else reach(size)
-        truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
         shrunk = radius < widest
-        counts = backend().compare(truth_frame, prediction_frame, disk(radius) if shrunk else _fractional_disk(widest))
+        pair = [(truth.frame(frame), prediction.frame(frame))]
+        (counts,) = backend().compare(pair, disk(radius) if shrunk else _fractional_disk(widest))
         new_values.append(boundary_similarity(counts)[0])
         if shrunk:
-            counts = backend().compare(truth_frame, prediction_frame, disk(reach(size)))
+            (counts,) = backend().compare(pair, disk(reach(size)))
         f_values.append(boundary_similarity(counts)[0])
     return np.array(new_values), np.array(f_values)
 

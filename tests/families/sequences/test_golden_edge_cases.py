@@ -61,7 +61,7 @@ def test_two_masks_compare_as_the_official_code_says(case: Any) -> None:
         void = stack_of(mask_of(case["void"], case["shape"]))
         truth, prediction = truth.without(void), prediction.without(void)
 
-    counts = backend().compare(Region(truth), Region(prediction), disk(reach(truth.size)))
+    (counts,) = backend().compare([(Region(truth), Region(prediction))], disk(reach(truth.size)))
 
     assert reach(truth.size) == case["bound_pix"]
     assert counts.truth_boundary.tolist() == [case["n_gt_boundary"]]

@@ -1,0 +1,387 @@
+/* The chunks of a PNG, and its rows without their filters.  What is unusual is left to Python, which has the words. */
+#include "png.h"
+
+#include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define MOST_SIDE (1 << 24)
+/* png.py has the same number. */
+#define MOST_CHUNKS 4096
+#define ADLER 65521
+/* How much is inflated at a time, beside the window and a row. */
+#define BATCH (3 << 16)
+/* Made anew for each number of bytes of a pixel, which is known then. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* ── checksums ── */
+
+static uint32_t crc_tables[8][256];
+
+__attribute__((constructor)) static void make_crc_tables(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        crc_tables[0][byte] = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc_tables[0][byte] = crc_tables[0][byte] >> 1 ^ (0xedb88320u & -(crc_tables[0][byte] & 1));
+    }
+    for (int i = 1; i < 8; i++)
+        for (int byte = 0; byte < 256; byte++)
+            crc_tables[i][byte] = crc_tables[i - 1][byte] >> 8 ^ crc_tables[0][crc_tables[i - 1][byte] & 255];
+}
+
+static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
+{
+    uint32_t crc = 0xffffffffu;
+    for (; count >= 8; bytes += 8, count -= 8) {
+        uint64_t word = sj_load(bytes) ^ crc;
+        crc = 0;
+        for (int i = 0; i < 8; i++)
+            crc ^= crc_tables[7 - i][word >> 8 * i & 255];
+    }
+    for (; count; bytes++, count--)
+        crc = crc >> 8 ^ crc_tables[0][(crc ^ *bytes) & 255];
+    return ~crc;
+}
+
+/* Add to the sum of bytes, and to the sum of all sums up to each of them, what 64 bytes do that have `rest` behind them:
+ * what Adler's checksum is made of. */
+static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest)
+{
+    uint32_t sum = 0, total = 0;
+    for (uint32_t i = 0; i < SJ_BLOCK; i++) {
+        sum += bytes[i];
+        total += (uint32_t)(uint16_t)((SJ_BLOCK - i) * bytes[i]);
+    }
+    sums[0] += sum;
+    sums[1] += total + (uint64_t)rest * sum; /* what goes below zero comes back: behind the last byte there are zeros */
+}
+
+/* ── rows ── */
+
+/* A block of bytes; the last one is given, with zeros behind the row. */
+static inline const uint8_t *block_of(const uint8_t *bytes, const uint8_t *last, int64_t block, int64_t blocks)
+{
+    return block + 1 == blocks ? last : bytes + SJ_BLOCK * block;
+}
+
+static int64_t take_last(uint8_t *last, const uint8_t *bytes, int64_t count)
+{
+    int64_t blocks = (count + SJ_BLOCK - 1) / SJ_BLOCK, at = SJ_BLOCK * (blocks - 1);
+    memset(last, 0, SJ_BLOCK);
+    memcpy(last, bytes + at, (size_t)(count - at));
+    return blocks;
+}
+
+/* Whether a block is not that of others, or not of zeros where there are none. */
+INLINE uint64_t differs(const uint8_t *bytes, const uint8_t *others)
+{
+#ifdef __SSE2__
+    __m128i any = _mm_setzero_si128();
+    for (int i = 0; i < SJ_BLOCK; i += 16) {
+        __m128i part = _mm_loadu_si128((const __m128i *)(bytes + i));
+        any = _mm_or_si128(any, others ? _mm_xor_si128(part, _mm_loadu_si128((const __m128i *)(others + i))) : part);
+    }
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(any, _mm_setzero_si128())) != 0xffff;
+#else
+    uint64_t any = 0;
+    for (int i = 0; i < SJ_BLOCK; i += 8)
+        any |= others ? sj_load(bytes + i) ^ sj_load(others + i) : sj_load(bytes + i);
+    return any != 0;
+#endif
+}
+
+/* Mark the blocks of bytes that differ from others, or from zeros where there are none; return whether any does. */
+INLINE int mark(uint64_t *marks, const uint8_t *bytes, const uint8_t *last, const uint8_t *others, int64_t blocks)
+{
+    uint64_t any = 0;
+    for (int64_t first = 0; first < blocks; first += 64) {
+        int64_t end = first + 64 < blocks ? first + 64 : blocks;
+        uint64_t bits = 0;
+        for (int64_t block = end - 1; block >= first; block--) {
+            const uint8_t *one = block + 1 == blocks ? last : bytes + SJ_BLOCK * block;
+            bits = bits << 1 | differs(one, others ? others + SJ_BLOCK * block : NULL);
+        }
+        marks[first / 64] = bits;
+        any |= bits;
+    }
+    return any != 0;
+}
+
+/* For each marked block. */
+#define EACH(block, marks, blocks) \
+    for (int64_t part_ = 0; part_ < ((blocks) + 63) / 64; part_++) \
+        for (uint64_t bits_ = (marks)[part_]; bits_; bits_ &= bits_ - 1) \
+            for (int64_t block = 64 * part_ + __builtin_ctzll(bits_), once_ = 1; once_; once_ = 0)
+
+int sj_update_row(uint8_t *row, const uint8_t *bytes, int64_t count, uint64_t *changed)
+{
+    uint8_t last[SJ_BLOCK];
+    int64_t blocks = take_last(last, bytes, count);
+    int any = mark(changed, bytes, last, row, blocks);
+    EACH(block, changed, blocks)
+        memcpy(row + SJ_BLOCK * block, block_of(bytes, last, block, blocks), SJ_BLOCK);
+    return any;
+}
+
+/* Count the zeros that bytes begin with, eight at a time: most residuals are zero. */
+static inline int64_t zeros(const uint8_t *bytes, int64_t count)
+{
+    int64_t i = 0;
+    while (i + 32 <= count && !(sj_load(bytes + i) | sj_load(bytes + i + 8) | sj_load(bytes + i + 16) | sj_load(bytes + i + 24)))
+        i += 32;
+    while (i + 8 <= count && !sj_load(bytes + i))
+        i += 8;
+    return i;
+}
+
+/* Repeat the pixel on the left. */
+INLINE void repeat_left(uint8_t *row, int64_t count, const int step)
+{
+    if (step == 1)
+        memset(row, row[-1], (size_t)count);
+    else
+        for (int64_t i = 0; i < count; i++)
+            row[i] = row[i - step];
+}
+
+/* Undo "Sub". */
+INLINE void add_left(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
+{
+    for (int64_t i = 0; i < count;) {
+        int64_t plain = zeros(residuals + i, count - i), end = i + 8 < count ? i + 8 : count;
+        repeat_left(row + i, plain, step);
+        i += plain;
+        if (!plain)
+            for (; i < end; i++)
+                row[i] = (uint8_t)(residuals[i] + row[i - step]);
+    }
+}
+
+/* Undo "Average". */
+INLINE void add_average(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
+{
+    for (int64_t i = 0; i < count; i++)
+        row[i] = (uint8_t)(residuals[i] + ((row[i - step] + above[i]) >> 1));
+}
+
+static int distance(int a, int b) { return a > b ? a - b : b - a; }
+
+/* What PNG guesses from the bytes to the left, above, and above the left. */
+static uint8_t guess(uint8_t left, uint8_t up, uint8_t corner)
+{
+    int sum = left + up - corner, a = distance(sum, left), b = distance(sum, up), c = distance(sum, corner);
+    return a <= b && a <= c ? left : b <= c ? up : corner;
+}
+
+/* Count the bytes that are those a pixel before them, eight at a time. */
+INLINE int64_t constant(const uint8_t *bytes, int64_t count, const int step)
+{
+    int64_t i = 0;
+    while (i + 8 <= count && sj_load(bytes + i) == sj_load(bytes + i - step))
+        i += 8;
+    return i;
+}
+
+/* Undo "Paeth".  Where residuals are zero, the row goes on as the one above once it has been as that, and repeats the
+ * pixel on the left where the one above is constant. */
+INLINE void add_guesses(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
+{
+    for (int64_t i = 0; i < count;) {
+        int64_t plain = zeros(residuals + i, count - i), end = i + 8 < count ? i + 8 : count;
+        if (plain && memcmp(row + i - step, above + i - step, (size_t)step) == 0)
+            memcpy(row + i, above + i, (size_t)plain);
+        else {
+            plain = constant(above + i, plain, step);
+            repeat_left(row + i, plain, step);
+        }
+        i += plain;
+        if (!plain)
+            for (; i < end; i++)
+                row[i] = (uint8_t)(residuals[i] + guess(row[i - step], above[i], above[i - step]));
+    }
+}
+
+/* Undo the filter of a row whose pixels have so many bytes; before `row` and `above` there is an empty pixel. */
+INLINE void undo(uint8_t *row, int filter, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
+{
+    if (filter == 1)
+        add_left(row, residuals, count, step);
+    else if (filter == 3)
+        add_average(row, residuals, above, count, step);
+    else
+        add_guesses(row, residuals, above, count, step);
+}
+
+static void undo_row(uint8_t *row, int filter, const uint8_t *residuals, const uint8_t *above, int64_t count, int channels)
+{
+    switch (channels) {
+    case 1: undo(row, filter, residuals, above, count, 1); break;
+    case 3: undo(row, filter, residuals, above, count, 3); break;
+    default: undo(row, filter, residuals, above, count, 4);
+    }
+}
+
+/* Read a row from its inflated bytes; return whether it has a filter that there is. */
+static int read_row(sj_png *png, const uint8_t *source)
+{
+    uint8_t last[SJ_BLOCK], *row = png->row;
+    const uint8_t *bytes = source + 1;
+    int64_t count = png->row_bytes, blocks = png->blocks;
+    int filter = source[0], was_plain = png->row_is_plain;
+    if (filter > 4)
+        return 0;
+    png->row_is_plain = !filter;
+    if (filter == 0)
+        png->has_changed = sj_update_row(row, bytes, count, png->changed);
+    if (filter || png->has_changed || !was_plain) {
+        take_last(last, bytes, count);
+        png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)filter * (uint64_t)(count + 1);
+        if (!filter)
+            for (int64_t block = 0; block < blocks; block++)
+                add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
+        else if ((png->has_changed = mark(png->changed, bytes, last, NULL, blocks)))
+            EACH(block, png->changed, blocks)
+                add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
+    }
+    if (filter == 2)
+        EACH(block, png->changed, blocks) {
+            const uint8_t *residuals = block_of(bytes, last, block, blocks);
+            for (int i = 0; i < SJ_BLOCK; i++)
+                row[SJ_BLOCK * block + i] = (uint8_t)(row[SJ_BLOCK * block + i] + residuals[i]);
+        }
+    else if (filter) {
+        undo_row(png->space, filter, bytes, row, count, png->channels);
+        png->has_changed = sj_update_row(row, png->space, count, png->changed);
+    }
+    png->checksum[1] = (png->checksum[1] + (uint64_t)(count + 1) * png->checksum[0] + png->row_sums[1]) % ADLER;
+    png->checksum[0] = (png->checksum[0] + png->row_sums[0]) % ADLER;
+    return 1;
+}
+
+/* Have so many bytes at the start of the next row, or, where the stream ends before, all there are. */
+static int inflate_row(sj_png *png, int64_t count)
+{
+    if (png->at - png->start >= count || png->stream.has_ended)
+        return SJ_FINE;
+    if (png->at >= png->limit) {
+        int64_t gone = png->at - SJ_WINDOW < png->start ? png->at - SJ_WINDOW : png->start;
+        memmove(png->window, png->window + gone, (size_t)(png->at - gone));
+        png->start -= gone, png->at -= gone;
+    }
+    return sj_inflate_some(&png->stream, png->window, &png->at, png->limit);
+}
+
+int sj_png_next(sj_png *png)
+{
+    int64_t step = png->row_bytes + 1, count = png->y < png->height ? step : 1;
+    if (inflate_row(png, count) != SJ_FINE)
+        return SJ_BAD_DATA;
+    if (png->y == png->height) {
+        uint32_t checksum = (uint32_t)(png->checksum[1] << 16 | png->checksum[0]);
+        return png->at == png->start && sj_inflate_matches(&png->stream, checksum) ? SJ_FINE : SJ_BAD_DATA;
+    }
+    if (png->at - png->start < step)
+        return SJ_BAD_DATA;
+    png->start += step, png->y++;
+    return read_row(png, png->window + png->start - step) ? SJ_FINE : SJ_BAD_DATA;
+}
+
+/* ── chunks ── */
+
+static uint32_t number_at(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static int read_header(sj_png *png, const uint8_t *body)
+{
+    static const int channels[] = {1, 0, 3, 1, 0, 0, 4};
+    int depth = body[8], colour = body[9];
+    png->depth = depth;
+    png->channels = colour < 7 ? channels[colour] : 0;
+    if (number_at(body) != png->width || number_at(body + 4) != png->height || !png->channels)
+        return 0;
+    if (depth != 8 && (png->channels != 1 || (depth != 1 && depth != 2 && depth != 4)))
+        return 0;
+    return !body[10] && !body[11] && !body[12];
+}
+
+/* Find the pixels: in `data` where one chunk holds them, else copied; return their length, or 0. */
+static int64_t find_pixels(sj_png *png, const uint8_t *data, int64_t length, const uint8_t **pixels)
+{
+    int64_t at = 8, total = 0;
+    int headers = 0;
+    if (length < at || memcmp(data, "\x89PNG\r\n\x1a\n", 8) != 0)
+        return 0;
+    for (int chunk = 0; chunk < MOST_CHUNKS; chunk++) {
+        if (length - at < 12)
+            return 0;
+        int64_t size = number_at(data + at);
+        const uint8_t *kind = data + at + 4, *body = kind + 4;
+        if (size > length - at - 12)
+            return 0;
+        int is_header = !memcmp(kind, "IHDR", 4), has_pixels = !memcmp(kind, "IDAT", 4);
+        if ((is_header || has_pixels) && crc32_of(kind, size + 4) != number_at(body + size))
+            return 0;
+        if (is_header && (headers++ || size != 13 || !read_header(png, body)))
+            return 0;
+        if (!headers)
+            return 0;
+        if (has_pixels && size) {
+            if (!total)
+                *pixels = body;
+            else if (!png->joined) {
+                png->joined = malloc((size_t)length);
+                if (!png->joined)
+                    return 0;
+                memcpy(png->joined, *pixels, (size_t)total);
+                *pixels = png->joined;
+            }
+            if (png->joined)
+                memcpy(png->joined + total, body, (size_t)size);
+            total += size;
+        }
+        if (!memcmp(kind, "IEND", 4))
+            return total;
+        at += size + 12;
+    }
+    return 0;
+}
+
+int sj_png_open(sj_png *png, const uint8_t *data, int64_t length, int64_t height, int64_t width)
+{
+    const uint8_t *pixels = NULL;
+    png->memory = png->joined = NULL;
+    if (!data || length < 0 || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE)
+        return SJ_BAD_CALL;
+    png->height = height, png->width = width;
+    int64_t packed = find_pixels(png, data, length, &pixels);
+    if (!packed || sj_inflate_begin(&png->stream, pixels, packed) != SJ_FINE)
+        return SJ_BAD_DATA;
+    png->row_bytes = (width * png->depth * png->channels + 7) / 8;
+    png->blocks = (png->row_bytes + SJ_BLOCK - 1) / SJ_BLOCK;
+    png->limit = SJ_WINDOW + BATCH + png->row_bytes + 1;
+    if ((png->row_bytes + 1) * height < png->limit)
+        png->limit = (png->row_bytes + 1) * height + 1;
+    int64_t marks = (png->blocks + 63) / 64 * (int64_t)sizeof *png->changed, space = SJ_BLOCK * (png->blocks + 1);
+    png->memory = malloc((size_t)(marks + 2 * space + png->limit + SJ_SLACK));
+    if (!png->memory)
+        return SJ_NO_MEMORY;
+    memset(png->memory, 0, (size_t)(marks + 2 * space));
+    png->changed = (uint64_t *)png->memory;
+    png->row = png->memory + marks + SJ_BLOCK; /* an empty pixel stands before it */
+    png->space = png->row + space;
+    png->window = png->memory + marks + 2 * space;
+    png->y = png->start = png->at = 0;
+    png->has_changed = png->row_is_plain = 0;
+    png->checksum[0] = 1, png->checksum[1] = 0;
+    return SJ_FINE;
+}
+
+void sj_png_close(sj_png *png)
+{
+    free(png->memory);
+    free(png->joined);
+}
