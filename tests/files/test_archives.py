@@ -616,3 +616,11 @@ def test_a_device_is_no_submission(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="is a device, not a file"):
         open_files(os.devnull, LIMITS)
     assert archive_limits.CHUNK_BYTES == 1 << 20
+
+
+@pytest.mark.parametrize("size", [(1 << 16) - 512, 1 << 16, (1 << 16) + 1, 100_000, 3 << 16])
+def test_what_follows_large_litter_and_a_large_member_of_a_gzipped_tar_is_found(size: int, tmp_path: Path) -> None:
+    members = {"large": os.urandom(size), "next": b"here", "last": b"there"}
+    (tmp_path / "sent.tar.gz").write_bytes(tarred({"__MACOSX/._large": os.urandom(size), **members}, "w:gz"))
+    files = open_files(str(tmp_path / "sent.tar.gz"), LIMITS)
+    assert {name: files.read(name) for name in members} == members
