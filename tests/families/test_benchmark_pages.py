@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
-from segjudge.platforms.codabench.build import _WITH_PACKAGES
 from segjudge.report.page import make_summary
 from segjudge.report.tables import _PUBLISHED, _format_means
 from segjudge.scoring.arrays import score_arrays
@@ -144,7 +143,7 @@ def test_the_readmes_table_says_what_each_protocol_says_of_its_evaluator() -> No
         assert assumed in (set(), set(names))
         assert official <= set(re.findall("`(.+?)`", equal))
         assert evalai == "yes"
-        with_wheel = {PROTOCOLS[name].family in _WITH_PACKAGES for name in names}
+        with_wheel = {FAMILIES[PROTOCOLS[name].family].needs_packages for name in names}
         assert with_wheel == {codabench == "with a wheel"}
 
 

@@ -179,5 +179,6 @@ class NamedAccumulator(Accumulator[Rules, Named]):
     def refuse_problems(self) -> None:
         problems = Problems()
         for counts in self.all_counts():
-            problems.extend(counts.problems, counts.problem_count)
+            if counts.problem_count:
+                problems.extend(counts.problems, counts.problem_count)
         problems.raise_if_any()

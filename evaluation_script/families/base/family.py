@@ -57,6 +57,8 @@ class Family:
     adjustable_rules: Tuple[str, ...] = ()
     #: A packed truth scores faster than one as it was published.
     gains_by_packing: bool = True
+    #: It is scored with pycocotools or SciPy.
+    needs_packages: bool = False
 
 
 @dataclass(frozen=True)

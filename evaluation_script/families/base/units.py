@@ -152,6 +152,8 @@ def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
             manifest["splits"][name] = {
                 "layout": split.layout, "facts": split.facts, "units": units, "notes": split.notes,
             }  # fmt: skip
+            if split.elsewhere:
+                manifest["splits"][name]["elsewhere"] = sorted(split.elsewhere)
         add_member(archive, MANIFEST, _json(manifest))
 
 
@@ -190,7 +192,7 @@ def _open_split(
         Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
-    elsewhere = every - {unit.name for unit in units}
+    elsewhere = every.union(entry.get("elsewhere", [])) - {unit.name for unit in units}
     return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 
@@ -297,7 +299,10 @@ _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: What a row of the truth's facts holds, by its key.
-_FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int), "merged": (int, int)}
+_FACTS: Dict[str, Tuple[type, ...]] = {
+    "categories": (int, str, bool), "classes": (str, int), "merged": (int, int),
+    "subsets": (str,), "listed": (int, int),
+}  # fmt: skip
 #: Tables whose numbers may be below zero, since they have scores.
 _SIGNED = frozenset({"tracks"})
 
@@ -402,6 +407,14 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._stacks = {}
         super().load_state_dict(state)
 
+    def _keep(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
+        """Return the accumulator of the units that are flagged."""
+        units_by_name = {unit.name: unit for unit, flag in zip(units, flags.tolist()) if flag}
+        accumulator = UnitAccumulator(self.protocol, self.facts, list(units_by_name))
+        accumulator._counts = units_by_name
+        accumulator._stacks = {key: table[flags] for key, table in self._stacks.items()}
+        return accumulator
+
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
@@ -409,15 +422,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         units = self.complete_counts()
         if len(units) < 2:
             return {}
-        groups, rows = deal_groups(len(units)), []
-        for number in range(int(groups.max()) + 1):
-            indices = np.flatnonzero(groups != number)
-            units_left = [units[index] for index in indices.tolist()]
-            without = UnitAccumulator(self.protocol, self.facts, [unit.name for unit in units_left])
-            for unit in units_left:
-                without.update(unit)
-            without._stacks = {key: table[indices] for key, table in self._stacks.items()}
-            rows.append(values(without))
+        groups = deal_groups(len(units))
+        rows = [values(self._keep(units, groups != number)) for number in range(int(groups.max()) + 1)]
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
 
 

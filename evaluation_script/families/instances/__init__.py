@@ -18,4 +18,5 @@ FAMILY = Family(
     ("coco", "places2017"),
     adjustable_rules=("about", "cap", "id_zero_quirk"),
     gains_by_packing=False,  # packed, it is the same document
+    needs_packages=True,
 )

@@ -345,6 +345,13 @@ def _cut_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
     source.finish()
 
 
+def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
+    """Yield the records of a JSON list parsed, some at a time."""
+    for json_part in _cut_json(parts):
+        records = json_part.records
+        yield _parse_records(records.text) if isinstance(records, RecordTable) else records
+
+
 class _Characters:
     """A stream of UTF-8 as text, of which as much is read as is asked for."""
 

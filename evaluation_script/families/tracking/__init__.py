@@ -12,4 +12,4 @@ from .protocols import TRACKS_PROTOCOLS
 
 __all__ = ["FAMILY", "counting", "files", "protocols"]
 
-FAMILY = Family("tracks", TRACKS_PROTOCOLS, ("sequences",), ("mots", "burst"))
+FAMILY = Family("tracks", TRACKS_PROTOCOLS, ("sequences",), ("mots", "burst"), needs_packages=True)

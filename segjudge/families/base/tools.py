@@ -90,6 +90,8 @@ class FamilyTools:
     keeps_losses: ClassVar[bool] = False
     #: What kinds of failure cost sums to what the metric that ranks lacks to 1.
     shares_loss: ClassVar[bool] = False
+    #: The table of scores by category, or by what the family has instead.
+    groups: ClassVar[str] = "categories"
 
     # ── truths as they are published ──
 
@@ -164,12 +166,14 @@ class FamilyTools:
 
         categories = {}
         for method in methods:
-            if rows := method.report.rows().get("categories"):
+            if rows := method.report.rows().get(self.groups):
                 metric = first_metric(rows)
                 categories[method.name] = {str(row["name"]): row[metric] for row in rows}
         sections = []
         if len(categories) == len(methods):
-            sections.append(make_changes("Categories", categories, "Those first in which the second lost most."))
+            sections.append(
+                make_changes(self.groups.capitalize(), categories, "Those first in which the second lost most.")
+            )
         units = {method.name: self.list_unit_costs(method.report) for method in methods}
         if all(units.values()):
             sections.append(make_changes("Images or videos", units, "What each costs, regressions first."))
@@ -295,12 +299,12 @@ class UnitTools(FamilyTools):
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
         about = (
-            f"By kind of mistake. What all {noun} cost sums to what {metric} lacks to 1, and what all categories cost "
-            "too."
+            f"By kind of mistake. What all {noun} cost sums to what {metric} lacks to 1, and what all {self.groups} "
+            "cost too."
         )
         totals = losses.totals()
         kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
-        rows = report.rows()["categories"]
+        rows = report.rows()[self.groups]
         names = [str(row["name"]) for row in rows]
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
@@ -310,7 +314,7 @@ class UnitTools(FamilyTools):
         return [
             make_kinds(f"Where {metric} is lost", kinds, about),
             make_list(noun.capitalize(), losses.rows(accumulator.names, losses.by_unit), _ORDER),
-            make_list("Categories", categories, _ORDER),
+            make_list(self.groups.capitalize(), categories, _ORDER),
             make_tables(report),
         ]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 from PIL import Image
 
-from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
@@ -35,8 +35,6 @@ OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
-#: Families that are scored with pycocotools.
-_WITH_PACKAGES = frozenset({"instances", "tracks"})
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
 #: Packages by name and hash: for the scorers, and for pages.
@@ -226,7 +224,9 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     codenames = [
         phase.codename
         for phase in chain
-        if {PROTOCOLS[split.protocol].family for split in source.scored[phase.codename].splits} & _WITH_PACKAGES
+        if any(
+            FAMILIES[PROTOCOLS[split.protocol].family].needs_packages for split in source.scored[phase.codename].splits
+        )
     ]
     if codenames and source.options.image == competition.IMAGE:
         try:

@@ -1,0 +1,157 @@
+"""What is counted in a pair: whether the phrase was answered at all, and objects found at each threshold."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, List, Sequence, Tuple
+
+import numpy as np
+
+from ...masks.backend import backend
+from ...masks.overlaps import Pairs, best_assignment
+from ...masks.run_lengths import Masks, pack_texts
+from ...masks.stack import Array, Size
+from ..base.units import TruthFrame, Unit, UnitCounts
+from .files import PhraseSubmission
+
+#: An object is found from this IoU on; NumPy's own numbers, of which some are a bit above or below what they say.
+THRESHOLDS: Array = np.linspace(0.5, 0.95, 10)
+#: What the script adds to denominators.
+EPSILON = 1e-4
+#: How a pair was answered: rightly with objects, with objects where there are none, without any, rightly without.
+RIGHT, WRONG, SILENT, REJECTED = range(4)
+#: Columns of a pair: its subset, its answer, the annotator's objects, how many of them a prediction was assigned to,
+#: predictions that count; whether any annotator sees objects, and whether any sees none.
+SUBSET, ANSWER, OBJECTS, ASSIGNED, PREDICTIONS, SEEN, ABSENT = range(7)
+#: Then objects found and surplus predictions at each threshold.
+FOUND, SURPLUS = slice(7, 17), slice(17, 27)
+COLUMNS = 27
+
+
+#: The same as plain numbers, which are quicker one by one.
+_THRESHOLDS: List[float] = THRESHOLDS.tolist()
+_COUNT = len(_THRESHOLDS)
+
+
+def count(unit: Unit, submission: PhraseSubmission) -> UnitCounts:
+    """Count a pair."""
+    (frame,) = unit.load()
+    predictions, other_size = submission.masks(unit.name, frame.size)
+    row = count_pair(frame, predictions, other_size, official=submission.protocol.official)
+    row[SUBSET] = unit.facts["subset"]
+    return UnitCounts(unit.name, {"pair": np.array(row, np.int64)})
+
+
+def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, official: bool) -> List[int]:
+    """Return the columns of a pair, against the annotator who agrees most with its prediction."""
+    annotators = [_Annotator(rows, official=official) for rows in frame.rows]
+    if len(other_size):
+        row = _choose_annotator(
+            annotators, _overlaps(predictions, annotators, frame.size), other_size, official=official
+        )
+    else:
+        row = _answer_nothing(annotators, official=official)
+    row[SEEN], row[ABSENT] = int(any(frame.rows)), int(not all(frame.rows))
+    return row
+
+
+def _answer_nothing(annotators: List[_Annotator], *, official: bool) -> List[int]:
+    """Return the columns of a pair without predictions: whoever sees nothing agrees, else who sees least."""
+    row, objects = [0] * COLUMNS, [annotator.objects for annotator in annotators]
+    absent = not all(annotator.texts for annotator in annotators)
+    row[ANSWER] = REJECTED if absent else SILENT
+    row[OBJECTS] = 0 if absent else objects[0] if official else min(objects)
+    return row
+
+
+def _choose_annotator(annotators: List[_Annotator], ious: Array, other_size: Array, *, official: bool) -> List[int]:
+    """Return the columns of a pair against the annotator who agrees most."""
+    ious[other_size] = -1.0
+    best: List[int] = []
+    column = 0
+    for annotator in annotators:
+        row = annotator.compare(ious[:, column : column + len(annotator.texts)])
+        column += len(annotator.texts)
+        if not best or (_official_f1(row) > _official_f1(best) if official else _rank(row) > _rank(best)):
+            best = row
+    return best
+
+
+class _Annotator:
+    """The objects of a pair as one annotator sees them."""
+
+    def __init__(self, rows: Sequence[Tuple[int, str, int]], *, official: bool) -> None:
+        masks = [row for row in rows if (not row[0] if official else row[2])]
+        #: Its masks, their areas, and which of them are crowds.
+        self.texts, self.areas = [text for _, text, _ in masks], [area for _, _, area in masks]
+        self.crowds = [bool(crowd) for crowd, _, _ in masks]
+        self.objects = self.crowds.count(False)
+
+    def compare(self, ious: Array) -> List[int]:
+        """Return the columns of a pair with predictions."""
+        predictions, objects = len(ious), self.objects
+        row = [0] * COLUMNS
+        row[OBJECTS], row[PREDICTIONS] = objects, predictions
+        row[ANSWER] = RIGHT if self.texts else WRONG
+        # A prediction is no surplus below this threshold: it found an object, or lies on a crowd.
+        excused = [0] * predictions
+        if objects:
+            table = ious[:, ~np.array(self.crowds, bool)] if objects < len(self.crowds) else ious
+            for index, iou in _assign(table):
+                row[ASSIGNED] += iou > 0
+                excused[index] = reach = bisect_right(_THRESHOLDS, iou)
+                for threshold in range(reach):
+                    row[FOUND.start + threshold] += 1
+        if objects < len(self.crowds):
+            shares = ious[:, np.array(self.crowds, bool)].max(axis=1).tolist()
+            excused = [max(reach, bisect_right(_THRESHOLDS, share)) for reach, share in zip(excused, shares)]
+        for reach in excused:
+            for threshold in range(reach, _COUNT):
+                row[SURPLUS.start + threshold] += 1
+        return row
+
+
+def _assign(ious: Array) -> List[Tuple[int, float]]:
+    """Return the predictions that are assigned to objects, so that the sum of IoUs is largest, and the IoU of each."""
+    if ious.shape[1] == 1:
+        index = int(ious.argmax())
+        return [(index, float(ious[index, 0]))]
+    indices, columns = best_assignment(ious)
+    return list(zip(indices.tolist(), ious[indices, columns].tolist()))
+
+
+def _overlaps(predictions: Masks, annotators: List[_Annotator], size: Size) -> Array:
+    """Return the IoU of each prediction (rows) with all masks; of a crowd, the share that lies on it."""
+    texts = [text for annotator in annotators for text in annotator.texts]
+    rows, columns = len(predictions.texts), len(texts)
+    if not rows or not columns:
+        return np.zeros((rows, columns))
+    pairs = Pairs(np.arange(rows).repeat(columns), np.tile(np.arange(columns), rows), np.array([0, rows * columns]))
+    areas = np.array([area for annotator in annotators for area in annotator.areas], np.int64)
+    truths = Masks(pack_texts(texts), areas, np.array([size] * columns))
+    crowds = np.array([flag for annotator in annotators for flag in annotator.crowds], bool)
+    ious: Array = backend().mask_overlaps(pairs, predictions, truths, crowds).reshape(rows, columns)
+    return ious
+
+
+def _official_f1(row: List[int]) -> float:
+    hits, surplus = np.array(row[FOUND]), np.array(row[SURPLUS])
+    return float(f1_of(hits, surplus, row[OBJECTS] - hits, official=True).mean())
+
+
+def _rank(row: List[int]) -> Tuple[Any, ...]:
+    """Return what orders annotators, the best last, whatever the order of their files."""
+    right = row[ANSWER] == RIGHT
+    errors = [surplus + row[OBJECTS] - hits for surplus, hits in zip(row[SURPLUS], row[FOUND])]
+    f1 = [2 * hits / (2 * hits + wrong) if hits or wrong else float(right) for hits, wrong in zip(row[FOUND], errors)]
+    # Sums of equal fractions may differ in their last bits.
+    return round(sum(f1), 12), right, -sum(errors), *row[FOUND]
+
+
+def f1_of(hits: Array, surplus: Array, missed: Array, *, official: bool) -> Array:
+    """Return F1 of numbers of objects; 0 where there are none."""
+    if not official:
+        f1: Array = 2 * hits / np.maximum(2 * hits + surplus + missed, 1)
+        return f1
+    precision, recall = hits / (hits + surplus + EPSILON), hits / (hits + missed + EPSILON)
+    return np.asarray(2 * precision * recall / (precision + recall + EPSILON))

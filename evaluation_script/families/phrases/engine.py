@@ -1,0 +1,131 @@
+"""How phrases are scored: how well objects are found, times how well it is known whether there are any."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from ...masks.stack import Array
+from ..base.family import Values
+from ..base.reports import judge_matches
+from ..base.units import Shapes, UnitAccumulator, unit_engine
+from . import counting
+from .counting import EPSILON, count, f1_of
+from .files import PhraseSubmission, read_truth
+from .protocols import PhraseProtocol
+
+#: The thresholds that are shown beside the mean of all, by their index.
+_SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
+#: What is shown of a subset first.
+_COLUMNS = ("name", "pairs", "cgF1", "pmF1", "IL_MCC", "cgF1@0.5", "cgF1@0.75", "precision", "recall")
+
+
+def subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
+    """Return the columns of the pairs of each subset."""
+    pairs = accumulator.stack("pair")
+    return [pairs[pairs[:, counting.SUBSET] == index] for index in range(len(accumulator.facts["subsets"]))]
+
+
+def measure(pairs: Array, *, official: bool) -> Values:
+    """Return the metrics of a subset, each also at the thresholds 0.5 and 0.75."""
+    objects = pairs[:, counting.OBJECTS].sum()
+    hits, surplus = pairs[:, counting.FOUND].sum(axis=0), pairs[:, counting.SURPLUS].sum(axis=0)
+    answered = pairs[(pairs[:, counting.ANSWER] == counting.RIGHT)]
+    own_surplus = answered[:, counting.SURPLUS].sum(axis=0)
+    missed = objects - hits
+    local = f1_of(
+        answered[:, counting.FOUND],
+        answered[:, counting.SURPLUS],
+        answered[:, [counting.OBJECTS]] - answered[:, counting.FOUND],
+        official=official,
+    )
+    counted = answered[:, counting.OBJECTS] > 0
+    with_objects = len(answered) if official else int((pairs[:, counting.OBJECTS] > 0).sum())
+    metrics: Dict[str, Optional[Array]] = {
+        "positive_micro_F1": f1_of(hits, own_surplus, missed, official=official),
+        "positive_macro_F1": local[counted].sum(axis=0) / with_objects if with_objects else None,
+        "precision": _share(hits, surplus, official=official),
+        "positive_micro_precision": _share(hits, own_surplus, official=official),
+        "recall": _share(hits, missed, official=official),
+        "F1": f1_of(hits, surplus, missed, official=official),
+    }
+    if not official and not objects:
+        metrics = dict.fromkeys(metrics)
+    image_level = _measure_answers(pairs, official=official)
+    mcc = image_level["IL_MCC"]
+    micro = metrics["positive_micro_F1"]
+    metrics["cgF1"] = None if micro is None or mcc is None else micro * mcc
+    values: Values = {
+        f"{name}{ending}": None if value is None else float(value[indices].mean())
+        for ending, indices in _SHOWN.items()
+        for name, value in metrics.items()
+    }
+    return {"cgF1": values["cgF1"], "pmF1": values["positive_micro_F1"], **image_level, **values}
+
+
+def _share(hits: Array, errors: Array, *, official: bool) -> Array:
+    return hits / (hits + errors + EPSILON) if official else hits / np.maximum(hits + errors, 1)
+
+
+def _measure_answers(pairs: Array, *, official: bool) -> Values:
+    """Return how well it is known whether there is anything to find; None where the truth leaves nothing to know."""
+    right, wrong, silent, rejected = (
+        float(np.count_nonzero(pairs[:, counting.ANSWER] == answer))
+        for answer in (counting.RIGHT, counting.WRONG, counting.SILENT, counting.REJECTED)
+    )
+    epsilon = 1e-6 if official else 0.0
+
+    def share(hits: float, errors: float) -> Optional[float]:
+        return hits / (hits + errors + epsilon) if hits + errors + epsilon else None
+
+    precision, recall = share(right, wrong), share(right, silent)
+    product = (right + wrong) * (right + silent) * (rejected + wrong) * (rejected + silent)
+    mcc: Optional[float] = (
+        (right * rejected - wrong * silent) / (product**0.5 + epsilon) if product or official else 0.0
+    )
+    if not official and not (pairs[:, counting.SEEN].any() and pairs[:, counting.ABSENT].any()):
+        mcc = None
+    f1 = None
+    if precision is not None and recall is not None:
+        total = precision + recall + epsilon
+        f1 = 2 * precision * recall / total if total else 0.0
+    return {
+        "IL_MCC": mcc, "IL_precision": precision, "IL_recall": recall, "IL_F1": f1, "IL_FPR": share(wrong, rejected),
+    }  # fmt: skip
+
+
+def _mean(values: List[Optional[float]]) -> Optional[float]:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
+
+
+def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
+    """Return the benchmark's metrics: means over the subsets."""
+    protocol = accumulator.protocol
+    by_subset = [measure(pairs, official=protocol.official) for pairs in subset_tables(accumulator)]
+    return {metric: _mean([metrics[metric] for metrics in by_subset]) for metric in protocol.metrics}
+
+
+def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return a row for each subset, and one with all that SA-Co's script prints."""
+    official, rows = accumulator.protocol.official, []
+    for (name,), pairs in zip(accumulator.facts["subsets"], subset_tables(accumulator)):
+        rows.append({"name": name, "pairs": len(pairs), **measure(pairs, official=official)})
+    return {"subsets": [{key: row[key] for key in _COLUMNS} for row in rows], "details": rows}
+
+
+def shapes(_protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shape of what is counted in a pair."""
+    return {"pair": (counting.COLUMNS,)}
+
+
+def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
+    """Return what is odd about the predictions of all pairs."""
+    totals = accumulator.stack("pair").sum(axis=0)
+    return judge_matches(
+        "object", int(totals[counting.OBJECTS]), int(totals[counting.PREDICTIONS]), int(totals[counting.ASSIGNED])
+    )
+
+
+ENGINE = unit_engine(read_truth, PhraseSubmission, count, values, tables, shapes, oddities)

@@ -1,0 +1,386 @@
+"""Truth and submissions of SA-Co: COCO JSON whose images are pairs of a picture and a noun phrase.
+
+A truth is one JSON, or a folder of them: those whose names differ in the annotator's letter alone
+(`…_a_release_test.json`) hold the same pairs, and each other name is a subset.  A submission is COCO's list of
+results for each subset.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
+
+import numpy as np
+
+from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, printable, quantity
+from ...files.archive import UPLOAD, open_files, truth_error
+from ...masks import polygons
+from ...masks import run_lengths as rle
+from ...masks.backend import backend
+from ...masks.run_lengths import Masks, MaskTexts, pack_texts
+from ...masks.stack import Array, Size
+from ...runner.tuning import without_collector
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
+from ..instances.records import is_finite
+from ..instances.submission import parse_parts
+from .protocols import LEAST_SCORE, PhraseProtocol
+
+EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+SEND = (
+    f"Send one JSON with a list of records {EXAMPLE}; where there are several subsets, a zip with SUBSET.json for each"
+)
+#: The name of a truth: its subset, and the letter of its annotator.
+_NAME = re.compile(
+    r"(?:(?:gold|silver)_)?(?P<subset>.+?)(?:_merged)?(?P<annotator>[._-](?:truth_)?[a-z])?(?:_release)?(?:_test)?(?:\.truth)?"
+)
+#: Predictions that a pair may have, and objects that an annotator may see in one.
+MOST_PREDICTIONS = 1_000
+#: So many bad records are enough: what follows is not looked at.
+_MOST_PROBLEMS = 1_000
+#: Pixels of a mask that has another size than its pair, which the script takes.
+_MOST_PIXELS = 1 << 26
+
+
+# ── the truth ──
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read a published truth: the JSON of one annotator, or a folder or archive with all of them."""
+    try:
+        if path.endswith(".json"):
+            with open(path, "rb") as file:
+                return _open_truth({_subset_of(path): [_open_annotator(path, file.read())]})
+        files = open_files(path, HOST_LIMITS)
+        names: Dict[str, List[str]] = {}
+        for name in sorted(files.sizes):
+            if name.endswith(".json") and (not subset or subset in name):
+                names.setdefault(_subset_of(name), []).append(name)
+        if not names:
+            raise Flaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
+        return _open_truth(
+            {subset: [_open_annotator(name, files.read(name)) for name in own] for subset, own in names.items()}
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "is not a truth of SA-Co that can be read") from None
+
+
+def _subset_of(path: str) -> str:
+    match = _NAME.fullmatch(os.path.splitext(os.path.basename(path))[0])
+    return match["subset"] if match else path
+
+
+@dataclass(frozen=True)
+class _Annotator:
+    """What one annotator says of each pair: its size, whether all objects are marked, and rows of crowd, mask, area."""
+
+    name: str
+    pairs: Dict[int, Tuple[Size, bool]]
+    rows: Dict[int, List[Tuple[int, str, int]]]
+    categories: List[int]
+
+
+def _open_annotator(name: str, data: bytes) -> _Annotator:
+    with without_collector():
+        document = json.loads(data)
+    pairs = {
+        image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
+        for image in document["images"]
+    }
+    if len(pairs) != len(document["images"]):
+        raise Flaw("lists a pair twice", "List each pair once")
+    texts: List[str] = []
+    for annotation in document["annotations"]:
+        mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
+        if list(mask["size"]) != list(size):
+            raise Flaw(f"annotation {annotation['id']} has a mask of another size than its pair", "Encode it again")
+        text = mask["counts"]
+        texts.append(text if isinstance(text, str) else rle.compress_many([text], np.array([size[0] * size[1]]))[0])
+    pixels = np.array([np.prod(pairs[annotation["image_id"]][0]) for annotation in document["annotations"]], np.int64)
+    checked = backend().check_masks(texts, pixels)
+    for index in np.flatnonzero(checked.fault).tolist():
+        raise Flaw(
+            f"annotation {document['annotations'][index]['id']} {rle.FAULTS[int(checked.fault[index])]}",
+            rle.WRITE_AGAIN,
+        )
+    rows: Dict[int, List[Tuple[int, str, int]]] = {}
+    for annotation, text, area in zip(document["annotations"], texts, checked.area.tolist()):
+        rows.setdefault(annotation["image_id"], []).append((int(annotation.get("iscrowd", 0)), text, area))
+    return _Annotator(name, pairs, rows, [category["id"] for category in document["categories"]])
+
+
+def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
+    units: List[Unit] = []
+    elsewhere: List[str] = []
+    notes: List[str] = []
+    categories: List[List[Any]] = []
+    for index, (subset, annotators) in enumerate(subsets.items()):
+        sizes: Dict[int, Size] = {}
+        for annotator in annotators:
+            for pair, (size, _) in annotator.pairs.items():
+                if sizes.setdefault(pair, size) != size:
+                    raise HostError(f"{annotator.name}: pair {pair} has another size than in another file")
+        lacking = sum(not all(pair in annotator.pairs for annotator in annotators) for pair in sizes)
+        if lacking:
+            notes.append(
+                f"{subset}: {quantity(lacking, 'pair')} not listed by every annotator, who are not asked there"
+            )
+        categories += [[index, category] for category in sorted(set(annotators[0].categories))]
+        empty = sum(not area for annotator in annotators for rows in annotator.rows.values() for _, _, area in rows)
+        if empty:
+            notes.append(f"{subset}: {quantity(empty, 'mask')} without a pixel; they say nothing")
+        if not any(annotator.rows.keys() != annotator.pairs.keys() for annotator in annotators):
+            notes.append(f"{subset}: every pair has objects, so IL_MCC and cgF1 are not defined")
+        for pair, size in sizes.items():
+            name = _unit_name(subset, pair, len(subsets))
+            asked = [annotator for annotator in annotators if pair in annotator.pairs]
+            if not all(annotator.pairs[pair][1] for annotator in asked):
+                elsewhere.append(name)
+                continue
+            rows = [annotator.rows.get(pair, []) for annotator in asked]
+            units.append(_unit(name, size, rows, index))
+    facts = {"subsets": [[subset] for subset in subsets], "listed": categories}
+    return UnitTruth(PhraseProtocol.family, PhraseProtocol.form, facts, units, notes, frozenset(elsewhere))
+
+
+def _unit_name(subset: str, pair: int, subsets: int) -> str:
+    return f"{subset}/{pair}" if subsets > 1 else str(pair)
+
+
+def _unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset: int) -> Unit:
+    facts = {"subset": subset, "size": size, "annotators": len(rows)}
+    return Unit(name, 1 + sum(map(len, rows)), lambda: [TruthFrame(name, size, rows, no_pixels)], facts)
+
+
+# ── a submission ──
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """The predictions that count, sorted by pair: where each pair's begin, their masks, and which have another size."""
+
+    starts: Dict[str, Tuple[int, int]]
+    masks: MaskTexts
+    area: Array
+    other_size: Array
+
+
+class PhraseSubmission(UnitSubmission):
+    """The predictions of all pairs; pairs without any are answered in the negative."""
+
+    noun = "pair"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
+        self.protocol = protocol
+        super().__init__(path, truth, limits, SEND)
+        subsets = [subset for (subset,) in truth.facts["subsets"]]
+        self._truth = truth
+        if protocol.official and len({(unit.facts["subset"], unit.facts["annotators"]) for unit in truth.units}) > len(
+            subsets
+        ):
+            raise HostError(
+                "not every annotator lists every pair, where SA-Co's script stops: score by the other rules"
+            )
+        problems = Problems()
+        try:
+            members = self._find_members(subsets)
+            reader = _Reader(truth, protocol, limits)
+            for index, (subset, member) in enumerate(members.items()):
+                reader.read(self.files.read_chunks(member), member, index, subset if len(subsets) > 1 else "", problems)
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        problems.raise_if_any()
+        self._predictions = reader.sort()
+
+    def _find_members(self, subsets: Sequence[str]) -> Dict[str, str]:
+        """Return the JSON of each subset: of several, the one that bears its name, or lies in a folder that does."""
+        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
+        if len(subsets) == 1:
+            if len(names) != 1:
+                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", SEND)
+            return {subsets[0]: names[0]}
+        members: Dict[str, str] = {}
+        for subset in subsets:
+            own = [name for name in names if subset in {_subset_of(component) for component in name.split("/")}]
+            if len(own) != 1:
+                raise Flaw(f"holds {quantity(len(own), 'JSON file')} for the subset {printable(subset)}", SEND)
+            members[subset] = own[0]
+        return members
+
+    def names(self) -> AbstractSet[str]:
+        return {unit.name for unit in self._truth.units}
+
+    def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
+        """Return the masks of a pair, and which have another size than it."""
+        predictions = self._predictions
+        start, stop = predictions.starts.get(pair, (0, 0))
+        texts = MaskTexts(
+            predictions.masks.text, predictions.masks.starts[start:stop], predictions.masks.stops[start:stop]
+        )
+        return (
+            Masks(texts, predictions.area[start:stop], np.array([size] * (stop - start), np.int64).reshape(-1, 2)),
+            predictions.other_size[start:stop],
+        )
+
+
+class _Reader:
+    """Reads the records of one subset after the other, and keeps those that count."""
+
+    def __init__(self, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
+        self._official, self._most = protocol.official, limits.records
+        self._names = [unit.name for unit in truth.units]
+        self._unit = {name: number for number, name in enumerate(self._names)}
+        self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
+        self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
+        self._elsewhere = truth.elsewhere
+        self._listed = {(index, category) for index, category in truth.facts["listed"]}
+        self._count = 0
+        #: Of each record that counts its pair and whether its size is another one; the masks and areas of each part.
+        self._pairs: List[int] = []
+        self._other_size: List[bool] = []
+        self._masks: List[MaskTexts] = []
+        self._areas: List[Array] = []
+        #: Whether the first record of a pair has a box, which the script reads.
+        self._boxed: Dict[int, bool] = {}
+
+    def read(self, parts: Iterable[bytes], member: str, subset: int, folder: str, problems: Problems) -> None:
+        """Read the records of a subset; `folder` is what the names of its pairs begin with."""
+        count_before = self._count
+        try:
+            with without_collector():
+                for records in parse_parts(iter(parts)):
+                    self._read_part(records, member, (subset, folder, self._count - count_before), problems)
+                    self._count += len(records)
+                    if self._count > self._most:
+                        raise Flaw(
+                            f"holds more than {self._most:,} records", "Send those with a score from 0.5 on alone"
+                        )
+                    if problems.count >= _MOST_PROBLEMS:
+                        problems.stop()
+                        return
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+
+    def _read_part(self, records: List[Any], member: str, offsets: Tuple[int, str, int], problems: Problems) -> None:
+        subset, folder, records_before = offsets
+        texts: List[str] = []
+        pixels: List[int] = []
+        rows: List[
+            Tuple[int, int, bool, bool]
+        ] = []  # the record, its pair, whether it counts, whether the size differs
+        for index, record in enumerate(records):
+            try:
+                pair = self._pair_of(record, folder)
+                if pair is None:
+                    continue
+                if self._official and not self._is_listed(record, pair, subset):
+                    continue
+                size, text = self._mask_of(record, pair)
+                score = record["score"]
+                if type(score) not in (float, int) or not is_finite(score):
+                    raise Flaw(
+                        f"has the score {printable(repr(score))}, which is not a finite number", "Write a number"
+                    )
+            except Flaw as flaw:
+                subject = record.get("image_id", "?") if isinstance(record, dict) else "?"
+                problems.add(
+                    Problem(
+                        f"{member}, record {records_before + index} (pair {printable(subject)})",
+                        flaw.fault,
+                        flaw.remedy,
+                    )
+                )
+                continue
+            texts.append(text)
+            pixels.append(size[0] * size[1])
+            rows.append((index, pair, score >= LEAST_SCORE, size != self._sizes[pair]))
+        checked = backend().check_masks(texts, np.array(pixels, np.int64))
+        for number in np.flatnonzero(checked.fault).tolist():
+            index, pair = rows[number][:2]
+            subject = f"{member}, record {records_before + index} (pair {self._names[pair]})"
+            problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
+        # An empty mask says nothing; to the script it is a prediction, and one of another size overlaps nothing.
+        counted = np.array([counts for _, _, counts, _ in rows], bool) & (self._official | (checked.area > 0))
+        indices = np.flatnonzero(counted).tolist()
+        for number in indices:
+            if rows[number][3]:  # whose runs do not fill the pair's pixels
+                texts[number] = rle.compress([math.prod(self._sizes[rows[number][1]])])
+        self._pairs += [rows[number][1] for number in indices]
+        self._other_size += [rows[number][3] for number in indices]
+        self._masks.append(pack_texts([texts[number] for number in indices]))
+        self._areas.append(checked.area[counted])
+
+    def _pair_of(self, record: Any, folder: str) -> "int | None":
+        """Return the pair of a record; None where it plays no part."""
+        if not isinstance(record, dict) or not {"image_id", "score"} <= record.keys():
+            raise Flaw("lacks image_id or score", f"Write {EXAMPLE}")
+        if type(record["image_id"]) is not int:
+            raise Flaw("has an image_id that is not a whole number", "Write the id of the pair as a number")
+        name = f"{folder}/{record['image_id']}" if folder else str(record["image_id"])
+        pair = self._unit.get(name)
+        if pair is None and not self._official and name not in self._elsewhere:
+            raise Flaw("is of a pair that the truth lacks", "Use the ids of the truth's images, which are its pairs")
+        return pair
+
+    def _is_listed(self, record: Dict[str, Any], pair: int, subset: int) -> bool:
+        """Return whether the script would look at a record; a Flaw where it would stop."""
+        if "category_id" not in record:
+            raise Flaw(
+                "lacks category_id, without which SA-Co's script stops", f'Write "category_id": 1 too: {EXAMPLE}'
+            )
+        boxed = bool(record.get("bbox"))
+        if (self._boxed.setdefault(pair, boxed) and not boxed) or (self._several and not boxed):
+            raise Flaw("lacks a bbox, without which SA-Co's script stops", "Write a bbox in every record, or in none")
+        category = record["category_id"]
+        return type(category) is int and (subset, category) in self._listed
+
+    def _mask_of(self, record: Dict[str, Any], pair: int) -> Tuple[Size, str]:
+        """Return the size and the compressed runs of a record's mask, not checked yet."""
+        height, width = self._sizes[pair]
+        mask = record.get("segmentation")
+        if mask is None and self._official and record.get("bbox"):
+            return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)
+        if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
+            raise Flaw("has no segmentation of run lengths", f"Write {EXAMPLE}")
+        size, counts = mask["size"], mask["counts"]
+        if not isinstance(size, list) or list(map(type, size)) != [int, int]:
+            raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", rle.WRITE_AGAIN)
+        if size != [height, width] and (
+            not self._official or not 0 < size[0] * size[1] <= _MOST_PIXELS or min(size) < 1
+        ):
+            problem = f"has a mask of size {printable(size)} but the picture is [{height}, {width}] (height, width)"
+            raise Flaw(problem, "Encode the mask at the size of the picture")
+        if isinstance(counts, list):
+            counts = rle.compress(rle.runs_of(counts, size[0] * size[1]).tolist())
+        if not isinstance(counts, str):
+            raise Flaw("has counts that are neither text nor a list", rle.WRITE_AGAIN)
+        return (size[0], size[1]), counts
+
+    def sort(self) -> _Predictions:
+        """Return the predictions by pair; raises SubmissionError where a pair has too many."""
+        pairs = np.array(self._pairs, np.int64)
+        order = np.argsort(pairs, kind="stable")
+        numbers, starts, counts = np.unique(pairs[order], return_index=True, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist()):
+            if count > MOST_PREDICTIONS:
+                problem = f"has {count:,} predictions from a score of 0.5 on; {MOST_PREDICTIONS:,} is the limit"
+                raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send fewer"))
+        bounds = {
+            self._names[number]: (start, start + count)
+            for number, start, count in zip(numbers.tolist(), starts.tolist(), counts.tolist())
+        }
+        area = np.concatenate([np.zeros(0, np.int64), *self._areas])[order]
+        return _Predictions(
+            bounds, rle.join_texts(self._masks).take(order), area, np.array(self._other_size, bool)[order]
+        )
+
+
+def _outline_box(box: object) -> List[float]:
+    """Return the corners of a box, each x and y in turn."""
+    if not isinstance(box, list) or len(box) != 4 or not all(map(is_finite, box)):
+        raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
+    x, y, width, height = box
+    return [x, y, x, y + height, x + width, y + height, x + width, y]

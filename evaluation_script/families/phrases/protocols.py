@@ -1,0 +1,53 @@
+"""How phrases are scored: cgF1 of SA-Co, as its script computes it and without its quirks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Dict, Tuple
+
+#: A prediction counts from this score on.
+LEAST_SCORE = 0.5
+
+
+@dataclass(frozen=True)
+class PhraseProtocol:
+    """The rules of one benchmark."""
+
+    family: ClassVar[str] = "phrases"
+    form: ClassVar[str] = "sa-co"
+    #: What metrics lie between that are no shares.
+    bounds: ClassVar[Dict[str, Tuple[float, float]]] = {"cgF1": (-1.0, 1.0), "IL_MCC": (-1.0, 1.0)}
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: As the benchmark's script computes it, with its quirks.
+    official: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The names of its metrics, in the benchmark's order."""
+        return ("cgF1", "pmF1", "IL_MCC")
+
+
+_SAFE = "the best of {}, whatever their order; crowds excuse what lies on them, and nothing is added to denominators."
+_OFFICIAL = "as SA-Co's script: {} in the order of their files, crowds dropped, 1e-4 in every denominator."
+
+_ROWS = (
+    PhraseProtocol("sa-co-gold", f"cgF1 of phrases from a score of 0.5 on: {_SAFE.format('the annotators')}"),
+    PhraseProtocol(
+        "sa-co-gold-official", f"cgF1 of phrases {_OFFICIAL.format('the first best annotator')}", official=True
+    ),
+    PhraseProtocol(
+        "sa-co-silver", f"cgF1 of phrases from a score of 0.5 on: {_SAFE.format('all annotators there are')}"
+    ),
+    PhraseProtocol(
+        "sa-co-silver-official",
+        f"cgF1 of phrases {_OFFICIAL.format('annotators, if there are several,')}",
+        official=True,
+    ),
+)
+
+PHRASE_PROTOCOLS: Dict[str, PhraseProtocol] = {protocol.name: protocol for protocol in _ROWS}

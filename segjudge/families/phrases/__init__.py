@@ -1,0 +1,101 @@
+"""Phrases in pictures: what costs pmF1, new challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.families.base.tools import UnitLosses, UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.report.page import PageOptions, Section
+
+__all__ = ["TOOLS"]
+
+
+class _PhraseTools(UnitTools):
+    groups = "subsets"
+    meanings: ClassVar = {
+        "cgF1": "how well all objects of a phrase are found, times how well it is known whether there are any",
+        "pmF1": "F1 of objects, where there are any, over thresholds of 0.5 to 0.95",
+        "IL_MCC": "how well it is known whether a picture shows the phrase at all; -1 to 1",
+    }
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return what costs pmF1 objects that are missed, surplus or inexact, each a mean over thresholds and subsets.
+
+        With the official rules the sum is what pmF1 would lack without what the script adds to denominators.
+        """
+        import numpy as np
+
+        from segjudge.evaluation_script.families.phrases import counting
+
+        pairs = accumulator.stack("pair")
+        subsets = len(accumulator.facts["subsets"])
+        hits, objects, assigned = pairs[:, counting.FOUND], pairs[:, [counting.OBJECTS]], pairs[:, [counting.ASSIGNED]]
+        surplus = np.where(pairs[:, [counting.ANSWER]] == counting.RIGHT, pairs[:, counting.SURPLUS], 0)
+        inexact = np.minimum(assigned - hits, surplus)
+        missed = np.broadcast_to(objects - assigned, hits.shape)
+        costs = np.stack([inexact + (assigned - hits), surplus - inexact, missed])
+        totals = np.zeros((subsets, hits.shape[1]))
+        np.add.at(totals, pairs[:, counting.SUBSET], hits + surplus + objects)
+        weight = 1 / np.maximum(totals, 1)[pairs[:, counting.SUBSET]] / subsets
+        by_unit = (costs * weight).mean(axis=2).T
+        by_subset = np.zeros((subsets, 3))
+        np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit)
+        kinds = {
+            "inexact": "objects that a prediction was assigned to, but does not cover well enough",
+            "surplus": "predictions beyond the objects, in pictures that show the phrase",
+            "missed": "objects without a prediction",
+        }
+        return UnitLosses(kinds, by_unit, by_subset)
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        del protocol
+        return "pmF1", "pairs"
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from segjudge.evaluation_script.families.phrases.counting import ANSWER
+        from segjudge.report.page import make_list
+
+        accumulator, _ = self._measure_report(report)
+        answers = accumulator.stack("pair")[:, ANSWER].tolist()
+        names = ["objects in both", "objects predicted, none there", "objects there, none predicted", "none in both"]
+        counts = [{"name": name, "pairs": answers.count(kind)} for kind, name in enumerate(names)]
+        about = "Whether the picture shows the phrase at all, which IL_MCC measures."
+        return [make_list("Answers", counts, about), *super().make_sections(inputs, report, options)]
+
+    def describe_metric(self, metric: str) -> str:
+        text = self.meanings.get(metric, metric)
+        return text[0].upper() + text[1:]
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
+        del categories, unseen
+        from .memory import PhrasesInMemory
+
+        return PhrasesInMemory(protocol)
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        facts = super().describe_truth(truths, protocol)
+        units = sum(len(truth.units) for truth in truths)
+        about = f"Find every object that a phrase names, in {quantity(units, 'pair')} of a picture and a phrase."
+        return {**facts, "about": about, "subsets": [subset for (subset,) in truths[0].facts["subsets"]]}
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        del protocol
+        return make_sample(truths, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        return make_demo(annotators="abc" if "gold" in protocol.name else "a")
+
+
+TOOLS = _PhraseTools()
