@@ -42,7 +42,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
     "stages": ("stages --functions 5", "stages --set empty --repeat 1"),
     "stages-of-instances": ("stages --images 1000 --functions 5", "stages --images 4 --repeat 1"),
-    "cores": ("cores --scale 0.4 --repeat 1", "cores --scale 0.001 --repeat 1"),
+    "cores": ("cores --repeat 1", "cores --scale 0.001 --repeat 1"),
     "dask": ("cores --dask --scale 0.6 --repeat 1", "cores --scale 0.001 --repeat 1 --dask"),
     "scale": ("scale --sequences 100 --parts 2", "scale --sequences 10 --parts 2 --repeat 1"),
     "interactive": ("interactive", "interactive --repeat 1 --frames 4"),
