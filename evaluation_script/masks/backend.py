@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, List, NamedTuple, Optional, Tuple
+from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class NumpyBackend:
         block[0, :, : size[1]] = labels
         return stacks_of(block, labels_in(block), size)
 
-    def compare(self, pairs: List[Tuple[Region, Region]], match: Disk) -> List[Counts]:
+    def compare(self, pairs: Iterable[Tuple[Region, Region]], match: Disk) -> List[Counts]:
         """Return the counts of pairs of a truth and a prediction, all over the same frames."""
         return [
             Counts(
@@ -312,7 +312,8 @@ class CompiledBackend(NumpyBackend):
         self._spare.frames = frames if frames.objects <= _MOST_KEPT else None
         return stacks
 
-    def compare(self, pairs: List[Tuple[Region, Region]], match: Disk) -> List[Counts]:
+    def compare(self, pairs: Iterable[Tuple[Region, Region]], match: Disk) -> List[Counts]:
+        pairs = list(pairs)
         counts = self._kernel.compare([(truth.stack, prediction.stack) for truth, prediction in pairs], match)
         return super().compare(pairs, match) if counts is None else [Counts(*of_pair) for of_pair in counts]
 

@@ -333,18 +333,19 @@ def compare_masks(
     no_region = Region(empty)
     regions = {label: Region(stack) for label, stack in predicted.items()}
     labels = [list_labels(name, len(objects), protocol) for name in objects]
-    true_regions = [Region(truth[name]) if name in truth else no_region for name in objects]
-    pairs = [
+    true_regions = (Region(truth[name]) if name in truth else no_region for name in objects)
+    pairs = (  # made as they are compared: without the kernel each keeps its boundary
         (region, regions.get(label, no_region))
         for region, labels_of_object in zip(true_regions, labels)
         for label in labels_of_object
-    ]
+    )
     counts = np.zeros((len(objects), len(list_labels("", len(objects), protocol)), FIELDS, frames), np.int64)
     for row, of_pair in zip(counts.reshape(-1, FIELDS, frames), backend().compare(pairs, match)):
         row[:] = of_pair
     strict = np.zeros((len(objects), 2, frames if protocol.reappearance else 0))
     if protocol.reappearance:
-        for number, region in enumerate(true_regions):
+        for number, name in enumerate(objects):
+            region = Region(truth[name]) if name in truth else no_region
             strict[number] = _strict_boundary(region, regions.get(labels[number][0], no_region))
     return counts, strict
 
