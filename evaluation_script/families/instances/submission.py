@@ -318,13 +318,13 @@ class _JsonPart:
     length: int
 
 
-def _cut_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
-    """Yield the records of a JSON list, some at a time."""
+def _cut_json(parts: Iterator[bytes], *, tables: bool = True) -> Iterator[_JsonPart]:
+    """Yield the records of a JSON list, some at a time; all of them parsed, unless `tables` are taken too."""
     source = _Characters(parts)
     more, size = source.begin(), CHUNK_BYTES
     while more:
         source.fill(size)
-        table = backend().read_records(source.text[: 2 * CHUNK_BYTES])
+        table = backend().read_records(source.text[: 2 * CHUNK_BYTES]) if tables else None
         if table is not None:
             yield _JsonPart(table, table.end)
             source.drop(table.end)
@@ -347,9 +347,9 @@ def _cut_json(parts: Iterator[bytes]) -> Iterator[_JsonPart]:
 
 def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
     """Yield the records of a JSON list parsed, some at a time."""
-    for json_part in _cut_json(parts):
-        records = json_part.records
-        yield _parse_records(records.text) if isinstance(records, RecordTable) else records
+    for json_part in _cut_json(parts, tables=False):
+        if isinstance(json_part.records, list):
+            yield json_part.records
 
 
 class _Characters:
