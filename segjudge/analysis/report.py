@@ -10,6 +10,7 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import public_warnings
 from segjudge.families import FamilyTools, tools_of
 from segjudge.report.page import (
+    VERDICT,
     ReportPage,
     Section,
     describe_digests,
@@ -22,6 +23,7 @@ from segjudge.report.page import (
 from segjudge.report.stored import list_of, mapping_of, read_reports, refuse, text_of
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.truth import SplitTruth
     from segjudge.families.base.tools import ScoringInputs
     from segjudge.report.page import PageOptions
@@ -33,7 +35,7 @@ def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: Page
     splits = {}
     for report in scores.reports:
         sections = tools_of(report.protocol.family).make_sections(inputs, report, options)
-        splits[report.split] = [make_summary(report), *sections]
+        splits[report.split] = _put_summary(report, sections)
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
     origins = make_origins(public_warnings(warnings), scores.provenance)
     return ReportPage(title, [*_join_splits(splits), origins], describe_digests(scores.provenance))
@@ -55,23 +57,28 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
     splits: dict[str, list[Section]] = {}
     reports, losses = read_reports(result), mapping_of(result.get("losses", {}))
     for report in reports:
-        splits[report.split] = [make_summary(report)]
+        sections = [make_tables(report)] if report.rows() else []
         if report.split in losses:
             tools = _tools_that_read(report.protocol.name)
-            splits[report.split] += tools.make_stored_sections(mapping_of(losses[report.split]), report)
-        elif report.rows():
-            splits[report.split].append(make_tables(report))
-    sections = _join_splits(splits)
+            sections = tools.make_stored_sections(mapping_of(losses[report.split]), report)
+        splits[report.split] = _put_summary(report, sections)
+    joined = _join_splits(splits)
     if not reports:
-        sections.append(make_list("Summary", [], "The scores of this phase are not shown."))
+        joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
     warnings = [text_of(line) for line in list_of(result.get("warnings", []))]
     provenance = mapping_of(result.get("provenance") or result.get("versions") or {})
     try:
-        sections.append(make_origins(warnings, provenance))
-        page = render_page(ReportPage(title, sections, describe_digests(provenance)))
+        joined.append(make_origins(warnings, provenance))
+        page = render_page(ReportPage(title, joined, describe_digests(provenance)))
     except RecursionError:
         refuse("is nested too deeply")
     return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
+
+
+def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
+    """Put the summary of a split after its verdict and before all else."""
+    before = sum(section.template == VERDICT for section in sections[:1])
+    return [*sections[:before], make_summary(report), *sections[before:]]
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:

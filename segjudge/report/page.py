@@ -34,6 +34,10 @@ _STYLE = "page.css"
 _WARNINGS = 5
 #: What a row of a table is called by, before its metrics.
 _LEADING = ("sequence", "object", "name", "id")
+#: The template of a section that stands before the summary.
+VERDICT = "verdict"
+#: Below this nothing is said of a loss, and of a kind that takes less than this share of it.
+_LITTLE, _MENTIONED = 0.0005, 0.1
 #: A list has so many rows at most.
 _MOST_ROWS = 1000
 
@@ -66,7 +70,7 @@ class Section:
     @property
     def id(self) -> str:
         """Its anchor in the page."""
-        return re.sub("[^a-z0-9]+", "-", self.title.lower()).strip("-")
+        return _anchor_of(self.title)
 
     @property
     def path(self) -> str:
@@ -211,6 +215,64 @@ def make_summary(report: Report) -> Section:
             "rows": [["these results", *(values[name] for name in metrics)], *rows] if rows else [],
         },
     )
+
+
+def make_verdict(
+    report: Report, metric: str, kinds: str, costs: Sequence[float], noun: str, worst: Markup | str
+) -> Section:
+    """Say in words what a metric is, what it is lost to, in how many cases, and where most; pages begin with it.
+
+    `costs` are those of all cases, which a noun in the plural names.
+    """
+    metric = metric if metric in report.values else report.protocol.metrics[0]
+    value = Markup("<b>{} is {}.</b>").format(metric, format_number(report.values[metric]))
+    sentences = [value, kinds or "Next to nothing is lost.", *((_count_costly(costs, noun), worst) if kinds else ())]
+    return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in sentences if sentence]})
+
+
+def rank_kinds(kinds: Mapping[str, float]) -> str:
+    """Say which kinds take most of what is lost, of which each has a part; nothing where next to nothing is."""
+    lost = sum(max(cost, 0.0) for cost in kinds.values())
+    if lost < _LITTLE:
+        return ""
+    (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
+    clauses = [f"{_word_share(largest / lost)} of what is lost is {costliest}"]
+    clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
+    sentence = " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _count_costly(costs: Sequence[float], noun: str) -> str:
+    """Say how few cases cost half of what is lost, or that it is spread."""
+    costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
+    total = sum(costs)
+    if len(costs) < 2 or not total:
+        return ""
+    sums = [sum(costs[: count + 1]) for count in range(len(costs))]
+    count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
+    share = f"{100 * sums[count - 1] / total:.0f} %"
+    costly = f"{count:,} of {len(costs):,} {noun} {'costs' if count == 1 else 'cost'} {share} of it"
+    return f"{costly}." if count <= len(costs) / 3 else f"It is spread: {costly}."
+
+
+def name_worst(rows: list[Row], noun: str) -> Markup | str:
+    """Name the first of rows with a name, what it costs, and the kinds of that, sorted by cost."""
+    if len(rows) < 2 or rows[0]["costs"] < _LITTLE:
+        return ""
+    kinds = {key: cost for key, cost in rows[0].items() if key not in ("name", "costs")}
+    text = Markup('Worst: <a href="#{}">{}</a>, which costs {}, most of it {}.')
+    return text.format(
+        _anchor_of(noun), rows[0]["name"], format_number(rows[0]["costs"]), max(kinds, key=kinds.__getitem__)
+    )
+
+
+def _anchor_of(title: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _word_share(share: float) -> str:
+    words = ((0.995, "all"), (0.9, "nearly all"), (0.53, ""), (0.47, "half"))
+    return next((word for least, word in words if share >= least), "") or f"{100 * share:.0f} %"
 
 
 def make_tables(report: Report) -> Section:

@@ -294,7 +294,15 @@ class UnitTools(FamilyTools):
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         del inputs, options
-        from segjudge.report.page import first_metric, make_kinds, make_list, make_tables
+        from segjudge.report.page import (
+            first_metric,
+            make_kinds,
+            make_list,
+            make_tables,
+            make_verdict,
+            name_worst,
+            rank_kinds,
+        )
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
@@ -311,9 +319,12 @@ class UnitTools(FamilyTools):
         categories = [
             {"name": row["name"], ranking: values[row["name"]], **row} for row in losses.rows(names, losses.by_category)
         ]
+        units = losses.rows(accumulator.names, losses.by_unit)
+        costs = [row["costs"] for row in units]
         return [
+            make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun)),
             make_kinds(f"Where {metric} is lost", kinds, about),
-            make_list(noun.capitalize(), losses.rows(accumulator.names, losses.by_unit), _ORDER),
+            make_list(noun.capitalize(), units, _ORDER),
             make_list(self.groups.capitalize(), categories, _ORDER),
             make_tables(report),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.families.base.tools import ScoringInputs
@@ -13,7 +14,8 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, take_rows
+from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict, take_rows
+from segjudge.report.tables import format_number
 
 from .pictures import make_mistake_pictures
 
@@ -31,7 +33,7 @@ _MARKED = (0.5, 0.75)
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
-    sections = [_make_errors(diagnosis)]
+    sections = [_write_verdict(diagnosis, costly, report), _make_errors(diagnosis)]
     if not diagnosis.protocol.tubes:
         about, pictures = _describe_cut(diagnosis), make_mistake_pictures(diagnosis, _PICTURES, options)
         sections.append(
@@ -57,6 +59,23 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         )
         sections.append(make_list("Truth to check", suspects, about))
     return [*sections, make_tables(report)]
+
+
+def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
+    """Say in words which errors cost most, in how many categories, and which is the worst."""
+    costliest, next_kind, *_ = sorted(diagnosis.list_kinds(), key=lambda row: -row["cost"])
+    kinds = ""
+    if costliest["cost"] > 0:
+        rises = [
+            f"without {row['kind']} errors ({row['about']}) by {row['cost']:.3f}" for row in (costliest, next_kind)
+        ]
+        kinds = f"AP at an IoU of one half would rise most {rises[0]}, then {rises[1]}."
+    costs = [row["costs"] for row in costly]
+    worst: Markup | str = ""
+    if len(costly) > 1:
+        text = Markup('Worst: <a href="#categories">{}</a>, AP {}.')
+        worst = text.format(costly[0]["name"], format_number(costly[0]["AP"]))
+    return make_verdict(report, report.protocol.metrics[0], kinds, costs, "categories", worst)
 
 
 def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:

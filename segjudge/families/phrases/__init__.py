@@ -68,7 +68,8 @@ class _PhraseTools(UnitTools):
         names = ["objects in both", "objects predicted, none there", "objects there, none predicted", "none in both"]
         counts = [{"name": name, "pairs": answers.count(kind)} for kind, name in enumerate(names)]
         about = "Whether the picture shows the phrase at all, which IL_MCC measures."
-        return [make_list("Answers", counts, about), *super().make_sections(inputs, report, options)]
+        verdict, *sections = super().make_sections(inputs, report, options)
+        return [verdict, make_list("Answers", counts, about), *sections]
 
     def describe_metric(self, metric: str) -> str:
         text = self.meanings.get(metric, metric)

@@ -36,7 +36,7 @@ from segjudge.evaluation_script.families.sequences.truth import VOID, Split, lab
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
-from segjudge.report.page import PageOptions, Section, picture_kind, templates
+from segjudge.report.page import PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
 from segjudge.report.tables import format_difference
 from segjudge.system.errors import UsageError
 
@@ -66,7 +66,7 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     frames = _make_frames(reader, [method], worst, options)
     metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
     losses = make_losses(method, worst, metric, exact=has_kinds(report.protocol))
-    return [losses, frames, make_tables(worst, report, posters)]
+    return [write_verdict(method, worst, report), losses, frames, make_tables(worst, report, posters)]
 
 
 def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
@@ -321,6 +321,20 @@ def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
+
+
+def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], report: Report) -> Section:
+    """Say in words which kinds cost most, in how many sequences, and which moment is the worst."""
+    kinds = {f"{kind} ({_MEANINGS[kind][1]})": share for kind, share in zip(KINDS, method.shares, strict=True)}
+    costs = [math.fsum(sum(losses.shares) for losses in sequence.objects) for sequence in sequences]
+    worst = next(iter(_find_moments(sequences)), None)
+    sentence: Markup | str = ""
+    if worst is not None:
+        stream = next(sequence.stream for sequence in sequences if sequence.name == worst.sequence)
+        sentence = Markup('Worst: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
+            stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
+        )
+    return make_verdict(report, report.protocol.metrics[0], rank_kinds(kinds), costs, "sequences", sentence)
 
 
 def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:

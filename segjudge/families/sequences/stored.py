@@ -27,7 +27,7 @@ from segjudge.evaluation_script.masks.stream import MOST_LABELS
 from segjudge.report import page
 from segjudge.report.stored import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
 
-from .report import MethodLosses, make_losses, make_player, make_tables
+from .report import MethodLosses, make_losses, make_player, make_tables, write_verdict
 
 #: The line of JSON at the beginning of a stream has so many bytes at most, and frames are so large.
 _MOST_HEADER, _MOST_SIDE = 32 << 20, 1 << 12
@@ -45,7 +45,8 @@ def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Sectio
     _check_rows(sequences, report)
     bare = sum(not entry.get("masks") for entry in entries)
     about = {"of": "", "bare": bare, "pictures": 0, "wanted": False, "smaller": bool(stored.get("smaller"))}
-    return [losses, make_player([method], sequences, about, streams), make_tables(sequences, report, {})]
+    verdict = write_verdict(method, sequences, report)
+    return [verdict, losses, make_player([method], sequences, about, streams), make_tables(sequences, report, {})]
 
 
 def _check_rows(sequences: list[SequenceLosses], report: Report) -> None:

@@ -217,7 +217,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();  // of several splits each has its frames
   section.element.scrollIntoView();
   page.used = section.element;
-  if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open);
+  if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open, link.dataset.frame ? { frame: link.dataset.frame } : undefined);
 });
 
 // Keys do nothing before the first sequence is there.
