@@ -1,4 +1,4 @@
-"""The command line: the table of commands, their parser, and the exit codes of errors.
+"""The command line: the parser of commands, and the exit codes of errors.
 
 Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, a full disk, or a
 defect of Segjudge, 4 of `check` a bundle that is taken and does not work, 130 stopped with Ctrl-C.
@@ -15,8 +15,9 @@ import signal
 import sys
 from contextlib import nullcontext, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from segjudge.commands import COMMANDS, EVALAI, PLATFORMS
 from segjudge.commands.shared import DONE, OURS, PROGRAM, THEIRS, USAGE, check_files, say
 from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
@@ -24,80 +25,6 @@ if TYPE_CHECKING:
     from segjudge.commands.shared import Command
 
 
-class _Row(NamedTuple):
-    """Where a command is, and what it does."""
-
-    #: The module of `segjudge.commands` whose `COMMANDS` has it.
-    module: str
-    about: str
-
-
-#: The commands in the order in which the help shows them.
-COMMANDS = {
-    "new": _Row("new", "Write a small repository with a challenge: your truth, a protocol, samples, texts."),
-    "host": _Row("new", "Write a challenge of a benchmark as `new` does: `host NAME --truth PATH --out FOLDER`."),
-    "benchmarks": _Row("new", "List the benchmarks, by family: what each one scores, in a line."),
-    "run": _Row(
-        "evalai", "Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."
-    ),
-    "score": _Row("score", "Score a results folder, zip or JSON, exactly as the server would."),
-    "merge": _Row("score", "Merge the parts that `score --part` wrote into the scores of one run."),
-    "compare": _Row(
-        "methods", "Compare methods on the same truth: differences, intervals, and which can be told apart."
-    ),
-    "rank": _Row("methods", "Rank methods by their scores, and tell how far the ranking holds."),
-    "pack": _Row("data", "Make an annotation file from a dataset in its published layout."),
-    "show": _Row("data", "Draw truth, and detections beside it, over images: PNGs and one page."),
-    "report": _Row(
-        "report", "Write one page, for a browser without network, that shows what results scored and where they fail."
-    ),
-    "convert": _Row("data", "Convert Places-style PNGs to COCO's JSON, as the official converter does."),
-    "compress": _Row("data", "Make results smaller for an upload, and prove that no pixel changed."),
-    "demo": _Row("data", "Make the synthetic annotation files and sample submissions."),
-    "build": _Row("evalai", "Build the zip that EvalAI takes, for one of the four ways to run a challenge."),
-    "check": _Row("evalai", "Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."),
-    "push": _Row("evalai", "Check the bundle, have EvalAI validate it, then create or update the challenge."),
-    "worker": _Row(
-        "worker",
-        "Score the submissions of a remote challenge until asked to stop; its settings are environment variables.",
-    ),
-    "rehearse": _Row("rehearse", "Serve EvalAI's API and web pages, with this bundle in it, and play its worker."),
-    "interactive": _Row("interactive", "Segment interactively: serve sessions, run a method, plot its curve."),
-    "arena": _Row(
-        "arena",
-        "Run an agent against an environment, or with --static a command that writes a submission, without containers.",
-    ),
-    "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
-}
-#: The commands of platforms beside EvalAI, by `--platform`.
-PLATFORMS = {
-    "codabench": {
-        "run": _Row(
-            "codabench",
-            "Build competitions, check them, score every sample as Codabench's compute worker does, show the "
-            "leaderboards.",
-        ),
-        "build": _Row(
-            "codabench",
-            "Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard.",
-        ),
-        "check": _Row(
-            "codabench", "Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."
-        ),
-        "push": _Row(
-            "codabench",
-            "Check competitions, upload those that Codabench does not have yet, wait until they are unpacked.",
-        ),
-    },
-    "grand-challenge": {
-        "build": _Row(
-            "grand_challenge",
-            "Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its "
-            "settings.",
-        ),
-    },
-}
-EVALAI = "evalai"
 _ABOUT = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 #: What is printed for characters that a terminal's encoding lacks.
 _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-", "→": "->", "’": "'", "“": '"', "”": '"'}

@@ -25,8 +25,8 @@ import yaml
 from notebook import NOTEBOOK, as_markdown
 
 import segjudge
-from segjudge.cli import COMMANDS
 from segjudge.cli import main as run_command
+from segjudge.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("site.yml")

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge.cli import COMMANDS, PLATFORMS, main
+from segjudge.cli import main
+from segjudge.commands import COMMANDS, PLATFORMS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.cli import COMMANDS
+from segjudge.commands import COMMANDS
 from tests.builders import ROOT
 from tests.house.test_python_pages import PAGES as PYTHON_PAGES
 from tests.snippets.preludes import PARSED_PYTHON, PRELUDES

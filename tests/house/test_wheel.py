@@ -165,7 +165,8 @@ def test_commands_of_a_plain_installation_need_no_extra() -> None:
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({extras!r}))\n"  # None: an import fails
         "import segjudge.server.code_uploads, segjudge.server.server\n"
-        "from segjudge.cli import COMMANDS, main\n"
+        "from segjudge.cli import main\n"
+        "from segjudge.commands import COMMANDS\n"
         "for command in COMMANDS:\n"
         "    try:\n"
         "        main([command, '--help'])\n"

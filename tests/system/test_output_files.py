@@ -18,6 +18,7 @@ from PIL import Image
 import segjudge
 from segjudge import cli
 from segjudge.cli import main
+from segjudge.commands import COMMANDS
 from segjudge.commands.shared import BundlePath, check_files
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.system.files import OutputFile, OutputFolder, file_name
@@ -98,7 +99,7 @@ def test_streams_that_are_closed_are_no_defect(closed: str) -> None:
 
 def test_every_option_that_writes_is_checked_before_anything_is_done() -> None:
     writing = {"out", "json", "csv", "plots", "report", "pages", "result", "results_yaml", "output_json"}
-    for name in {*cli.COMMANDS} - {"host"}:  # it writes a new folder alone
+    for name in {*COMMANDS} - {"host"}:  # it writes a new folder alone
         for platform in [cli.EVALAI, *(key for key, table in cli.PLATFORMS.items() if name in table)]:
             for parser in parsers(cli._parser([name, "--platform", platform])):
                 for action in parser._actions:

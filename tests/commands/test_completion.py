@@ -1,0 +1,68 @@
+"""Completion in shells: what bash offers is tried in bash; the others are checked by their own programs where they are."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from segjudge import cli
+from segjudge.commands import COMMANDS, PLATFORMS
+from segjudge.evaluation_script.families import PROTOCOLS
+
+COMPLETE = """
+eval "$(cat completion)"
+COMP_WORDS=({words} "{current}") COMP_CWORD={index}
+_segjudge
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("completion")
+    done = subprocess.run(
+        [sys.executable, "-m", "segjudge", "completion", "bash"], capture_output=True, text=True, check=True
+    )
+    (folder / "completion").write_text(done.stdout)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "current", "offered"),
+    [
+        (["segjudge"], "sc", {"score", "schema"}),
+        (["segjudge"], "", set(COMMANDS)),
+        (["segjudge", "score", "a.zip"], "--prot", {"--protocol"}),
+        (["segjudge", "score", "a.zip", "--protocol"], "davis2017", {"davis2017", "davis2017-unsupervised"}),
+        (["segjudge", "completion"], "", {"bash", "zsh", "fish"}),
+        (["segjudge", "build", "--platform"], "", {"evalai", *PLATFORMS}),
+        (["segjudge", "score"], "resul", set()),
+    ],
+)
+def test_bash_offers_what_may_stand_there(folder: Path, words: list[str], current: str, offered: set[str]) -> None:
+    script = COMPLETE.format(words=" ".join(words), current=current, index=len(words))
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert {name for name in found if not name.startswith("davis2017-") or name in PROTOCOLS} == found
+    assert offered <= found if current == "davis2017" else offered == found
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_command_and_option_is_in_each_script(
+    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(("# ", "autoload"))
+    for name in COMMANDS:
+        assert name in text
+    assert ("-l protocol" if shell == "fish" else "--protocol") in text
+    script = tmp_path / "script"
+    script.write_text(text)
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n", str(script)], check=True)
