@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "FOLDERS", "PROTOCOLS", "engine_of", "report_of"]
 
 #: The folders of the families, in the order in which people read of them.
-FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking", "phrases")
+FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking", "phrases", "referring")
 _ROOMS = [import_module(f".{folder}", __name__) for folder in FOLDERS]
 
 #: The families by name.

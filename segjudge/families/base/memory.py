@@ -235,6 +235,22 @@ def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
     return {"size": list(flags.shape), "counts": rle.compress(runs_of_mask(flags != 0))}
 
 
+def read_checked_mask(mask: object, location: str, form: str) -> tuple[str, int, Size]:
+    """Read one mask as run lengths that fill its size, with its area; `form` is what to give instead."""
+    encoded = read_run_lengths(mask, location)
+    try:
+        height, width = map(int, encoded["size"])
+        text = encoded["counts"]
+        if not isinstance(text, str):
+            text = rle.compress(rle.runs_of(text, height * width))
+        rle.runs_of(text, height * width)
+    except Flaw as flaw:
+        raise SubmissionError.of(flaw.at(location)) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise refusal(location, f"is no mask ({error})", form) from None
+    return text, int(backend().check_masks([text], np.array([height * width])).area[0]), (height, width)
+
+
 def _stack_of_runs(mask: Mapping[str, object], location: str) -> Stack:
     text = read_run_lengths(mask, location)["counts"]
     try:

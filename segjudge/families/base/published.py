@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import make_folder
-
-if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.units import UnitTruth
 
 
 class TruthSource(NamedTuple):
@@ -57,20 +55,21 @@ def check_subset(source: TruthSource) -> None:
         raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
 
 
-def read_units_as_published(family: str, source: TruthSource) -> AnnotationFile[SplitTruth]:
-    """Read a dataset by the engine of its family, as one split."""
-    check_subset(source)
+def read_units_as_published(
+    family: str, source: TruthSource, check: Callable[[TruthSource], None] = check_subset
+) -> AnnotationFile[SplitTruth]:
+    """Read a dataset by the engine of its family, as one split, once its subset was checked."""
+    check(source)
     return engine_of(family).read_published(source.path, source.subset, source.layout)
 
 
-def pack_units(family: str, source: TruthSource, out: str, split: str) -> PackedTruth:
+def pack_units(
+    family: str, source: TruthSource, out: str, split: str, check: Callable[[TruthSource], None] = check_subset
+) -> PackedTruth:
     """Write a dataset that is counted by unit as an annotation file; with `split`, add it to one."""
     from segjudge.evaluation_script.families.base.units import read_units, write_units
 
-    check_subset(source)
-    truths: dict[str, UnitTruth] = dict(
-        engine_of(family).read_published(source.path, source.subset, source.layout).splits
-    )
+    truths: dict[str, Any] = dict(read_units_as_published(family, source, check).splits)
     ((name, truth),) = truths.items()
     make_folder(os.path.dirname(out) or ".")
     write_units(out, {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth})

@@ -10,16 +10,14 @@ import numpy as np
 from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit, no_pixels
 from segjudge.evaluation_script.families.phrases.counting import COLUMNS, count_pair
 from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
-from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import Masks, compress, pack_texts, runs_of
+from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
     MemoryDoor,
     UnitFrames,
     UnitsInMemory,
     common_size,
-    read_run_lengths,
+    read_checked_mask,
     refusal,
 )
 
@@ -96,21 +94,6 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
     if len(numbers) != len(masks):
         raise refusal(location, f"has {len(masks)} masks and {len(numbers)} {key}", "Give one for each mask")
     return [
-        (_read_mask(mask, f"{location}, mask {index}"), number)
+        (read_checked_mask(mask, f"{location}, mask {index}", _FORM), number)
         for index, (mask, number) in enumerate(zip(masks, numbers, strict=True))
     ]
-
-
-def _read_mask(mask: object, location: str) -> _Mask:
-    encoded = read_run_lengths(mask, location)
-    try:
-        height, width = map(int, encoded["size"])
-        text = encoded["counts"]
-        if not isinstance(text, str):
-            text = compress(runs_of(text, height * width))
-        runs_of(text, height * width)
-    except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(location)) from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise refusal(location, f"is no mask ({error})", _FORM) from None
-    return text, int(backend().check_masks([text], np.array([height * width])).area[0]), (height, width)

@@ -1,0 +1,14 @@
+"""Objects in pictures that an expression refers to: RefCOCO, gRefCOCO, ReasonSeg.
+
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols` and
+`counting`.  The rest is reached through the engine.
+"""
+
+from __future__ import annotations
+
+from ..base.family import Family
+from .protocols import REFERRING_PROTOCOLS
+
+__all__ = ["FAMILY", "counting", "protocols"]
+
+FAMILY = Family("referring", REFERRING_PROTOCOLS, ("sequences",), ("refcoco", "grefcoco", "reasonseg"))

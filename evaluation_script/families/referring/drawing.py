@@ -1,0 +1,119 @@
+"""Polygons → pixels as OpenCV fills them, by which the masks of ReasonSeg are defined.
+
+Corners are whole.  A polygon is its outline, drawn in steps of one pixel, and what lies between every other crossing of
+a row with its sides; crossings have fractions of 1/65,536.  Sides that leave the image are clipped before, which turns
+them a bit.
+"""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from ...masks.stack import Array, Size
+
+Point = Tuple[int, int]
+
+#: Bits of a crossing's fraction.
+_BITS = 16
+_HALF = 1 << (_BITS - 1)
+#: Where a point lies beside the image.
+_BEFORE, _AFTER, _ABOVE, _BELOW = 1, 2, 4, 8
+
+
+class _Side(NamedTuple):
+    """A side of a polygon: its rows, from the upper end to before the lower one, where it crosses the first, and on."""
+
+    top: int
+    bottom: int
+    crossing: int
+    step: int
+
+
+def fill(corners: Sequence[Point], size: Size) -> Array:
+    """Return booleans (height, width) of a polygon with its outline."""
+    mask = np.zeros(size, bool)
+    sides: List[_Side] = []
+    for start, end in zip([corners[-1], *corners[:-1]], corners):
+        near_start, near_end, is_visible = _clip(start, end, size)
+        if is_visible:
+            _draw_line(mask, near_start, near_end)
+        if start[1] != end[1]:
+            sides.append(_trace_side(start, end, near_start, near_end, size))
+    _fill_rows(mask, sides)
+    return mask
+
+
+def _trace_side(start: Point, end: Point, near_start: Point, near_end: Point, size: Size) -> _Side:
+    """Return how rows cross a side, of which that part is known which lies in the image."""
+    half = 0
+    if not _place(start, size) | _place(end, size):
+        half = _HALF
+    elif near_start[1] == near_end[1]:
+        near_start, near_end = start, end
+    (x0, y0), (x1, y1) = near_start, near_end
+    x0, x1 = (x0 << _BITS) + half, (x1 << _BITS) + half
+    step = _divide(x1 - x0, y1 - y0)
+    if start[1] < end[1]:
+        return _Side(start[1], end[1], x0 + (start[1] - y0) * step, step)
+    return _Side(end[1], start[1], x1 + (end[1] - y1) * step, step)
+
+
+def _divide(number: int, divisor: int) -> int:
+    """Divide, and round towards zero."""
+    quotient = abs(number) // abs(divisor)
+    return quotient if (number < 0) == (divisor < 0) else -quotient
+
+
+def _place(point: Point, size: Size) -> int:
+    (x, y), (height, width) = point, size
+    return _BEFORE * (x < 0) + _AFTER * (x >= width) + _ABOVE * (y < 0) + _BELOW * (y >= height)
+
+
+def _clip(start: Point, end: Point, size: Size) -> Tuple[Point, Point, bool]:
+    """Return the part of a line that lies in the image, and whether any does; what was cut off until that is known."""
+    bottom, right = size[0] - 1, size[1] - 1
+    ends, places = [start, end], [_place(start, size), _place(end, size)]
+    for beyond, axis, sides in ((_ABOVE | _BELOW, 1, (_ABOVE, bottom)), (_BEFORE | _AFTER, 0, (_BEFORE, right))):
+        if places[0] & places[1] or not places[0] | places[1]:
+            break
+        for index in (0, 1):
+            if not places[index] & beyond:
+                continue
+            border = 0 if places[index] & sides[0] else sides[1]
+            (x0, y0), (x1, y1) = ends
+            if axis:
+                x = ends[index][0] + int(float(border - ends[index][1]) * (x1 - x0) / (y1 - y0))
+                ends[index] = (x, border)
+                places[index] = _BEFORE * (x < 0) + _AFTER * (x > right)
+            else:
+                y = ends[index][1] + int(float(border - ends[index][0]) * (y1 - y0) / (x1 - x0))
+                ends[index] = (border, y)
+                places[index] = 0
+    return ends[0], ends[1], not places[0] & places[1]
+
+
+def _draw_line(mask: Array, start: Point, end: Point) -> None:
+    """Draw a line within the image, from left to right, in steps of one pixel along its longer side."""
+    (x0, y0), (x1, y1) = (start, end) if start[0] <= end[0] else (end, start)
+    across, down, sign = x1 - x0, abs(y1 - y0), 1 if y1 >= y0 else -1
+    longer, shorter = max(across, down, 1), min(across, down)
+    steps = np.arange(max(across, down) + 1)
+    aside = (2 * shorter * steps + longer - 1) // (2 * longer)
+    if down > across:
+        mask[y0 + sign * steps, x0 + aside] = True
+    else:
+        mask[y0 + sign * aside, x0 + steps] = True
+
+
+def _fill_rows(mask: Array, sides: List[_Side]) -> None:
+    """Fill what lies between every other crossing."""
+    if len(sides) < 2:
+        return
+    tops, bottoms, crossings, steps = (np.array(column, np.int64) for column in zip(*sides))
+    for row in range(max(0, int(tops.min())), min(len(mask), int(bottoms.max()))):
+        crossed = (tops <= row) & (row < bottoms)
+        across = np.sort(crossings[crossed] + (row - tops[crossed]) * steps[crossed]) >> _BITS
+        for start, stop in across.reshape(-1, 2).tolist():
+            mask[row, max(start, 0) : max(stop + 1, 0)] = True

@@ -1,0 +1,241 @@
+"""Answers: JSON lines with a mask for each sample, and, of gRefCOCO, whether it has a target at all."""
+
+from __future__ import annotations
+
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+from ...files import (
+    CHUNK_BYTES,
+    ArchiveLimits,
+    Flaw,
+    HostError,
+    Problem,
+    Problems,
+    SubmissionError,
+    printable,
+    quantity,
+    read_json,
+)
+from ...files.archive import UPLOAD
+from ...masks import run_lengths as rle
+from ...masks.backend import backend
+from ...masks.run_lengths import MaskTexts, pack_texts
+from ...masks.stack import Array, Size
+from ...runner.tuning import without_collector
+from ..base.units import UnitSubmission, UnitTruth
+from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
+
+_MASK = '"segmentation": {"size": [h, w], "counts": "…"}'
+#: What a line looks like, by form; the first key names the sample.
+EXAMPLES = {
+    "refcoco": f'{{"sent_id": 17, {_MASK}}}',
+    GREFCOCO: f'{{"sent_id": 17, {_MASK}, "no_target": false}}',
+    REASONSEG: f'{{"image": "…", {_MASK}}}',
+}
+_ENDINGS = (".jsonl", ".json")
+#: A line is no longer, and so many are checked at once.
+_LONGEST_LINE = 16 << 20
+_LINES_AT_ONCE = 2_000
+#: So many bad lines are enough: what follows is not looked at.
+_MOST_PROBLEMS = 1_000
+
+
+class Answer(NamedTuple):
+    """The mask of a sample, its area, and whether the answer says that there is no target."""
+
+    text: str
+    area: int
+    is_withdrawn: bool
+
+
+class ReferringSubmission(UnitSubmission):
+    """The answers of all samples."""
+
+    noun = "sample"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
+        self.protocol = protocol
+        if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
+            raise HostError("no sample has a target, where ReLA's evaluator stops: score by the other rules")
+        example = EXAMPLES[protocol.form]
+        super().__init__(path, truth, limits, f"Send one file with a line {example} for each sample")
+        problems = Problems()
+        try:
+            names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
+            if len(names) != 1:
+                raise Flaw(f"holds {quantity(len(names), 'file')} of JSON lines", f"Send one with lines {example}")
+            reader = _Reader(truth, protocol, limits, problems)
+            reader.read(self.files.read_chunks(names[0]), names[0])
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        problems.raise_if_any()
+        self._masks, self._area, self._is_withdrawn = reader.join()
+        self._numbers = reader.numbers
+
+    def names(self) -> AbstractSet[str]:
+        return self._numbers.keys()
+
+    def answer(self, sample: str) -> Answer:
+        """Return the answer of a sample."""
+        number = self._numbers[sample]
+        return Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]))
+
+
+class _Reader:
+    """Reads line after line, and keeps the masks."""
+
+    def __init__(
+        self, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits, problems: Problems
+    ) -> None:
+        self._limits, self._problems = limits, problems
+        self._example, self._has_flags = EXAMPLES[protocol.form], protocol.form == GREFCOCO
+        self._key = "image" if protocol.form == REASONSEG else "sent_id"
+        self._sizes: Dict[str, Size] = {unit.name: tuple(unit.facts["size"]) for unit in truth.units}
+        self._elsewhere = truth.elsewhere
+        #: Which answer is that of a sample.
+        self.numbers: Dict[str, int] = {}
+        self._masks: List[MaskTexts] = []
+        self._areas: List[Array] = []
+        self._is_withdrawn: List[Array] = []
+
+    def read(self, chunks: Iterable[bytes], member: str) -> None:
+        """Read all lines."""
+        lines: List[Tuple[int, bytes]] = []
+        length = 0
+        with without_collector():
+            for number, line in enumerate(_cut_lines(chunks), 1):
+                if not line.strip():
+                    continue
+                if number > self._limits.records:
+                    raise Flaw(f"holds more than {self._limits.records:,} lines", "Send one for each sample")
+                lines.append((number, line))
+                length += len(line)
+                if length > CHUNK_BYTES or len(lines) == _LINES_AT_ONCE:
+                    self._read_lines(lines, member)
+                    lines, length = [], 0
+                    if self._problems.count >= _MOST_PROBLEMS:
+                        self._problems.stop()
+                        return
+        self._read_lines(lines, member)
+
+    def _read_lines(self, lines: List[Tuple[int, bytes]], member: str) -> None:
+        """Read some lines, and check their masks together."""
+        samples: List[str] = []
+        subjects: List[str] = []
+        texts: List[str] = []
+        flags: List[Any] = []
+        for number, line in lines:
+            subject = f"{member}, line {number:,}"
+            try:
+                record = self._read_line(line)
+                name = self._name_of(record)
+                subject = f"{subject} (sample {printable(name)})"
+                if name not in self._sizes and name in self._elsewhere:
+                    continue  # of another split
+                if name not in self._sizes:
+                    raise Flaw("is of a sample that the truth lacks", f"Use the truth's {self._key}")
+                if name in self.numbers:
+                    raise Flaw("stands there twice", "Send one line for each sample")
+                self.numbers[name] = -1  # until its mask was checked
+                flag = self._flag_of(record)
+                text = self._mask_of(record, self._sizes[name], is_withdrawn=bool(flag))
+            except Flaw as flaw:
+                self._problems.add(flaw.at(subject))
+                continue
+            samples.append(name)
+            subjects.append(subject)
+            texts.append(text)
+            flags.append(flag)
+        pixels = np.array([height * width for height, width in map(self._sizes.__getitem__, samples)], np.int64)
+        checked = backend().check_masks(texts, pixels)
+        for index in np.flatnonzero(checked.fault).tolist():
+            self._problems.add(Problem(subjects[index], rle.FAULTS[int(checked.fault[index])], rle.WRITE_AGAIN))
+        start = sum(map(len, self._masks))
+        self.numbers.update(zip(samples, range(start, start + len(samples))))
+        self._masks.append(pack_texts(texts))
+        self._areas.append(checked.area)
+        empty = (checked.area == 0) & self._has_flags
+        self._is_withdrawn.append(
+            np.array([default if flag is None else flag for flag, default in zip(flags, empty.tolist())], bool)
+        )
+
+    def _read_line(self, line: bytes) -> Dict[str, Any]:
+        record = read_json(line, self._limits, self._example)
+        if not isinstance(record, dict):
+            raise Flaw("is not an object", f"Write each sample on a line of its own: {self._example}")
+        return record
+
+    def _name_of(self, record: Dict[str, Any]) -> str:
+        """Return which sample a record answers."""
+        if self._key not in record:
+            raise Flaw(f"lacks {self._key}", f"Write {self._example}")
+        value = record[self._key]
+        if type(value) is not (str if self._key == "image" else int):
+            kind = "a text" if self._key == "image" else "a whole number"
+            raise Flaw(f"has {self._key} {printable(repr(value))}, which is not {kind}", f"Write {self._example}")
+        name = str(value)
+        if name not in self._sizes and name.lower().endswith((".jpg", ".jpeg", ".png")):
+            return name.rpartition(".")[0]
+        return name
+
+    def _flag_of(self, record: Dict[str, Any]) -> "bool | None":
+        """Return what a record says of there being no target; None where it says nothing."""
+        flag = record.get("no_target")
+        if flag is not None and type(flag) is not bool:
+            raise Flaw(f"has no_target {printable(repr(flag))}, which is neither true nor false", "Write true or false")
+        if flag and not self._has_flags:
+            raise Flaw(
+                "says no_target, which gRefCOCO alone scores", "Leave it out, and send the mask, which may be empty"
+            )
+        return flag
+
+    def _mask_of(self, record: Dict[str, Any], size: Size, *, is_withdrawn: bool) -> str:
+        """Return the compressed runs of a record's mask, not checked yet."""
+        height, width = size
+        mask = record.get("segmentation")
+        if mask is None and is_withdrawn:
+            return rle.compress([height * width])
+        if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
+            raise Flaw("has no segmentation of run lengths", f"Write {self._example}")
+        mask_size, counts = mask["size"], mask["counts"]
+        if not isinstance(mask_size, list) or list(map(type, mask_size)) != [int, int]:
+            raise Flaw(
+                f"has a mask of size {printable(repr(mask_size))}, which is not [height, width]", rle.WRITE_AGAIN
+            )
+        if mask_size != [height, width]:
+            problem = (
+                f"has a mask of size {printable(mask_size)} but the picture is [{height}, {width}] (height, width)"
+            )
+            raise Flaw(problem, "Encode the mask at the size of the picture")
+        if isinstance(counts, list):
+            counts = rle.compress(rle.runs_of(counts, height * width).tolist())
+        if not isinstance(counts, str):
+            raise Flaw("has counts that are neither text nor a list", rle.WRITE_AGAIN)
+        return counts
+
+    def join(self) -> Tuple[MaskTexts, Array, Array]:
+        """Return all masks, their areas, and which were withdrawn."""
+        nothing = np.zeros(0, np.int64)
+        return (
+            rle.join_texts(self._masks),
+            np.concatenate([nothing, *self._areas]),
+            np.concatenate([nothing.astype(bool), *self._is_withdrawn]),
+        )
+
+
+def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file, of which none is longer than a mask can need."""
+    waiting: List[bytes] = []
+    length = 0
+    for chunk in chunks:
+        *lines, remainder = chunk.split(b"\n")
+        for line in lines:
+            yield b"".join([*waiting, line])
+            waiting, length = [], 0
+        waiting.append(remainder)
+        length += len(remainder)
+        if length > _LONGEST_LINE:
+            raise Flaw("holds a line that does not end", "Write each sample on a line of its own")
+    yield b"".join(waiting)

@@ -1,0 +1,144 @@
+"""Referring images: what costs the mean IoU, masks in memory, new challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG, REFCOCO
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.families.base.tools import UnitLosses, UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import Progress
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.published import PackedTruth, TruthSource
+    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.report.page import PageOptions, Section
+
+__all__ = ["TOOLS"]
+
+#: What a sample is to people, by form.
+_SAMPLES = {REFCOCO: "expression", GREFCOCO: "expression", REASONSEG: "picture"}
+
+
+def _leave_splits(source: TruthSource) -> None:
+    """Leave it to the truth which subsets there are: its expressions name their splits."""
+    del source
+
+
+class _ReferringTools(UnitTools):
+    groups = "queries"
+    meanings: ClassVar = {
+        "oIoU": "pixels shared in all samples, of those in all unions: large objects weigh more",
+        "mIoU": "mean IoU of samples, whatever the size of their objects",
+        "gIoU": "mean IoU of samples, with 1 where it is rightly said that there is nothing",
+        "cIoU": "pixels shared in all samples, of those in all unions: large objects weigh more",
+        "N-acc": "the share of samples without a target of which that was said",
+        "T-acc": "the share of samples with a target of which it was not said that there is none",
+    }
+
+    def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
+        del progress
+        from segjudge.families.base.published import read_units_as_published
+
+        return read_units_as_published(family, source, _leave_splits)
+
+    def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
+        del progress
+        from segjudge.families.base.published import pack_units
+
+        return pack_units(family, source, out, split, _leave_splits)
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return what each sample takes from the mean IoU: it has one kind of mistake, or none.
+
+        With LISA's rules the sum lacks what it adds to the number of samples.
+        """
+        import numpy as np
+
+        from segjudge.evaluation_script.families.referring import counting
+
+        samples = accumulator.stack("sample")
+        has_pixels = samples[:, counting.TRUTH_AREA] > 0
+        has_target = has_pixels | ((samples[:, counting.TARGET] > 0) & (accumulator.protocol.form != REASONSEG))
+        kind = np.select(
+            [
+                ~has_target,
+                samples[:, counting.WITHDRAWN] > 0,
+                samples[:, counting.ANSWER_AREA] == 0,
+                samples[:, counting.SHARED] == 0,
+            ],
+            [0, 1, 2, 3],
+            4,
+        )
+        costs = (1 - counting.ious_of(samples, accumulator.protocol).astype(float)) / max(len(samples), 1)
+        by_unit = np.where(kind[:, None] == np.arange(5), costs[:, None], 0.0)
+        by_group = np.zeros((len(accumulator.facts["subsets"]), 5))
+        np.add.at(by_group, samples[:, counting.GROUP], by_unit)
+        kinds = {
+            "false alarm": "something was answered where there is nothing",
+            "withdrawn": "there is a target, and the answer says that there is none",
+            "missed": "there is a target, and the mask is empty",
+            "wrong object": "the mask shares no pixel with the target",
+            "inexact": "the mask shares a part of the target, or is larger",
+        }
+        return UnitLosses(kinds, by_unit, by_group)
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        return "mIoU" if protocol.form == REFCOCO else "gIoU", "samples"
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from segjudge.evaluation_script.families.referring.counting import TARGET, WITHDRAWN
+        from segjudge.report.page import make_list
+
+        verdict, *sections = super().make_sections(inputs, report, options)
+        if getattr(report.protocol, "form", "") != GREFCOCO:
+            return [verdict, *sections]
+        accumulator, _ = self._measure_report(report)
+        answers = accumulator.stack("sample")[:, [TARGET, WITHDRAWN]].tolist()
+        names = {
+            (1, 0): "target, taken for one",
+            (1, 1): "target, taken for none",
+            (0, 0): "no target, taken for one",
+            (0, 1): "no target, taken for none",
+        }
+        counts = [{"name": name, "samples": answers.count(list(answer))} for answer, name in names.items()]
+        about = "Whether there is a target, which N-acc and T-acc measure."
+        return [verdict, make_list("Answers", counts, about), *sections]
+
+    def describe_metric(self, metric: str) -> str:
+        name, _, threshold = metric.partition("@")
+        text = self.meanings.get(metric, metric)
+        if threshold:
+            samples = "samples" if name == "P" else "samples with a target"
+            text = f"the share of {samples} whose IoU is {threshold} or more"
+        return text[0].upper() + text[1:] if text != metric else metric
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
+        del categories, unseen
+        from .memory import ReferringInMemory
+
+        return ReferringInMemory(protocol)
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        facts = super().describe_truth(truths, protocol)
+        total = quantity(sum(len(truth.units) for truth in truths), _SAMPLES[protocol.form])
+        about = f"Find what is asked for in {total}." if protocol.form == REASONSEG else f"Find what {total} refer to."
+        return {**facts, "content": total, "about": about, "form": protocol.form}
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        return make_sample(truths, protocol.form, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        return make_demo(protocol.form)
+
+
+TOOLS = _ReferringTools()

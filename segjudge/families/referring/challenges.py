@@ -1,0 +1,97 @@
+"""New challenges of referring images: samples, and synthetic truths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.demo import NAMES, first_scenes, still_images
+from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
+from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG
+from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.challenges import encode_json, move_runs
+from segjudge.families.base.tools import Content, Members
+from segjudge.masks.run_lengths import encode_labels
+
+#: An expression that nothing in the demo's pictures fits.
+_ABSENT = "square"
+
+
+def make_sample(truths: list[UnitTruth], form: str, share: float) -> Members:
+    """Yield the lines of all samples: targets, moved."""
+    lines = [encode_json(_answer(unit, form, share)) for truth in truths for unit in truth.units]
+    yield "answers.jsonl", b"\n".join([*lines, b""])
+
+
+def _answer(unit: Unit, form: str, share: float) -> dict[str, Any]:
+    (frame,) = unit.load()
+    ((text, _, _),) = frame.rows
+    mask = {"size": list(frame.size), "counts": compress(move_runs(text, frame.size, 1, share)[0])}
+    if form == REASONSEG:
+        return {"image": unit.name, "segmentation": mask}
+    answer = {"sent_id": int(unit.name), "segmentation": mask}
+    return {**answer, "no_target": not unit.facts["target"]} if form == GREFCOCO else answer
+
+
+def make_demo(form: str) -> Content:
+    """Yield the synthetic truth as the benchmark publishes its own."""
+    pictures = [(image, labels) for image, labels in still_images(first_scenes()) if _numbers_in(labels)]
+    if form == REASONSEG:
+        yield from _outline_pictures(pictures)
+        return
+    annotations: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    for image, labels in pictures:
+        ids = []
+        texts = encode_labels(labels)
+        for number in _numbers_in(labels):
+            ids.append(len(annotations) + 1)
+            mask = {"size": list(labels.shape), "counts": texts[number]}
+            annotations.append({"id": ids[-1], "image_id": image, "category_id": 1, "iscrowd": 0, "segmentation": mask})
+            own = [ids[-1]] if form == GREFCOCO else ids[-1]
+            records.append(_expression(len(records) + 1, image, own, [f"the {NAMES[number]}", f"a {NAMES[number]}"]))
+        if form == GREFCOCO:
+            records.append(_expression(len(records) + 1, image, [-1], [f"the {_ABSENT}"]))
+            if len(ids) > 1:
+                records.append(_expression(len(records) + 1, image, ids, ["everything that moves"]))
+    images = [
+        {"id": image, "file_name": f"{image:012d}.jpg", "height": labels.shape[0], "width": labels.shape[1]}
+        for image, labels in pictures
+    ]
+    categories = [{"id": 1, "name": "object"}]
+    yield "instances.json", {"images": images, "annotations": annotations, "categories": categories}
+    yield "grefs(demo).json" if form == GREFCOCO else "refs(demo).json", records
+
+
+def _numbers_in(labels: Array) -> list[int]:
+    return [number for number in NAMES if (labels == number).any()]
+
+
+def _expression(number: int, image: int, own: int | list[int], texts: list[str]) -> dict[str, Any]:
+    """Return a record with two places for sentences."""
+    sentences = [{"sent_id": 2 * number + index, "sent": text} for index, text in enumerate(texts)]
+    return {"ref_id": number, "image_id": image, "split": "val", "ann_id": own, "sentences": sentences}
+
+
+def _outline_pictures(pictures: list[tuple[int, Array]]) -> Content:
+    """Yield ReasonSeg's JSON for each picture, and the sizes of all, which its pictures would say."""
+    for image, labels in pictures:
+        number = _numbers_in(labels)[-1]
+        long = image % 2 == 0
+        text = f"What would you call the {NAMES[number]} in this picture?" if long else NAMES[number]
+        shapes = [{"label": "target", "points": _outline(labels == number)}]
+        if (labels == 255).any():
+            shapes.append({"label": "ignore", "points": _outline(labels == 255)})
+        yield f"{image:06d}.json", {"text": [text], "is_sentence": long, "shapes": shapes}
+    yield "sizes.json", {f"{image:06d}": list(labels.shape) for image, labels in pictures}
+
+
+def _outline(mask: Array) -> list[list[int]]:
+    """Return corners around a mask: its left borders downwards, then its right ones upwards."""
+    rows = np.flatnonzero(mask.any(axis=1))
+    starts = mask[rows].argmax(axis=1)
+    ends = mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
+    corners = [*zip(starts.tolist(), rows.tolist()), *zip(ends[::-1].tolist(), rows[::-1].tolist())]
+    return [list(corner) for corner in corners]
