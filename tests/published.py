@@ -235,6 +235,28 @@ def burst(folder: Path) -> Path:
     return written(folder, {"all_classes.json": document}) / "all_classes.json"
 
 
+def phrases(folder: Path) -> Path:
+    """Two annotators of phrases for both objects of each frame and one that is not there, as SA-Co publishes them."""
+    pairs = [(name, k, one) for name, k in frames() for one in (1, 2, 9)]
+    images = [
+        {
+            "id": 10_000_000 + number, "height": SIZE[0], "width": SIZE[1], "file_name": f"{name}-{k}.jpg",
+            "text_input": f"object {one}", "is_instance_exhaustive": 1, "is_pixel_exhaustive": 1,
+        }
+        for number, (name, k, one) in enumerate(pairs)
+    ]  # fmt: skip
+    annotations = [
+        {
+            "id": number + 1, "image_id": 10_000_000 + number, "category_id": 1, "iscrowd": 0,
+            "segmentation": rle(labels(name, k) == one),
+        }
+        for number, (name, k, one) in enumerate(pairs)
+        if (labels(name, k) == one).any()
+    ]  # fmt: skip
+    document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "object"}]}
+    return written(folder / "SA-Co", {f"gold_toy_merged_{one}_release_test.json": document for one in "ab"})
+
+
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
@@ -243,6 +265,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
+    "phrases": phrases,
 }  # fmt: skip
 
 
@@ -364,6 +387,15 @@ def send_burst(truth: Path) -> bytes:
 
 
 #: What is uploaded for a benchmark, and what it scores.
+def send_phrases(truth: Path) -> bytes:
+    """COCO's results, with the boxes that SA-Co's script reads."""
+    document = json.loads((truth / "gold_toy_merged_a_release_test.json").read_text())
+    return json.dumps([
+        {**{key: one[key] for key in ("image_id", "category_id", "segmentation")}, "score": 0.9, "bbox": [0, 0, 1, 1]}
+        for one in document["annotations"]
+    ]).encode()  # fmt: skip
+
+
 UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "davis2017": (send_davis, {"J&F-Mean": 1}),
     "mevis": (send_mevis, {"J&F-Mean": 1}),
@@ -384,4 +416,12 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "mots": (send_mots, {"HOTA": 1, "sMOTSA": 1, "IDF1": 1}),
     "kitti-mots": (send_kitti_mots, {"HOTA-car": 1, "HOTA-pedestrian": 1}),
     "burst": (send_burst, {"HOTA": 1, "AP": 1, "HOTA-common": 1}),
+    "sa-co-gold": (send_phrases, {"cgF1": 1, "pmF1": 1, "IL_MCC": 1}),
 }
+#: Of each family the protocol whose upload others take too.
+_LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold"}
+
+
+def upload(protocol: str, truth: Path) -> bytes:
+    """What is uploaded that is as the truth."""
+    return UPLOADS[protocol if protocol in UPLOADS else _LIKE[PROTOCOLS[protocol].family]][0](truth)

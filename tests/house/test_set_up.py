@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -402,3 +403,10 @@ def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeyp
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     compile_bytecode(package)
     assert len(list(package.glob("__pycache__/*.pyc"))) == len(list(mounted.glob("__pycache__/*.pyc"))) == 1
+    (mounted / "__pycache__").joinpath(next(mounted.glob("__pycache__/*.pyc"))).unlink()
+    worker = tmp_path / "worker"
+    worker.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\nexec {sys.executable} "$@"\n')
+    worker.chmod(0o755)
+    compile_bytecode(package, str(worker))
+    assert (tmp_path / "words").read_text().split() == ["-m", "compileall", "-qq", str(package / "mounted")]
+    assert list(mounted.glob("__pycache__/*.pyc"))

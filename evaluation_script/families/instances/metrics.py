@@ -281,7 +281,8 @@ class _NeededCounts:
     """How many instances must be found to reach each recall, where there are so many."""
 
     def __init__(self, counts: Array) -> None:
-        self._counts = np.flatnonzero(np.bincount(np.maximum(counts, 1).astype(np.int64).reshape(-1)))
+        ordered = np.sort(np.maximum(counts, 1).astype(np.int64).reshape(-1))
+        self._counts = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
         count = self._counts[:, None]
         self._needed = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
         for _ in range(2):  # what rounding may be off

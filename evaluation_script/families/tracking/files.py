@@ -166,7 +166,12 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
         [names.get(str(category_part), str(category_part)), category_part]
         for category_part in sorted(categories_present)
     ]
-    return UnitTruth(TracksProtocol.family, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
+    return UnitTruth(
+        TracksProtocol.family,
+        BURST_LAYOUT,
+        {"classes": classes, "merged": [list(pair) for pair in sorted(merged.items())]},
+        units,
+    )
 
 
 class TracksSubmission(UnitSubmission):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from segjudge.datasets.demo import NAMES, first_scenes, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
-from segjudge.evaluation_script.masks.run_lengths import compress_many
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.run_lengths import compress_many, runs_of
 from segjudge.families.base.challenges import encode_json, move_labels, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.run_lengths import encode_labels
@@ -29,9 +32,20 @@ def make_sample(truths: list[UnitTruth], share: float) -> Members:
             for text in compress_many([run for run in runs if len(run) > 1]):
                 pair = int(unit.name.rpartition("/")[2])
                 mask = {"size": list(frame.size), "counts": text}
-                own.append({"image_id": pair, "category_id": 1, "segmentation": mask, "score": round(1 - share, 3)})
+                own.append(
+                    {"image_id": pair, "category_id": 1, "segmentation": mask, "score": round(1 - share, 3),
+                     "bbox": _box_of(text, *frame.size)}
+                )  # fmt: skip
         for subset, own in records.items():
             yield f"{subset}.json", encode_json(own)
+
+
+def _box_of(text: str, height: int, width: int) -> list[int]:
+    """The box around a mask, without which SA-Co's script stops."""
+    runs = runs_of(text, height * width)
+    columns, rows = np.nonzero(np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height))
+    left, top = int(columns.min()), int(rows.min())
+    return [left, top, int(columns.max()) - left + 1, int(rows.max()) - top + 1]
 
 
 def make_demo(annotators: str) -> Content:
@@ -65,8 +79,4 @@ def make_demo(annotators: str) -> Content:
 
 def _draw(mask: Any, annotator: int) -> Any:
     """Return a mask as an annotator draws it: each a pixel or two beside the others."""
-    import numpy as np
-
-    from segjudge.evaluation_script.masks.overlaps import LabelMap
-
     return move_labels(LabelMap(mask), np.array([1]), annotator / mask.shape[1]) if annotator else mask
