@@ -9,8 +9,9 @@ from typing import Any, Callable
 import numpy as np
 from pycocotools import mask as coco
 
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
+from segjudge.families import tools_of
 
 from .builders import png, zipped
 
@@ -273,7 +274,14 @@ def published(protocol: str, folder: Path) -> Path:
     """Write the truth of a benchmark; return what a host names."""
     if getattr(PROTOCOLS[protocol], "tubes", False):
         return video_instances(folder)
-    return OWN.get(ALIASES.get(protocol, protocol), USUAL[PROTOCOLS[protocol].family])(folder)
+    usual = USUAL.get(PROTOCOLS[protocol].family, lambda folder: demo(protocol, folder))
+    return OWN.get(ALIASES.get(protocol, protocol), usual)(folder)
+
+
+def demo(protocol: str, folder: Path) -> Path:
+    """Write the synthetic truth that the family has for new challenges."""
+    rules = PROTOCOLS[protocol]
+    return written(folder / "demo", dict(tools_of(rules.family).make_demo(rules)))
 
 
 def send_davis(_truth: Path) -> bytes:
@@ -423,5 +431,10 @@ _LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold"}
 
 
 def upload(protocol: str, truth: Path) -> bytes:
-    """What is uploaded that is as the truth."""
+    """What is uploaded that is as the truth, or a sample of the family's demo."""
+    rules = PROTOCOLS[protocol]
+    if rules.family not in USUAL:
+        (split,) = engine_of(rules.family).read_published(str(truth), "", protocol).splits.values()
+        (sample,) = dict(tools_of(rules.family).make_sample([split], rules, 0.05)).values()
+        return sample
     return UPLOADS[protocol if protocol in UPLOADS else _LIKE[PROTOCOLS[protocol].family]][0](truth)
