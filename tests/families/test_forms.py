@@ -136,6 +136,7 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
         "instances": "Send one JSON file, plain, gzipped or zipped, with a list of records",
         "panoptic": "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
         "semantic": "Send one zip with a folder of PNGs for each video",
+        "phrases": "Send one JSON with a list of records",
         "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
     }
     assert "your file: is an xz file. " + words[scored.protocol.family] in str(caught.value)
