@@ -249,6 +249,11 @@ class UnitSubmission(abc.ABC):
             limits = replace(limits, backslash=LETTER)
         self.files: Files = open_files(path, limits)
 
+    @property
+    def notes(self) -> List[str]:
+        """What a participant should know of what was sent."""
+        return self.truth_names.notes
+
     @abc.abstractmethod
     def names(self) -> AbstractSet[str]:
         """Return the names of the units that were sent."""
@@ -520,9 +525,9 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
         raise SubmissionError.of(Problem(UPLOAD, f"{lacking}: {name_list(missing, 5)}", f"Send every {noun}"))
     surplus = sorted(names - truth.elsewhere.union(truth.item_names))
     if not surplus:
-        return submission.truth_names.notes
+        return submission.notes
     were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
     ignored = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
     if strict:
         raise SubmissionError.of(Problem(UPLOAD, ignored, "Send only what is scored"))
-    return [ignored, *submission.truth_names.notes]
+    return [ignored, *submission.notes]

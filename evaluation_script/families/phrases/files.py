@@ -16,7 +16,7 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, printable, quantity
+from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, printable, quantity, verb
 from ...files.archive import UPLOAD, open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -193,7 +193,7 @@ class PhraseSubmission(UnitSubmission):
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
         problems.raise_if_any()
-        self._predictions = reader.sort()
+        self._predictions, self._empty = reader.sort(), reader.empty
 
     def _find_members(self, subsets: Sequence[str]) -> Dict[str, str]:
         """Return the JSON of each subset: of several, the one that bears its name, or lies in a folder that does."""
@@ -209,6 +209,11 @@ class PhraseSubmission(UnitSubmission):
                 raise Flaw(f"holds {quantity(len(own), 'JSON file')} for the subset {printable(subset)}", SEND)
             members[subset] = own[0]
         return members
+
+    @property
+    def notes(self) -> List[str]:
+        empty = f"{quantity(self._empty, 'prediction')} without a pixel {verb(self._empty, 'was', 'were')} left out"
+        return [*super().notes, *([empty] if self._empty else [])]
 
     def names(self) -> AbstractSet[str]:
         return {unit.name for unit in self._truth.units}
@@ -238,6 +243,8 @@ class _Reader:
         self._elsewhere = truth.elsewhere
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
         self._count = 0
+        #: Predictions without a pixel, which say nothing.
+        self.empty = 0
         #: Of each record that counts its pair and whether its size is another one; the masks and areas of each part.
         self._pairs: List[int] = []
         self._other_size: List[bool] = []
@@ -303,7 +310,10 @@ class _Reader:
             subject = f"{member}, record {records_before + index} (pair {self._names[pair]})"
             problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
         # An empty mask says nothing; to the script it is a prediction, and one of another size overlaps nothing.
-        counted = np.array([counts for _, _, counts, _ in rows], bool) & (self._official | (checked.area > 0))
+        counted = np.array([counts for _, _, counts, _ in rows], bool)
+        if not self._official:
+            self.empty += int(np.count_nonzero(counted & (checked.area == 0)))
+            counted &= checked.area > 0
         indices = np.flatnonzero(counted).tolist()
         for number in indices:
             if rows[number][3]:  # whose runs do not fill the pair's pixels

@@ -335,6 +335,17 @@ def test_all_problems_are_said_at_once(small_truth: str, tmp_path: Path) -> None
         assert place in text
 
 
+def test_empty_masks_are_left_out_and_said_to_be(small_truth: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps([GOOD, masked(counts=compress([600])), masked(counts=compress([600]))]))
+    scores = segjudge.score(str(path), small_truth, "sa-co-gold")
+    assert "val: 2 predictions without a pixel were left out" in scores.warnings
+    path.write_text(json.dumps([GOOD]))
+    assert scores.metrics == segjudge.score(str(path), small_truth, "sa-co-gold").metrics
+    official = segjudge.score(str(path), small_truth, "sa-co-gold-official")
+    assert not [line for line in official.warnings if "pixel" in line]
+
+
 def test_subsets_that_are_not_sent_are_named(tmp_path: Path) -> None:
     root = tmp_path / "truth"
     root.mkdir()
