@@ -59,8 +59,10 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
-    """Format a number, or a dash where there is nothing to average."""
-    return "–" if value is None else f"{value:.{digits}f}"
+    """Format a share, a whole number such as a count without decimals, or a dash where there is nothing to average."""
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if isinstance(value, int) or (value > 1 and value.is_integer()) else f"{value:.{digits}f}"
 
 
 def format_report(report: Report, *, compare: bool) -> str:

@@ -186,12 +186,17 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each class that the truth or the prediction has."""
+    """Return a row for each class that the truth or the prediction has; one that the truth lacks has no IoU."""
     table = _sum_confusion(accumulator)
-    union = table.sum(0) + table.sum(1) - np.diagonal(table)
+    pixels = table.sum(1)
+    union = table.sum(0) + pixels - np.diagonal(table)
     return {
         "categories": [
-            {"id": label, "name": str(label), "IoU": float(table[label, label] / union[label])}
+            {
+                "id": label,
+                "name": str(label),
+                "IoU": float(table[label, label] / union[label]) if pixels[label] else None,
+            }
             for label in np.flatnonzero(union).tolist()
         ]
     }
