@@ -44,8 +44,8 @@ def _box_of(text: str, height: int, width: int) -> list[int]:
     """The box around a mask, without which SA-Co's script stops."""
     runs = runs_of(text, height * width)
     columns, rows = np.nonzero(np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height))
-    left, top = int(columns.min()), int(rows.min())
-    return [left, top, int(columns.max()) - left + 1, int(rows.max()) - top + 1]
+    x, y = int(columns.min()), int(rows.min())
+    return [x, y, int(columns.max()) - x + 1, int(rows.max()) - y + 1]
 
 
 def make_demo(annotators: str) -> Content:
