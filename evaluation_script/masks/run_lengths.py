@@ -9,11 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 
-from ..files import Flaw
+from ..files import Flaw, printable
 from .stack import Array, Size, empty_labels
 
 if TYPE_CHECKING:
@@ -54,7 +66,7 @@ class MaskTexts:
     def __getitem__(self, index: int) -> str:
         return self.text[self.starts[index] : self.stops[index]].decode("ascii")
 
-    def take(self, indices: Array) -> MaskTexts:
+    def take(self, indices: Union[Array, slice]) -> MaskTexts:
         """Return some of the masks, which share the text."""
         return MaskTexts(self.text, self.starts[indices], self.stops[indices])
 
@@ -121,6 +133,31 @@ def flags(rle: object, size: Size) -> Array:
     down = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
     mask[0, :, :width] = down.reshape(width, height).T
     return mask
+
+
+def read_encoding(mask: object, example: str) -> Tuple[Size, object]:
+    """Return the size and the counts of a mask in JSON, of which the counts are not checked yet."""
+    if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
+        raise Flaw("has no segmentation of run lengths", f"Write {example}")
+    size = mask["size"]
+    if not isinstance(size, list) or list(map(type, size)) != [int, int]:
+        raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", WRITE_AGAIN)
+    return (size[0], size[1]), mask["counts"]
+
+
+def other_size(size: Size, picture: Size) -> Flaw:
+    """Return what is wrong with a mask that has not the size of its picture."""
+    problem = f"has a mask of size {printable(list(size))} but the picture is {list(picture)} (height, width)"
+    return Flaw(problem, "Encode the mask at the size of the picture")
+
+
+def text_of(counts: object, pixels: int) -> str:
+    """Return counts in either form as text, whose runs are not checked yet; those of a list are."""
+    if isinstance(counts, list):
+        return compress(runs_of(counts, pixels).tolist())
+    if not isinstance(counts, str):
+        raise Flaw("has counts that are neither text nor a list", WRITE_AGAIN)
+    return counts
 
 
 def length_limit(pixels: Pixels) -> Pixels:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import Field, dataclass
-from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Tuple
+from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...files import ArchiveLimits
 
 #: Metrics by name; None where there is nothing to average.
 Values = Dict[str, Optional[float]]
+
+
+def mean_of_all(values: Sequence[Optional[float]]) -> Optional[float]:
+    """Return the mean of values, None where any has none."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 class FamilyProtocol(Protocol):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 import numpy as np
 
 from ...masks.stack import Array
-from ..base.family import Values
+from ..base.family import Values, mean_of_all
 from ..base.reports import judge_matches
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, count
@@ -43,15 +43,10 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     by_window = [averages(counts, things) for counts in totals]
     if not protocol.video:
         return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
-    metrics: Values = {f"VPQ{group}": _mean([window[group]["PQ"] for window in by_window]) for group in GROUPS}
+    metrics: Values = {f"VPQ{group}": mean_of_all([window[group]["PQ"] for window in by_window]) for group in GROUPS}
     for frames, window in zip(protocol.windows, by_window):
         metrics[f"VPQ{frames}"] = window[""]["PQ"]
     return {**metrics, **_tube_quality(accumulator, len(things))}
-
-
-def _mean(values: List[Optional[float]]) -> Optional[float]:
-    present = [value for value in values if value is not None]
-    return sum(present) / len(present) if len(present) == len(values) else None
 
 
 def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> Values:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ...masks.stack import Array
-from ..base.family import Values
+from ..base.family import Values, mean_of_all
 from ..base.reports import judge_matches
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from . import counting
@@ -95,16 +95,11 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
     }  # fmt: skip
 
 
-def _mean(values: List[Optional[float]]) -> Optional[float]:
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
-
-
 def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     """Return the benchmark's metrics: means over the subsets."""
     protocol = accumulator.protocol
     by_subset = [measure(pairs, official=protocol.official) for pairs in subset_tables(accumulator)]
-    return {metric: _mean([metrics[metric] for metrics in by_subset]) for metric in protocol.metrics}
+    return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in protocol.metrics}
 
 
 def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:

@@ -222,11 +222,12 @@ class PhraseSubmission(UnitSubmission):
         """Return the masks of a pair, and which have another size than it."""
         predictions = self._predictions
         start, stop = predictions.starts.get(pair, (0, 0))
-        texts = MaskTexts(
-            predictions.masks.text, predictions.masks.starts[start:stop], predictions.masks.stops[start:stop]
-        )
         return (
-            Masks(texts, predictions.area[start:stop], np.array([size] * (stop - start), np.int64).reshape(-1, 2)),
+            Masks(
+                predictions.masks.take(slice(start, stop)),
+                predictions.area[start:stop],
+                np.array([size] * (stop - start), np.int64).reshape(-1, 2),
+            ),
             predictions.other_size[start:stop],
         )
 
@@ -287,7 +288,7 @@ class _Reader:
                     continue
                 size, text = self._mask_of(record, pair)
                 score = record["score"]
-                if type(score) not in (float, int) or not is_finite(score):
+                if not is_finite(score):
                     raise Flaw(
                         f"has the score {printable(repr(score))}, which is not a finite number", "Write a number"
                     )
@@ -353,21 +354,11 @@ class _Reader:
         mask = record.get("segmentation")
         if mask is None and self._official and record.get("bbox"):
             return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)
-        if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
-            raise Flaw("has no segmentation of run lengths", f"Write {EXAMPLE}")
-        size, counts = mask["size"], mask["counts"]
-        if not isinstance(size, list) or list(map(type, size)) != [int, int]:
-            raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", rle.WRITE_AGAIN)
-        if size != [height, width] and (
-            not self._official or not 0 < size[0] * size[1] <= _MOST_PIXELS or min(size) < 1
-        ):
-            problem = f"has a mask of size {printable(size)} but the picture is [{height}, {width}] (height, width)"
-            raise Flaw(problem, "Encode the mask at the size of the picture")
-        if isinstance(counts, list):
-            counts = rle.compress(rle.runs_of(counts, size[0] * size[1]).tolist())
-        if not isinstance(counts, str):
-            raise Flaw("has counts that are neither text nor a list", rle.WRITE_AGAIN)
-        return (size[0], size[1]), counts
+        size, counts = rle.read_encoding(mask, EXAMPLE)
+        is_taken = self._official and 0 < size[0] * size[1] <= _MOST_PIXELS and min(size) >= 1
+        if size != (height, width) and not is_taken:
+            raise rle.other_size(size, (height, width))
+        return size, rle.text_of(counts, size[0] * size[1])
 
     def sort(self) -> _Predictions:
         """Return the predictions by pair; raises SubmissionError where a pair has too many."""

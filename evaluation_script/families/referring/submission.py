@@ -197,23 +197,10 @@ class _Reader:
         mask = record.get("segmentation")
         if mask is None and is_withdrawn:
             return rle.compress([height * width])
-        if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
-            raise Flaw("has no segmentation of run lengths", f"Write {self._example}")
-        mask_size, counts = mask["size"], mask["counts"]
-        if not isinstance(mask_size, list) or list(map(type, mask_size)) != [int, int]:
-            raise Flaw(
-                f"has a mask of size {printable(repr(mask_size))}, which is not [height, width]", rle.WRITE_AGAIN
-            )
-        if mask_size != [height, width]:
-            problem = (
-                f"has a mask of size {printable(mask_size)} but the picture is [{height}, {width}] (height, width)"
-            )
-            raise Flaw(problem, "Encode the mask at the size of the picture")
-        if isinstance(counts, list):
-            counts = rle.compress(rle.runs_of(counts, height * width).tolist())
-        if not isinstance(counts, str):
-            raise Flaw("has counts that are neither text nor a list", rle.WRITE_AGAIN)
-        return counts
+        mask_size, counts = rle.read_encoding(mask, self._example)
+        if mask_size != (height, width):
+            raise rle.other_size(mask_size, (height, width))
+        return rle.text_of(counts, height * width)
 
     def join(self) -> Tuple[MaskTexts, Array, Array]:
         """Return all masks, their areas, and which were withdrawn."""

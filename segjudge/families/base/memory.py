@@ -14,7 +14,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.truth import compose
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionError, printable
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
@@ -105,6 +105,35 @@ class UnitsInMemory(MemoryDoor):
     @abc.abstractmethod
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         """Count a unit."""
+
+
+class SamplesInMemory(UnitsInMemory):
+    """Counts what is one whole, such as a picture with a question: one table of so many columns each."""
+
+    #: The table, which the error names too, and how many columns it has.
+    table: str
+    columns: int
+
+    def __init__(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        return MemoryDoor.sequences_of(self, masks)
+
+    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
+        return MemoryDoor.frames_of(self, masks, location)
+
+    def check(self, data: bytes) -> None:
+        if decode_unit(data).tables[self.table].shape != (self.columns,):
+            raise ValueError(f"is no {self.table}")
+
+    def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+        del facts
+        (data,) = frames.values()
+        return decode_unit(data).tables
+
+    def encode_row(self, row: list[int]) -> bytes:
+        return UnitCounts("", {self.table: np.array(row, np.int64)}).encode()
 
 
 def sort_by_number(names: Iterable[str]) -> list[str]:
@@ -235,7 +264,11 @@ def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
     return {"size": list(flags.shape), "counts": rle.compress(runs_of_mask(flags != 0))}
 
 
-def read_checked_mask(mask: object, location: str, form: str) -> tuple[str, int, Size]:
+#: A mask as text, its area, and its size.
+CheckedMask = tuple[str, int, Size]
+
+
+def read_checked_mask(mask: object, location: str, form: str) -> CheckedMask:
     """Read one mask as run lengths that fill its size, with its area; `form` is what to give instead."""
     encoded = read_run_lengths(mask, location)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.families import engine_of
@@ -56,20 +55,19 @@ def check_subset(source: TruthSource) -> None:
 
 
 def read_units_as_published(
-    family: str, source: TruthSource, check: Callable[[TruthSource], None] = check_subset
+    family: str, source: TruthSource, *, names_subsets: bool = False
 ) -> AnnotationFile[SplitTruth]:
-    """Read a dataset by the engine of its family, as one split, once its subset was checked."""
-    check(source)
+    """Read a dataset by the engine of its family, as one split; a truth that names its subsets itself checks them."""
+    if not names_subsets:
+        check_subset(source)
     return engine_of(family).read_published(source.path, source.subset, source.layout)
 
 
-def pack_units(
-    family: str, source: TruthSource, out: str, split: str, check: Callable[[TruthSource], None] = check_subset
-) -> PackedTruth:
+def pack_units(family: str, source: TruthSource, out: str, split: str, *, names_subsets: bool = False) -> PackedTruth:
     """Write a dataset that is counted by unit as an annotation file; with `split`, add it to one."""
     from segjudge.evaluation_script.families.base.units import read_units, write_units
 
-    truths: dict[str, Any] = dict(read_units_as_published(family, source, check).splits)
+    truths: dict[str, Any] = dict(read_units_as_published(family, source, names_subsets=names_subsets).splits)
     ((name, truth),) = truths.items()
     make_folder(os.path.dirname(out) or ".")
     write_units(out, {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth})

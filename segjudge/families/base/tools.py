@@ -92,6 +92,8 @@ class FamilyTools:
     shares_loss: ClassVar[bool] = False
     #: The table of scores by category, or by what the family has instead.
     groups: ClassVar[str] = "categories"
+    #: A truth names its subsets itself: no file or folder has to be called after one.
+    names_subsets: ClassVar[bool] = False
 
     # ── truths as they are published ──
 
@@ -100,14 +102,14 @@ class FamilyTools:
         del progress
         from .published import read_units_as_published
 
-        return read_units_as_published(family, source)
+        return read_units_as_published(family, source, names_subsets=self.names_subsets)
 
     def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
         """Write a published dataset as an annotation file; with `split`, add it to one under that name."""
         del progress
         from .published import pack_units
 
-        return pack_units(family, source, out, split)
+        return pack_units(family, source, out, split, names_subsets=self.names_subsets)
 
     # ── masks in memory ──
 

@@ -71,10 +71,6 @@ class _PhraseTools(UnitTools):
         verdict, *sections = super().make_sections(inputs, report, options)
         return [verdict, make_list("Answers", counts, about), *sections]
 
-    def describe_metric(self, metric: str) -> str:
-        text = self.meanings.get(metric, metric)
-        return text[0].upper() + text[1:]
-
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del categories, unseen
         from .memory import PhrasesInMemory

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pycocotools.mask import toBbox
 
 from segjudge.datasets.demo import NAMES, first_scenes, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.masks.overlaps import LabelMap
-from segjudge.evaluation_script.masks.run_lengths import compress_many, runs_of
+from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import encode_json, move_labels, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.run_lengths import encode_labels
@@ -34,18 +35,10 @@ def make_sample(truths: list[UnitTruth], share: float) -> Members:
                 mask = {"size": list(frame.size), "counts": text}
                 own.append(
                     {"image_id": pair, "category_id": 1, "segmentation": mask, "score": round(1 - share, 3),
-                     "bbox": _box_of(text, *frame.size)}
+                     "bbox": list(map(int, toBbox({"size": [*frame.size], "counts": text.encode()})))}
                 )  # fmt: skip
         for subset, own in records.items():
             yield f"{subset}.json", encode_json(own)
-
-
-def _box_of(text: str, height: int, width: int) -> list[int]:
-    """The box around a mask, without which SA-Co's script stops."""
-    runs = runs_of(text, height * width)
-    columns, rows = np.nonzero(np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height))
-    x, y = int(columns.min()), int(rows.min())
-    return [x, y, int(columns.max()) - x + 1, int(rows.max()) - y + 1]
 
 
 def make_demo(annotators: str) -> Content:

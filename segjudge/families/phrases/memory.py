@@ -7,42 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit, no_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, no_pixels
 from segjudge.evaluation_script.families.phrases.counting import COLUMNS, count_pair
 from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
-from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
-    MemoryDoor,
+    CheckedMask,
+    SamplesInMemory,
     UnitFrames,
-    UnitsInMemory,
     common_size,
     read_checked_mask,
     refusal,
 )
 
-#: A mask as text, its area, and its size.
-_Mask = tuple[str, int, tuple[int, int]]
 _FORM = "Give a list of masks, or {'masks': […], 'scores': […]}"
 
 
-class PhrasesInMemory(UnitsInMemory):
+class PhrasesInMemory(SamplesInMemory):
     """Counts pairs.
 
     A side is a list of masks, or a mapping with `masks` and, of predictions, `scores`, of truths, `iscrowd`; the truth
     of several annotators is a mapping with `annotators`, a list of such sides.
     """
 
+    table, columns = "pair", COLUMNS
     protocol: PhraseProtocol
-
-    def __init__(self, protocol: PhraseProtocol) -> None:
-        self.protocol = protocol
-
-    def sequences_of(self, masks: object) -> dict[str, object]:
-        return MemoryDoor.sequences_of(self, masks)
-
-    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        return MemoryDoor.frames_of(self, masks, location)
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         del frame
@@ -63,23 +52,14 @@ class PhrasesInMemory(UnitsInMemory):
         masks = Masks(texts, areas, np.array([size] * len(predicted), np.int64).reshape(-1, 2))
         nobody = np.zeros(len(predicted), bool)
         row = count_pair(TruthFrame(sequence, size, rows, no_pixels), masks, nobody, official=official)
-        return UnitCounts("", {"pair": np.array(row, np.int64)}).encode()
-
-    def check(self, data: bytes) -> None:
-        if decode_unit(data).tables["pair"].shape != (COLUMNS,):
-            raise ValueError("is no pair")
+        return self.encode_row(row)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         del units
         return {"subsets": [["all"]], "listed": []}
 
-    def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
-        del facts
-        (data,) = frames.values()
-        return decode_unit(data).tables
 
-
-def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple[_Mask, float]]:
+def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple[CheckedMask, float]]:
     """Return the masks of a side, each with its score, or whether it is a crowd."""
     values = None
     if isinstance(side, Mapping):

@@ -10,12 +10,9 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.published import PackedTruth, TruthSource
     from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
@@ -25,13 +22,9 @@ __all__ = ["TOOLS"]
 _SAMPLES = {REFCOCO: "expression", GREFCOCO: "expression", REASONSEG: "picture"}
 
 
-def _leave_splits(source: TruthSource) -> None:
-    """Leave it to the truth which subsets there are: its expressions name their splits."""
-    del source
-
-
 class _ReferringTools(UnitTools):
     groups = "queries"
+    names_subsets = True
     meanings: ClassVar = {
         "oIoU": "pixels shared in all samples, of those in all unions: large objects weigh more",
         "mIoU": "mean IoU of samples, whatever the size of their objects",
@@ -40,18 +33,6 @@ class _ReferringTools(UnitTools):
         "N-acc": "the share of samples without a target of which that was said",
         "T-acc": "the share of samples with a target of which it was not said that there is none",
     }
-
-    def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
-        del progress
-        from segjudge.families.base.published import read_units_as_published
-
-        return read_units_as_published(family, source, _leave_splits)
-
-    def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
-        del progress
-        from segjudge.families.base.published import pack_units
-
-        return pack_units(family, source, out, split, _leave_splits)
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Return what each sample takes from the mean IoU: it has one kind of mistake, or none.
