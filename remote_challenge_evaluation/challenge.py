@@ -58,7 +58,7 @@ def _describe_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
 
 def _phases_of(bundle: str) -> tuple[Phase, ...]:
-    """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
+    """The bundle's, or without a bundle the installed ones."""
     if bundle:
         return find_bundle(bundle).phases()
     from segjudge.evaluation_script.phases import PHASES
@@ -67,7 +67,7 @@ def _phases_of(bundle: str) -> tuple[Phase, ...]:
 
 
 def _read_annotations(choice: ScorerChoice) -> dict[str, list[str]]:
-    """Return what the annotation file of each phase holds, or its problem; every mask is read."""
+    """What the annotation file of each phase holds, or its problem; every mask is read."""
     facts, problems = list[str](), list[str]()
     for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
         path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
@@ -93,7 +93,7 @@ def _annotation_facts(phase: Phase, path: str) -> str:
 
 
 def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
-    """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
+    """Raises `HostError` where the host's `evaluate()` cannot be used."""
     source = _bundle_of(choice)
     config = _config_of(source)
     python = choice["scorer_python"] or sys.executable
@@ -119,7 +119,7 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
 
 def _bundle_of(choice: ScorerChoice) -> BundleSource:
-    """Return the named bundle, else the one around the file with `evaluate()`."""
+    """The named bundle, else the one around the file with `evaluate()`."""
     if choice["bundle"]:
         return find_bundle(choice["bundle"])
     for folder in Path(choice["evaluate"]).resolve().parents:
@@ -136,7 +136,7 @@ def _config_of(source: BundleSource) -> dict[str, Any]:
 
 
 def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:
-    """Return the file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
+    """The file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
     remote, script = (os.path.join(source.root, name) for name in (_REMOTE_FILE, SCRIPT_FOLDER))
     if os.path.isfile(remote):
         return remote, source.root

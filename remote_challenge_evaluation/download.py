@@ -87,7 +87,7 @@ def download(
 
 
 def fetch_head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
-    """Return the first bytes of a file; raise WireError if it cannot be fetched."""
+    """The first bytes of a file; raises WireError if it cannot be fetched."""
 
     def work(session: requests.Session) -> bytes:
         data = b""
@@ -115,7 +115,7 @@ class _Transfer:
         self._size = int(length) if _LENGTH.fullmatch(length) else None
 
     def is_late(self) -> bool:
-        """Return whether the file comes too slowly, so that a slow server does not keep a worker."""
+        """A slow server does not keep a worker."""
         return time.monotonic() - self._began > _SECONDS + self._received / _BYTES_PER_SECOND
 
     def _check_time(self) -> None:

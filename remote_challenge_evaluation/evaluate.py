@@ -62,7 +62,7 @@ def _phase_named(codename: str, bundle: str) -> Phase:
 
 
 def _annotation(phase: Phase, folder: str) -> str:
-    """Return the truth of a phase in a folder, by the name that `phases.py` gives it."""
+    """The truth of a phase, by the name that `phases.py` gives it."""
     path = os.path.join(folder, os.path.basename(phase.annotations))
     if not os.path.exists(path):
         # Starter workers send the text of an exception to the participant, who is not to see our paths.

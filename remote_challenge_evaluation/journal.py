@@ -53,7 +53,7 @@ class _Owners:
             os.close(lock)
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether a worker, or an evaluation of its, still runs."""
+        """Test whether a worker, or an evaluation of its, still runs."""
         if owner == self.name:
             return True
         if not _OWNER_NAME.fullmatch(owner):
@@ -201,7 +201,7 @@ def _journal_errors(folder: str) -> Iterator[None]:
 
 
 def journal_problem(folder: str) -> str:
-    """Return the problem of a journal, without changing it; nothing if it can be used."""
+    """What is wrong with a journal, which is not changed; nothing if it can be used."""
     if not os.path.exists(os.path.join(folder, NAME)):
         return ""
     try:
@@ -213,7 +213,7 @@ def journal_problem(folder: str) -> str:
 
 
 def open_jobs_in(folder: str) -> int:
-    """Return how many jobs of a journal are not done; 0 if it cannot be read."""
+    """How many jobs of a journal are not done; 0 if it cannot be read."""
     with suppress(sqlite3.Error), closing(_connection(folder, "mode=ro")) as db:
         return int(db.execute("SELECT count(*) FROM jobs WHERE state != 'done'").fetchone()[0])
     return 0
@@ -392,7 +392,7 @@ class Journal:
         return self.job(submission, resumed)
 
     def state_of(self, submission: int, resumed: str) -> str:
-        """Return the state of a job; nothing if this machine never had it."""
+        """Empty where this machine never had the job."""
         with self._read() as db:
             row = _row(db, submission, resumed)
         return row["state"] if row else ""
@@ -430,7 +430,7 @@ class Journal:
         return self._take(free["submission"], free["resumed"])
 
     def seconds_until_due(self) -> float | None:
-        """Return the seconds until the next job that no worker has in hand is due; None if there is none."""
+        """Seconds until the next job that no worker has in hand; None if there is none."""
         with self._read() as db:
             rows = db.execute("SELECT * FROM jobs WHERE state != ?", (DONE,)).fetchall()
         waits = [row["next_at"] - time.time() for row in rows if not self._is_held(row)]
@@ -459,7 +459,7 @@ class Journal:
         self._in_hand.discard((job.submission, job.resumed))
 
     def _is_held(self, row: sqlite3.Row) -> bool:
-        """Return whether a living worker works on a job."""
+        """Test whether a living worker works on a job."""
         if row["owner"] == self.worker:
             return (row["submission"], row["resumed"]) in self._in_hand
         return row["owner"] is not None and self.owners.is_alive(row["owner"])
@@ -480,7 +480,7 @@ class Journal:
         return 0.0
 
     def take_turn(self, key: str, seconds: float) -> bool:
-        """Return whether something that one process of the machine does every so many seconds is due, and take it."""
+        """Tell whether something that one process of the machine does every so many seconds is due, and take it."""
         moment = time.time()
         if moment < self.number(key) <= moment + seconds + _CLOCK_SECONDS:
             return False  # without taking the lock
@@ -507,13 +507,13 @@ class Journal:
             return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 
     def progress(self) -> int:
-        """Return a number that rises when a job is taken up, evaluated for the first times, or done."""
+        """A number that rises when a job is taken up, evaluated for the first times, or done."""
         query = "SELECT count(*) + coalesce(sum(min(evaluations, 2) + (state = ?)), 0) AS n FROM jobs"
         with self._read() as db:
             return int(db.execute(query, (DONE,)).fetchone()["n"])
 
     def counts(self) -> dict[str, int]:
-        """Return how many jobs have each outcome, or each state while they have none."""
+        """How many jobs have each outcome, or each state while they have none."""
         query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"
         with self._read() as db:
             return {row["what"]: row["n"] for row in db.execute(query)}
@@ -535,7 +535,7 @@ def _add(db: sqlite3.Connection, key: str, value: float) -> None:
 
 
 def _may_repeat(row: sqlite3.Row) -> bool:
-    """Return whether a job that is done may be done again; one whose result no server took may not."""
+    """A job that is done may be done again, one whose result no server took may not."""
     return bool(row["outcome"] != "given up" and row["lives"] < _REPEATED_ATTEMPTS)
 
 

@@ -55,7 +55,7 @@ class Log:
 
 
 def _line(value: object) -> str:
-    """Return a value in one line, without control characters."""
+    """One line, without control characters."""
     return "".join(character if character.isprintable() else " " for character in str(value)[:_FACT_LENGTH])
 
 
@@ -139,7 +139,7 @@ def _moment(seconds: float) -> str:
 
 
 def metrics(journal: Journal) -> str:
-    """Return the numbers in Prometheus' text format."""
+    """The numbers in Prometheus' text format."""
     lines = []
     numbers = journal.numbers()
     for metric, (kind, key, about) in _METRICS.items():

@@ -80,7 +80,7 @@ def forbid_inspection() -> None:
 
 
 def has_process_limit() -> bool:
-    """Return whether a cgroup bounds how many processes we may have."""
+    """Test whether a cgroup bounds how many processes we may have."""
     with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
         for line in file.read().splitlines():
             _, kind, path = line.split(":", 2)
@@ -95,12 +95,12 @@ def has_process_limit() -> bool:
 
 
 def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
-    """Return the phases that this machine can score; raise StartError if the scorers cannot be loaded."""
+    """The phases that this machine can score; raises StartError if the scorers cannot be loaded."""
     return cast("dict[str, ScoredPhase]", _describe("describe", folder, choice, watch))
 
 
 def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> list[str]:
-    """Return a line for the annotation file of each phase; raise StartError if one cannot be used."""
+    """A line for the annotation file of each phase; raises StartError if one cannot be used."""
     report = cast("dict[str, list[str]]", _describe("annotations", folder, choice, watch))
     if report["problems"]:
         raise StartError("\n".join(report["problems"]))
@@ -108,7 +108,7 @@ def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: N
 
 
 def _describe(subject: str, folder: str, choice: ScorerChoice, watch: Watch) -> dict[str, object]:
-    """Return what `challenge.py` prints."""
+    """What `challenge.py` prints."""
     words = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.challenge", subject, json.dumps(choice)]
     streams = Streams(output=subprocess.PIPE, errors=subprocess.PIPE)
     child = Child(words, streams, environment=_environment(folder), folder=folder)
@@ -126,7 +126,7 @@ def _describe(subject: str, folder: str, choice: ScorerChoice, watch: Watch) -> 
 
 
 def read_form(script: HostScript) -> str:
-    """Return the form of a host's own `evaluate()`, `hosted` or `remote`; raises `HostError` if it cannot be loaded."""
+    """`hosted` or `remote`: the form of a host's own `evaluate()`; raises `HostError` if it cannot be loaded."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         try:
             process = _open_scorer(script, 0, ProcessTerms(dict(os.environ), folder))
@@ -188,7 +188,7 @@ def _open_scorer(script: HostScript | None, memory: int, terms: ProcessTerms) ->
 
 
 def _environment(folder: str, **values: str) -> dict[str, str]:
-    """Return the environment of a scorer, without our token and keys; it imports our own code first."""
+    """Without our token and keys; it imports our own code first."""
     names = ("HOME", "TZ", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
     temporary = os.environ.get("TMPDIR", folder)
     return clean_environment(*names, TMPDIR=temporary, PYTHONPATH=IMPORT_ROOT, PYTHONDONTWRITEBYTECODE="1", **values)

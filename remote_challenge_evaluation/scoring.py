@@ -166,7 +166,7 @@ class SubmissionScoring:
         return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
 
     def problem_of(self, phase: int) -> str:
-        """Return why this machine cannot score submissions to a phase; nothing if it can."""
+        """Why this machine cannot score submissions to a phase; nothing if it can."""
         try:
             codename = self._phase(phase)["codename"]
         except JobBlockedError as error:
@@ -301,7 +301,7 @@ class _SubmissionFiles:
                 raise JobBlockedError("the file that was scored was different when it was fetched again")
 
     def is_awaited(self, row: SubmissionRow) -> bool:
-        """Return whether the file of a large upload is not there yet."""
+        """Test whether the file of a large upload is not there yet."""
         if row.get("submission_input_file"):
             return False
         try:
@@ -317,6 +317,6 @@ class _SubmissionFiles:
 
 
 def _is_placeholder(path: str) -> bool:
-    """Return whether a file is what the server keeps in the place of an incomplete upload."""
+    """Recognise what the server keeps in the place of an incomplete upload."""
     with open(path, "rb") as file:
         return file.read(len(PLACEHOLDER) + 1) == PLACEHOLDER

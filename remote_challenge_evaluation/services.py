@@ -69,12 +69,12 @@ class Stop:
             os.write(self._write, b".")
 
     def is_set(self) -> bool:
-        """Return whether nothing is to be begun any more."""
+        """Nothing is to be begun any more."""
         self.last_look = time.monotonic()
         return self._requests > 0
 
     def is_over(self) -> bool:
-        """Return whether what is in hand has to be left."""
+        """What is in hand has to be left."""
         self.last_look = time.monotonic()
         return self._requests > 1 or (self._requests == 1 and time.monotonic() >= self._deadline)
 
@@ -114,11 +114,9 @@ class WorkQueue:
     """A queue of messages that name submissions; what a kind of queue has no need of does nothing."""
 
     def is_due(self) -> bool:
-        """Return whether it is time to poll."""
         return True
 
     def receive(self) -> QueueMessage | None:
-        """Return a message, if there is one."""
         raise NotImplementedError
 
     def expect_more(self) -> None:
@@ -126,7 +124,7 @@ class WorkQueue:
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:  # noqa: ARG002
-        """Return a context in which no other worker receives the message."""
+        """Keep other workers from receiving the message in the block."""
         yield
 
     def acknowledge_claim(self, message: QueueMessage) -> None:
@@ -220,7 +218,7 @@ _AWS_SECONDS = 60.0
 
 
 def _aws_client(service: str) -> Any:
-    """Return a client of AWS that does not wait for ever."""
+    """A client that does not wait for ever."""
     import boto3
     from botocore.config import Config
 
@@ -249,7 +247,7 @@ def keep_report(address: str, submission: int, report: JobReport, log: Log) -> N
 
 
 def fetch_annotations(address: str, folder: str, names: list[str], owner: str, watch: Watch) -> str:
-    """Return the folder with the annotations; from a bucket they are fetched into ours, if they have changed."""
+    """The folder with the annotations; from a bucket they are fetched into ours, if they have changed."""
     if not address.startswith("s3://"):
         return os.path.abspath(address)
     try:
@@ -300,7 +298,7 @@ class WorkerServices:
 
 
 def is_token_refusal(error: ApiError) -> bool:
-    """Return whether EvalAI itself refuses the token, and not a proxy between us and it."""
+    """Tell EvalAI's own refusal of the token from that of a proxy between us and it."""
     return error.denied and isinstance(error.body, dict) and bool(error.body.keys() & {"detail", "error"})
 
 

@@ -107,7 +107,7 @@ class WorkerSettings:
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """Return the settings; raise SettingsError with everything that is missing or wrong."""
+    """Raises SettingsError with everything that is missing or wrong."""
     values: dict[str, str | int | float] = {}
     problems = []
     for setting in fields(WorkerSettings):
@@ -129,7 +129,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings
 
 
 def make_paths_absolute(settings: WorkerSettings) -> WorkerSettings:
-    """Return settings that mean the same in every folder: scorers run in folders of their own."""
+    """Scorers run in folders of their own."""
     is_bundle = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
     bundle = os.path.abspath(settings.bundle) if settings.bundle or is_bundle else ""
     annotations, python = settings.annotations, settings.scorer_python
@@ -148,7 +148,7 @@ def make_paths_absolute(settings: WorkerSettings) -> WorkerSettings:
 
 
 def scorer_choice(settings: WorkerSettings) -> ScorerChoice:
-    """Return what decides whose `evaluate()` scores."""
+    """What decides whose `evaluate()` scores."""
     return cast("ScorerChoice", {name: getattr(settings, name) for name in ScorerChoice.__annotations__})
 
 
@@ -210,7 +210,7 @@ class StartError(Exception):
 
 
 def folder_problem(folder: str) -> str:
-    """Return why a state folder cannot be made or written; nothing if it can."""
+    """Why a state folder cannot be made or written; nothing if it can."""
     existing = folder
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
@@ -220,7 +220,7 @@ def folder_problem(folder: str) -> str:
 
 
 def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
-    """Return lines about what is in place; raise StartError if something is not, ApiError if no server answers."""
+    """Lines about what is in place; raises StartError if something is not, ApiError if no server answers."""
     challenge = _challenge(jobs, settings)
     lines = [
         f"token: accepted by {settings.api_server}",
@@ -246,12 +246,12 @@ def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Scor
 
 
 def annotation_path(settings: WorkerSettings, phase: ScoredPhase) -> str:
-    """Return the path of a phase's annotation file; empty where its scorer finds its own."""
+    """Empty where a phase's scorer finds its own annotation file."""
     return os.path.join(settings.annotations, phase["annotation"]) if phase["annotation"] else ""
 
 
 def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
-    """Return the splits and labels of a phase that the server does not have as we do."""
+    """The splits and labels of a phase that the server does not have as we do."""
     if len(splits) != len(scored):
         return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
     boards = [labels for labels in map(board_labels, splits) if labels is not None]

@@ -122,7 +122,7 @@ class Worker:
         self._services.queue.acknowledge_end(message)
 
     def _is_of_others(self, row: SubmissionRow, looks: int) -> bool:
-        """Return whether this machine cannot score a submission, so that its message is left to others that can."""
+        """Leave the message of a submission that this machine cannot score to others that can."""
         phase = row["challenge_phase"]
         problem = self.scoring.problem_of(phase)
         if not problem:
@@ -138,7 +138,7 @@ class Worker:
         return True
 
     def _look_up(self, message: QueueMessage) -> SubmissionRow | None:
-        """Return the submission of a message; None if the server says again and again that it is not ours."""
+        """The submission of a message; None if the server says again and again that it is not ours."""
         for remaining in reversed(range(_LOOKUPS)):
             try:
                 return self._jobs.submission(message.submission)

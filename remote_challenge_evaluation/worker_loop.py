@@ -127,7 +127,7 @@ class WorkerLoop:
         self._log = Log(self._settings.log_format, worker=self._journal.worker)
 
     def _read_challenge(self, folder: str) -> dict[str, ScoredPhase]:
-        """Return the phases that this machine can score, and settle where their annotations are."""
+        """The phases that this machine can score; where their annotations are is settled, too."""
         phases = read_phases(folder, scorer_choice(self._settings), self._stop.check)
         names = [phase["annotation"] for phase in phases.values() if phase["annotation"]]
         address, owner = self._settings.annotations, self._journal.worker
@@ -136,7 +136,7 @@ class WorkerLoop:
         return phases
 
     def _start(self) -> dict[str, ScoredPhase]:
-        """Return the phases once everything is in place; a server that does not answer is waited for."""
+        """The phases, once everything is in place; a server that does not answer is waited for."""
         removed = self._journal.owners.remove_abandoned()
         if removed:
             self._log("removed", text="what dead workers left", paths=", ".join(removed))
@@ -248,11 +248,11 @@ class WorkerLoop:
             self._pause("defect", f"{type(error).__name__}: {error}", pause)
 
     def _is_token_refused(self) -> bool:
-        """Return whether the server says again and again that it does not accept the token."""
+        """Ask again and again whether the server accepts the token."""
         return all(not (self._stop.wait(_REFUSAL_PAUSE) or is_token_accepted(self._jobs)) for _ in range(_REFUSALS))
 
     def _is_done(self, *, is_busy: bool) -> bool:
-        """Return whether `--once` has nothing left to wait for."""
+        """Tell whether `--once` has nothing left to wait for."""
         progress, moment = self._journal.progress(), time.monotonic()
         if progress > self._progress:
             self._progress, self._progress_at = progress, moment

@@ -15,8 +15,7 @@ Image = NDArray[np.uint8]
 class _Segmenter(Protocol):
     """What `run` asks of a method."""
 
-    def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Return the mask of a frame."""
+    def segment(self, frame: Image, new_objects: Image) -> Image: ...
 
 
 class Method:
@@ -26,7 +25,7 @@ class Method:
         self.frame, self.mask = frame, mask
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Return the mask of a frame (height, width, 3); `new_objects` has the masks of those that appear in it."""
+        """Masks and frames are (height, width[, 3]); `new_objects` has the masks of those that appear in this frame."""
         self.frame = frame
         self.mask[new_objects > 0] = new_objects[new_objects > 0]
         return self.mask

@@ -44,7 +44,7 @@ class _BankFrame:
         self.use, self.asked = self.use + share, self.asked + 1
 
     def worth(self, frames: int) -> float:
-        """Return its mean use plus a bound that is wider the fewer times it was asked."""
+        """Its mean use plus a bound that is wider the fewer times it was asked."""
         return self.use / max(self.asked, 1) + _FRESH * math.sqrt(math.log(frames + 1) / max(self.asked, 1))
 
 
@@ -58,7 +58,7 @@ class Memory:
         self._frame_count = 0
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Return the masks moved by flow and corrected by the bank, with the given masks on top."""
+        """Move the masks by flow and correct them by the bank, with the given masks on top."""
         keys, grid = _features(frame)
         layers = self._flow.move(frame)
         if self._bank and layers:
@@ -77,7 +77,7 @@ class Memory:
         return self._flow.mask()
 
     def _answers(self, keys: Layer, objects: list[int]) -> Layer:
-        """Return for each cell the share of each object in the cells most like it."""
+        """For each cell the share of each object in the cells most like it."""
         bank = np.concatenate([bank_frame.keys for bank_frame in self._bank])
         nothing = np.zeros(len(keys), np.float32)
         values = np.concatenate(
@@ -107,7 +107,7 @@ class Memory:
 
 
 def _features(frame: Image) -> tuple[Layer, tuple[int, int]]:
-    """Return a row of features for each cell, colour, colour around it, texture and position, and the grid's size."""
+    """A row for each cell, colour, colour around it, texture and position, and the grid's size."""
     height = max(_CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
     grid = (max(1, height // _CELL), WIDTH // _CELL)
     lab = cv2.cvtColor(cv2.resize(frame, (WIDTH, height), interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2LAB)

@@ -29,7 +29,7 @@ class OpticalFlow:
         self.layers: dict[int, Layer] = {}
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Return the masks moved to this frame, with the given masks on top."""
+        """Move the masks to this frame, with the given masks on top."""
         layers = self.move(frame)
         for label in np.unique(new_objects[new_objects > 0]).tolist():
             layers[label] = self.layer(new_objects == label)
@@ -40,7 +40,7 @@ class OpticalFlow:
         return cv2.resize(flags.astype(np.float32), self._small, interpolation=cv2.INTER_AREA)
 
     def move(self, frame: Image) -> dict[int, Layer]:
-        """Return each object's layer, moved to a new frame."""
+        """Move each object's layer to a new frame."""
         grey = self._grey(frame)
         if not self.layers:
             self._before = grey
@@ -57,7 +57,7 @@ class OpticalFlow:
         }
 
     def mask(self) -> Image:
-        """Return the likeliest object of each pixel, 0 where none is likelier than the background."""
+        """The likeliest object of each pixel, 0 where none is likelier than the background."""
         if not self.layers:
             return np.zeros(self._size, np.uint8)
         ids = np.array([0, *self.layers], np.uint8)

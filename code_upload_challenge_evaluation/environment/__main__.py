@@ -60,7 +60,7 @@ class _EnvironmentSettings:
 
 
 def read_settings(words: list[str], environment: Mapping[str, str]) -> _EnvironmentSettings:
-    """Return the settings of a command line and of EvalAI's variables; raises HostError with what is missing."""
+    """Read the command line and EvalAI's variables; raises HostError with what is missing."""
     args = _parser().parse_args(words)
     local = bool(environment.get(LOCAL_VARIABLE))
     limit = _seconds(environment)
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(pairs: list[str]) -> dict[str, Any]:
-    """Return options, their values read as JSON where they are, otherwise as text."""
+    """Values are read as JSON where they are, otherwise as text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -126,7 +126,7 @@ def _seconds(environment: Mapping[str, str]) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 when a result was reported, 1 for a failure, 3 when the environment cannot be served."""
+    """The exit code is 0 when a result was reported, 1 for a failure, 3 when the environment cannot be served."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         settings = read_settings(arguments, os.environ)

@@ -37,7 +37,7 @@ class Target:
 
 
 def read_target(environment: Mapping[str, str]) -> Target:
-    """Return the submission that EvalAI's variables name; raises HostError."""
+    """The submission that EvalAI's variables name; raises HostError."""
     missing = [name for name in (_TOKEN, _BODY) if not environment.get(name)]
     if missing:
         raise HostError(f"{' and '.join(missing)} not set: EvalAI sets them; {LOCAL_VARIABLE}=1 evaluates without it")
@@ -85,7 +85,7 @@ def report_to_evalai(
 
 
 def _is_finished(client: Client, target: Target) -> bool:
-    """Return whether the server already has the result; asked once."""
+    """Ask, once, whether the server already has the result."""
     try:
         row = client.call("GET", routes.SUBMISSION, {"submission": target.submission})
     except ApiError:

@@ -243,7 +243,7 @@ class Service:
         self._blame(self._early_end)
 
     def current(self, sleep: Callable[[float], object] = time.sleep) -> EvaluationOutcome:
-        """Return the outcome as it stands, before it is reported.
+        """The outcome as it stands, before it is reported.
 
         A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
         repeated, so it is given `TimeLimits.gone` seconds.
@@ -307,7 +307,7 @@ class _CallRefusedError(Exception):
 
 
 def _clean_sentence(words: str) -> str:
-    """Return untrusted text as one printable sentence of bounded length."""
+    """Make untrusted text one printable sentence of bounded length."""
     text = "".join(character if character.isprintable() else " " for character in words[:_LONGEST_REFUSAL])
     return text.rstrip(" .") + "."
 
@@ -328,7 +328,7 @@ def _check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
 
 
 def count_connections(port: int) -> int | None:
-    """Return the number of connections of a local port; None on systems without these tables."""
+    """Count the connections of a local port; None on systems without these tables."""
     count, has_table = 0, False
     for table in _TABLES:
         try:

@@ -13,13 +13,13 @@ from segjudge.static import dataset, sequence_of, write_submission
 
 
 def segment(frame: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the mask of a frame (height, width, 3), given the mask of the frame before."""
+    """Answer a frame (height, width, 3), given the mask of the frame before."""
     del frame
     return mask
 
 
 def masks_of(folder: str) -> list[NDArray[np.uint8]]:
-    """Return the masks of all frames of a sequence."""
+    """Those of all frames of a sequence."""
     mask = np.asarray(Image.open(os.path.join(folder, "first.png")))
     masks = []
     for name in sorted(name for name in os.listdir(folder) if name.endswith(".jpg")):

@@ -70,7 +70,7 @@ class _RunEnd:
 
 
 def find_agent(words: list[str]) -> Agent:
-    """Return the agent of a command line: a Python file, run in its folder, or a command, run in this one."""
+    """The agent of a command line: a Python file, run in its folder, or a command, run in this one."""
     words = replace_python(words)
     program = words[0]
     if program.endswith(".py"):
@@ -84,7 +84,7 @@ def find_agent(words: list[str]) -> Agent:
 
 
 def replace_python(words: list[str]) -> list[str]:
-    """Return a command with `python` replaced by this interpreter, which has the packages that agents need."""
+    """Replace `python` by this interpreter, which has the packages that agents need."""
     return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
 
 
@@ -222,7 +222,7 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
 
 
 def _plain_environment() -> dict[str, str]:
-    """Return an environment without our tokens and other settings, in which our package can be imported."""
+    """Without our tokens and other settings; our package can be imported."""
     search_path = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH")]))
     names = ("HOME", "TMPDIR", "VIRTUAL_ENV")
     return clean_environment(*names, PYTHONPATH=search_path, PYTHONUNBUFFERED="1")
@@ -251,7 +251,7 @@ def end_all() -> None:
 
 
 def _read_address(environment: Child) -> str:
-    """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
+    """The environment's first line; the rest is discarded, so that it never blocks."""
     alarm = threading.Timer(_START, environment.end)
     alarm.start()
     try:
@@ -301,7 +301,7 @@ class _DuelLogs:
 
 
 def _search_path(folder: str) -> str:
-    """Return the search path of a starter's folder: its images copy `utils` beside the program."""
+    """A starter's folder and what its images copy beside the program, `utils`."""
     folders = [folder, os.path.join(os.path.dirname(folder), "utils")]
     inherited = _plain_environment().get("PYTHONPATH", "")
     return os.pathsep.join([*(path for path in folders if os.path.isdir(path)), inherited])

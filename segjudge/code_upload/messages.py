@@ -91,7 +91,7 @@ class Reply:
 
 
 def pack_message(message: Action | Reply) -> bytes:
-    """Return a Package that holds a message; raises TypeError for a value that cannot be sent."""
+    """A Package that holds a message; raises TypeError for a value that cannot be sent."""
     name = type(message).__name__
     fields = {field: getattr(message, field) for field in _FIELDS[name] if field != "value"}
     try:
@@ -106,12 +106,12 @@ def pack_message(message: Action | Reply) -> bytes:
 
 
 def read_action(package: bytes) -> Action:
-    """Return the Action in a Package; raises MessageError."""
+    """Raises MessageError."""
     return Action(**_read("Action", package))
 
 
 def read_reply(package: bytes) -> Reply:
-    """Return the Reply in a Package; raises MessageError."""
+    """Raises MessageError."""
     return Reply(**_read("Reply", package))
 
 
@@ -166,7 +166,7 @@ def _read(name: str, package: bytes) -> dict[str, Any]:
 
 
 def _content(package: bytes) -> bytes:
-    """Return what a Package holds after its first four bytes, which say that it is ours."""
+    """What a Package holds after its first four bytes, which say that it is ours."""
     content: bytes = _parse("Package", package).SerializedEntity
     if content[:4] == _MAGIC:
         return content[4:]
@@ -232,7 +232,7 @@ def _parse(name: str, data: bytes) -> Any:
 
 
 def _describe_file() -> descriptor_pb2.FileDescriptorProto:
-    """Return what protobuf's compiler makes of the messages in `evaluation.proto`."""
+    """What protobuf's compiler makes of the messages in `evaluation.proto`."""
     file = descriptor_pb2.FileDescriptorProto(name="evaluation.proto", package=_PACKAGE, syntax="proto3")
     for message, fields in _FIELDS.items():
         message_type = file.message_type.add(name=message)
@@ -317,7 +317,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
 
 
 def _varint(data: memoryview, index: int) -> tuple[int, int]:
-    """Return a number that is written seven bits a byte, and where it ends."""
+    """A number that is written seven bits a byte, and where it ends."""
     number = 0
     for shift in range(0, 70, 7):
         if index >= len(data):

@@ -30,7 +30,7 @@ class DAVISEvaluation:
         self._sequences = None if sequences == "all" else names
 
     def evaluate(self, res_path: str, metric: str | Sequence[str] = ("J", "F"), *, debug: bool = False) -> Any:
-        """Return for each metric the lists M, R and D over all objects, and `M_per_object`."""
+        """For each metric the lists M, R and D over all objects, and `M_per_object`."""
         metrics = [metric] if isinstance(metric, str) else list(metric)
         if "T" in metrics:
             raise ValueError("Temporal metric not supported!")

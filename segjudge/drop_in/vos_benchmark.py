@@ -22,7 +22,7 @@ def benchmark(  # noqa: PLR0913 - published
     verbose: bool = True,
     skip_first_and_last: bool = True,
 ) -> tuple[list[float], list[float], list[float], list[_VideoValues]]:
-    """Return J&F, J and F of each dataset, and its videos; a results.csv that is there is kept, and its folder skipped.
+    """J&F, J and F of each dataset, and its videos; a results.csv that is there is kept, and its folder skipped.
 
     Args:
         gt_roots: folders with a folder of PNGs for each video.

@@ -63,7 +63,7 @@ class InteractiveDataset(Protocol):
         """Raise FileNotFoundError, naming the files that are missing."""
 
     def num_scribbles(self, sequence: str) -> int:
-        """Return the number of sets of first scribbles."""
+        """Count the sets of first scribbles."""
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
         """Load a set of first scribbles; sets are counted from 1."""

@@ -118,7 +118,7 @@ class DavisInteractiveSession:
         """Do nothing: the report of a session that has not finished remains, and the session can be resumed."""
 
     def _check_call(self) -> Session | RemoteSession:
-        """Return the session behind this one; raises RuntimeError in another thread, and before `with`."""
+        """The session behind this one; raises RuntimeError in another thread, and before `with`."""
         if threading.get_ident() != self._thread:
             raise RuntimeError("A session belongs to the thread that made it.")
         if self._session.sample_idx is None:
@@ -126,11 +126,11 @@ class DavisInteractiveSession:
         return self._session
 
     def next(self) -> bool:
-        """Return whether there is another interaction; the temporary report is written each time."""
+        """Tell whether there is another interaction; the temporary report is written each time."""
         return self._check_call().next()
 
     def get_scribbles(self, only_last: bool = False) -> tuple[str, Scribbles, bool]:  # noqa: FBT001, FBT002
-        """Return sequence, scribbles so far (or the last ones), and whether the sample is new; the time begins."""
+        """Sequence, scribbles so far (or the last ones), and whether the sample is new; the time begins."""
         return self._check_call().read_scribbles(only_last=only_last)
 
     def submit_masks(self, pred_masks: ArrayLike, next_scribble_frame_candidates: Iterable[int] | None = None) -> None:
@@ -148,7 +148,7 @@ class DavisInteractiveSession:
         return self._check_call().report()
 
     def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
-        """Return the curve and its area, once the session has ended; before that `{}`, with a warning."""
+        """The curve and its area, once the session has ended; before that `{}`, with a warning."""
         if self.running:
             warnings.warn("There is no summary before the session has ended.", stacklevel=2)
             return {}

@@ -62,7 +62,7 @@ class RemoteConnector:
         return cast("wire_format.NextAnswer", self._call("POST", wire_format.NEXT))
 
     def get_scribbles(self, *, only_last: bool) -> wire_format.ScribblesAnswer:
-        """Return the scribbles; the server's clock runs from the first answer."""
+        """The server's clock runs from the first answer."""
         answer = self._call("GET", wire_format.SCRIBBLES, params={"only_last": int(only_last)})
         return cast("wire_format.ScribblesAnswer", answer)
 
@@ -84,7 +84,7 @@ class RemoteConnector:
         return values
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Return an answer below 300; failures that may pass are tried again."""
+        """An answer below 300; failures that may pass are tried again."""
         keys = {wire_format.USER_KEY: self.user_key, wire_format.SESSION_KEY: self.session_key}
         headers = {**keys, **options.pop("headers", {})}
         answer: requests.Response | None = None
@@ -148,7 +148,7 @@ class RemoteSession(SessionRules):
         self.files.write_state(saved_state, private=True)  # it holds the keys
 
     def next(self) -> bool:
-        """Return whether there is another interaction; write the report if anything is new."""
+        """Tell whether there is another interaction; write the report if anything is new."""
         if not self.running:
             return False
         answer = self.connector.next()
@@ -167,7 +167,7 @@ class RemoteSession(SessionRules):
         return True
 
     def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
-        """Return sequence, scribbles, and whether the sample is new; the server's clock runs."""
+        """Sequence, scribbles, and whether the sample is new; the server's clock runs."""
         self._check_scribbles_due()
         answer = self.connector.get_scribbles(only_last=only_last)
         new = self._begin_interaction(None, new_sample=answer["new_sequence"])

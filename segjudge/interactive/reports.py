@@ -236,7 +236,7 @@ class LocalStorage(AbstractStorage):
         }
 
     def restore(self, session_id: str, progress: StoredProgress, report: pd.DataFrame) -> None:
-        """Return to that progress; rows of the report that are later than it are dropped."""
+        """Go back to that progress; rows of the report that are later than it are dropped."""
         self._done |= {(session_id, name, number): done for name, number, done in progress["done"]}
         self._annotated += [(session_id, name, number, frame, by) for name, number, frame, by in progress["annotated"]]
         samples = zip(report["sequence"], report["scribble_idx"], strict=True)

@@ -142,7 +142,7 @@ class SessionRules:
         self.interaction_nb, self.running_model = self.interaction, False
 
     def _return_to(self, saved: Mapping[str, Any]) -> None:
-        """Return to a saved state; its times are those of this session's clock."""
+        """Take up a saved state; its times are those of this session's clock."""
         for key, name in _SAVED.items():
             if key in saved:  # local sessions of an older release have fewer
                 setattr(self, name, saved[key])
@@ -261,7 +261,7 @@ class Session(SessionRules):
             self._restart(self._restore()["clock"], self.clock())
 
     def _restore(self) -> dict[str, Any]:
-        """Return to the newest saved state in the folder that has the same terms and samples; return it."""
+        """Take up the newest saved state in the folder that has the same terms and samples."""
         terms = {**self._terms_to_save(), "samples": sorted([*sample] for sample in self.samples)}
 
         def matches(saved: dict[str, Any]) -> bool:
@@ -282,7 +282,7 @@ class Session(SessionRules):
         }
 
     def next(self) -> bool:
-        """Return whether there is another interaction; write the report."""
+        """Tell whether there is another interaction; write the report."""
         if not self.running:
             return False
         if self._open_due_sample(self.clock()):
@@ -294,7 +294,7 @@ class Session(SessionRules):
         return False
 
     def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
-        """Return sequence, scribbles, and whether the sample is new; the interaction's time begins."""
+        """Sequence, scribbles, and whether the sample is new; the interaction's time begins."""
         self._check_scribbles_due()
         sequence, number = self.sample
         new_sample = self.sample_scribbles is None

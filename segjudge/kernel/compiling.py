@@ -49,7 +49,7 @@ class Library:
         return Path(f"{self.path}{CHECKSUM}")
 
     def is_current(self, command: list[str]) -> bool:
-        """Return whether the library was compiled by this command from today's sources, and is unharmed."""
+        """Test that the library was compiled by this command from today's sources, and is unharmed."""
         try:
             words = self.checksum.read_text(encoding="ascii").split()
             return words == [hashlib.sha256(self.path.read_bytes()).hexdigest(), _sources_digest(command)]
@@ -100,7 +100,7 @@ def fetch(folder: Path, words: list[str]) -> None:
 
 
 def _sources_digest(command: list[str]) -> str:
-    """Return the checksum of the sources and of how they are compiled."""
+    """Of the sources and of how they are compiled."""
     digest = hashlib.sha256(repr([command[1:], _FLAGS, ZIG]).encode())
     for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -108,7 +108,7 @@ def _sources_digest(command: list[str]) -> str:
 
 
 def this_system() -> str:
-    """Return what this kind of machine is called in the library's name."""
+    """What this kind of machine is called in the library's name."""
     return f"{os.uname().sysname.lower()}-{os.uname().machine}"
 
 
@@ -128,12 +128,12 @@ def compile_local(scorers: Path) -> bool:
 
 
 def _worker_library() -> Library:
-    """Return the kernel for EvalAI's worker, in the user's cache, compiled or not."""
+    """In the user's cache, compiled or not."""
     return Library(cache_folder() / f"kernel-{_sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
 
 
 def find_for_worker() -> Library | None:
-    """Return the kernel for EvalAI's worker if it was compiled from today's sources; nothing is fetched."""
+    """Only what was compiled from today's sources; nothing is fetched."""
     library = _worker_library()
     return library if library.is_current(_zig_command()) else None
 
@@ -156,5 +156,5 @@ def _zig_command() -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder of what is fetched or compiled once for each user."""
+    """The folder of what is fetched or compiled once for each user."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"

@@ -88,17 +88,17 @@ class PythonEnvironment:
         return os.path.basename(self.folder).rpartition("-")[0]
 
     def complete_folders(self) -> list[str]:
-        """Return the complete folders that have the packages of the extra, the one with most packages first."""
+        """Those that have the packages of the extra, the one with most packages first."""
         extras = _EXTRAS[: _EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
         folders = [PythonEnvironment(self.kind, extra).folder for extra in extras]
         return [folder for folder in folders if os.path.exists(f"{folder}/stamp")]
 
     def ready_folder(self) -> str:
-        """Return the first of the complete folders whose interpreter runs; "" when there is none."""
+        """The first of the complete folders whose interpreter runs; "" when there is none."""
         return next((folder for folder in self.complete_folders() if _runs(folder)), "")
 
     def ensure_folder(self) -> str:
-        """Return a complete folder that the link points at; both are made where necessary."""
+        """A complete folder that the link points at; both are made where necessary."""
         folder = self.ready_folder()
         if not folder and (larger := self._with_linked_extra()) != self:
             return larger.ensure_folder()
@@ -115,7 +115,7 @@ class PythonEnvironment:
         return folder
 
     def _with_linked_extra(self) -> "PythonEnvironment":
-        """Return the environment with the extra that the current one has: what replaces it lacks no package of it."""
+        """With the extra that the current one has: what replaces it lacks no package of it."""
         name = os.path.basename(os.path.realpath(self.link))
         extra = next((extra for extra in _EXTRAS if extra and name.startswith(f"{self.kind}-{extra}-")), "")
         return replace(self, extra=min(extra, self.extra, key=_EXTRAS.index))

@@ -71,7 +71,7 @@ class Installer:
         self._options = ["--no-index"] if settings.get("no-index", "").lower() in {"1", "true", "yes", "on"} else []
 
     def _pip(self, folder: str) -> list[str]:
-        """Return pip's command: that of the interpreter, else of an environment that it makes; [] where it cannot."""
+        """That of the interpreter, else of an environment that it makes; [] where it cannot."""
         folder_of_pip = os.path.join(os.path.dirname(folder), "pip")
         for python in (self.python, f"{folder_of_pip}/bin/python"):
             if _prints(python, "-I", "-m", "pip", "--version"):
@@ -123,7 +123,7 @@ class Installer:
 
 
 def worker_python() -> str:
-    """Return the path of a Python 3.9, else "3.9", which uv then fetches."""
+    """The path of a Python 3.9, else "3.9", which uv then fetches."""
     roots = [glob.escape(root) for root in (os.path.expanduser("~/.pyenv"), os.environ.get("PYENV_ROOT")) if root]
     installed = [path for root in roots for path in glob.glob(os.path.join(root, "versions", "3.9.*", "bin", "python"))]
     code = "import sys; print(sys._base_executable if sys.version_info[:2] == (3, 9) else '')"
@@ -135,7 +135,7 @@ def worker_python() -> str:
 
 
 def _pip_settings(pip: list[str]) -> dict[str, str]:
-    """Return how pip is configured: by its files, over that for its command `install`, over that by variables."""
+    """How pip is configured: by its files, over that for its command `install`, over that by variables."""
     settings: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for line in _prints(*pip, "config", "list").splitlines() if pip else ():
         section, _, setting = line.partition(".")
@@ -151,7 +151,7 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
 
 
 def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
-    """Return the variables that tell uv what pip is told."""
+    """The variables that tell uv what pip is told."""
     result = {}
     for name, variable in _SETTINGS.items():
         value = settings.get(name, "").strip()

@@ -88,7 +88,7 @@ class RemoteFolder(FolderElsewhere):
 
 
 def digest_of(path: str) -> str:
-    """Return what tells files or folders apart, wherever they are."""
+    """Tells files or folders apart, wherever they are."""
     if not isinstance(path, RemoteFolder):
         return provenance.digest_of(path)
     digest = hashlib.sha256()
@@ -98,7 +98,7 @@ def digest_of(path: str) -> str:
 
 
 def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
-    """Return what to open for an address: a fetched file or a remote folder. A local path is returned unchanged.
+    """What to open for an address: a fetched file or a remote folder.  A local path is returned unchanged.
 
     Raises `missing` where nothing is there, as for a local path, and AddressError where that cannot be found out.
     """
@@ -116,13 +116,13 @@ def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
 
 
 def _order(name: str) -> list[tuple[bool, str]]:
-    """Return a sort key: the files of a folder, then the folders in it."""
+    """Sort the files of a folder before the folders in it."""
     *folders, file = name.split("/")
     return [*((True, folder) for folder in folders), (False, file)]
 
 
 def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
-    """Return the file system of an address, of which each process has its own, and the path in it."""
+    """The file system of an address, of which each process has its own, and the path in it."""
     scheme, _, path = address.partition("://")
     scheme = scheme.lower()
     if scheme in ("s3", "s3a"):
@@ -139,7 +139,7 @@ def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
 
 
 def _redact(address: str, text: str) -> str:
-    """Return what a library says of an address, without what may be secret."""
+    """What a library says of an address, without what may be secret."""
     return redact(text.replace(address, redact_address(address)))
 
 
@@ -254,7 +254,7 @@ class _RemoteFiles(Files):
         yield self._read[name]
 
     def _with_next(self, name: str) -> dict[str, bytes]:
-        """Return a file and the next ones in its folder."""
+        """A file and the next ones in its folder."""
         index, folder, total = self._indices[name], name.rpartition("/")[0], 0
         names: list[str] = []
         for next_name in self._order[index : index + _AHEAD_FILES]:
@@ -287,7 +287,7 @@ class _S3Files:
         self._client = client
 
     def info(self, path: str) -> dict[str, Any]:
-        """Return what a file is, or that a folder is one; raises FileNotFoundError where nothing is there."""
+        """What a file is, or that a folder is one; raises FileNotFoundError where nothing is there."""
         bucket, _, key = path.rstrip("/").partition("/")
         if key:
             try:

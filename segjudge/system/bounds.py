@@ -100,7 +100,7 @@ class TreeWatch:
         return ""
 
     def _bytes_on_disk(self, pids: Sequence[int]) -> int:
-        """Return what is on the disk; 0 where the last look, which takes long in large folders, was just before."""
+        """0 where the last look, which takes long in large folders, was just before."""
         started = time.monotonic()
         if started < self._next_disk:
             return 0
@@ -151,7 +151,7 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
 
 
 def _disk_bytes(folders: Sequence[str], bound: int) -> int:
-    """Return how many bytes folders take on the disk, with something for each file; counting ends beyond the bound."""
+    """What folders take on the disk, with something for each file; counting ends beyond the bound."""
     total, pending = 0, list(folders)
     while pending and total <= bound:
         try:
@@ -171,14 +171,14 @@ def _disk_bytes(folders: Sequence[str], bound: int) -> int:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Return a file of a process; nothing if it has ended, or is not ours to look into."""
+    """A file of a process; nothing if it has ended, or is not ours to look into."""
     with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
         return file.read()
     return b""
 
 
 def _private_bytes(pids: Sequence[int]) -> tuple[int, int]:
-    """Return the bytes of memory that processes have for themselves, at most, and how many threads they are."""
+    """The memory that processes have for themselves, at most, and how many threads they are."""
     memory = threads = 0
     for pid in pids:
         for name, number in _STATUS.findall(_read(pid, "status")):
@@ -198,7 +198,7 @@ def _exact_private_bytes(pids: Sequence[int]) -> int:
 
 
 def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
-    """Return what the files of tmpfs mounts take, be they open, removed or named."""
+    """What the files of tmpfs mounts take, be they open, removed or named."""
     own_root = os.stat("/")
     for pid in reversed(pids) if mounts else ():
         root = f"/proc/{pid}/root"
@@ -214,7 +214,7 @@ def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
 
 
 def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
-    """Return the size of what is mapped or open and has no name, once for however many processes share it."""
+    """The size of what is mapped or open and has no name, once for however many processes share it."""
     sizes: dict[tuple[int, int], int] = {}
     tmpfs_prefixes = tuple(os.fsencode(path) + b"/" for path in tmpfs)
     for pid in pids:
@@ -229,7 +229,7 @@ def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
 
 
 def _bytes_of_removed(pids: Sequence[int], folders: Sequence[str]) -> int:
-    """Return what removed files take on the disk as long as they are open."""
+    """What removed files take on the disk as long as they are open."""
     devices = set()
     for folder in folders:
         with suppress(OSError):
@@ -288,11 +288,11 @@ class ResourceGroup:
                 self._bounds |= {key.partition(".")[0] for key in names}
 
     def bounds(self, kind: str) -> bool:
-        """Return whether the kernel holds a bound of this kind: `cpu`, `pids` or `memory`."""
+        """Whether the kernel holds a bound of this kind: `cpu`, `pids` or `memory`."""
         return kind in self._bounds
 
     def enter(self, words: Sequence[str]) -> list[str]:
-        """Return a command that is in the group from its start."""
+        """A command that is in the group from its start."""
         files = " ".join(os.path.join(folder, "cgroup.procs") for folder in self._folders)
         return ["/bin/sh", "-c", _ENTER, files, *words] if files else list(words)
 
@@ -308,7 +308,7 @@ class ResourceGroup:
 
 
 def missing_bounds(program: str | None) -> list[str]:
-    """Return what does not hold here, a sentence each, for whoever starts agents or scripts in this sandbox, if any."""
+    """What does not hold here, a sentence each, for whoever starts agents or scripts in this sandbox, if any."""
     if program is None:
         return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
     sentences = sandbox.missing_limits(program)

@@ -10,7 +10,7 @@ class OptionError(UsageError):
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs what an extra needs, by the names of those packages.
+    """The command that installs what an extra needs, by the names of those packages.
 
     The project's own name with the extra in brackets is none that a package index knows.
     """

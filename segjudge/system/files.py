@@ -111,22 +111,22 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def redact(text: str) -> str:
-    """Return a text in which no address has a user, a password or a query, by which files are signed."""
+    """Take user, password and the query, by which files are signed, out of the addresses in a text."""
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text)) if "://" in text else text
 
 
 def redact_address(address: str) -> str:
-    """Return a path, or an address without what may be secret."""
+    """A path, or an address without what may be secret."""
     return re.split(r"[?#]", _USER.sub(r"\1", address))[0] if "://" in address else address
 
 
 def name_of(path: str) -> str:
-    """Return the name of a file or folder, by its path or address."""
+    """The name of a file or folder, by its path or address."""
     return os.path.basename(os.path.normpath(redact_address(path)))
 
 
 def file_name(name: str) -> str:
-    """Return a name that came from a file as part of a file's name: it makes no path, and two names stay two."""
+    """Make a name that came from a file part of a file's name: it makes no path, and two names stay two."""
     safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
     if len(safe.encode()) <= _NAME_BYTES:
         return safe

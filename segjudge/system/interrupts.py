@@ -101,7 +101,7 @@ def _ignore() -> None:
 
 
 def end_by(number: int) -> int:
-    """Return the exit code after Ctrl-C; end the process by any other signal, as its sender expects."""
+    """The exit code after Ctrl-C; the process ends by any other signal, as its sender expects."""
     if number != signal.SIGINT:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -109,5 +109,5 @@ def end_by(number: int) -> int:
 
 
 def _list_signals() -> list[signal.Signals]:
-    """Return the signals that are not ignored, as nohup has a hangup ignored."""
+    """Those that are not ignored, as nohup has a hangup ignored."""
     return [number for number in _NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -37,7 +37,7 @@ _Stream: TypeAlias = int | IO[bytes] | None
 
 
 def clean_environment(*names: str, **values: str) -> dict[str, str]:
-    """Return an environment built from nothing: common variables and the named ones of ours, then the given values."""
+    """Build an environment from nothing: common variables and the named ones of ours, then the given values."""
     passed = {name: os.environ[name] for name in (*_COMMON_VARIABLES, *names) if name in os.environ}
     return {**passed, **values}
 
@@ -108,7 +108,7 @@ class Child:
             raise OSError(error, reason, command[0])
 
     def _start_report(self) -> list[int]:
-        """Return the command's process number and the error number of its start; nothing if there is no report."""
+        """The command's process number and the error number of its start; nothing if there is no report."""
         self._control.settimeout(_START_SECONDS)
         try:
             with self._control.makefile("rb") as file:
@@ -212,7 +212,7 @@ class Tail:
             del self._last_bytes[:surplus]
 
     def text(self, seconds: float = 10.0) -> str:
-        """Return what was kept, once the stream has ended; wait no longer than so many seconds for that."""
+        """What was kept, once the stream has ended; wait no longer than so many seconds for that."""
         self._thread.join(seconds)
         with self._lock:
             gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._first_size else ""

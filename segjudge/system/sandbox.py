@@ -53,7 +53,7 @@ class ProcessLimits:
 
 
 def find_sandbox(*, required: bool = False) -> str | None:
-    """Return the path of `bwrap` if it works here; raise HostError if it does not and is required."""
+    """The path of `bwrap` if it works here; raises HostError if it does not and is required."""
     program = shutil.which("bwrap")
     if program is not None:
         trial = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
@@ -66,7 +66,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
 
 
 def missing_limits(program: str) -> list[str]:
-    """Return what this sandbox does not bound, a sentence each."""
+    """What this sandbox does not bound, a sentence each."""
     sentences = []
     if not _namespace_words(program):
         text = "This bwrap cannot forbid namespaces: what is mounted in them has no bound (bubblewrap 0.8 can)."
@@ -78,7 +78,7 @@ def missing_limits(program: str) -> list[str]:
 
 
 def are_processes_refused() -> bool:
-    """Return whether the kernel refuses a sandbox's surplus processes: its limit does not hold for root."""
+    """Whether the kernel refuses a sandbox's surplus processes: its limit does not hold for root."""
     return os.getuid() != 0 and _counts_apart()
 
 
@@ -102,7 +102,7 @@ def agent_command(
     hidden: Sequence[str],
     limits: ProcessLimits,
 ) -> list[str]:
-    """Return an agent's command within its limits, and in the sandbox if there is one.
+    """An agent's command within its limits, and in the sandbox if there is one.
 
     The sandbox holds the system and our packages to read, the agent's folder, and the mounts: paths, and whether they
     may be written.  What is hidden is not there, wherever it lies.
@@ -133,7 +133,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     python: str,
     memory: int = 0,
 ) -> list[str]:
-    """Return a scoring script's command in the sandbox; mounts are writable folders and their paths inside.
+    """A scoring script's command in the sandbox; mounts are writable folders and their paths inside.
 
     It is started in the folder of that path, by default in the first mount, by this Python, which is in the sandbox.
     """
@@ -149,12 +149,12 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
 
 
 def with_network(words: list[str]) -> list[str]:
-    """Return a command whose sandbox, if it has one, shares the machine's network."""
+    """A command whose sandbox, if it has one, shares the machine's network."""
     return [option for word in words for option in ([word, "--share-net"] if word == "--unshare-all" else [word])]
 
 
 def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
-    """Return a command of a Python that installs packages in the sandbox, with the network."""
+    """A command of a Python that installs packages in the sandbox, with the network."""
     boxed = [*with_network(_box(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
     links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
     settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
@@ -166,7 +166,7 @@ def installer_command(program: str, words: list[str], readable: Sequence[str], w
 
 
 def _box(program: str, memory: int) -> list[str]:
-    """Return the beginning of a sandbox, with so many bytes of shared memory."""
+    """The beginning of a sandbox, with so many bytes of shared memory."""
     boxed = [program, *_ISOLATED, *_namespace_words(program), "--dev", "/dev"]
     return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
 
@@ -180,7 +180,7 @@ def _read_only(paths: Sequence[str]) -> list[str]:
 
 
 def _cover(hidden: Sequence[str], visible: list[str]) -> list[str]:
-    """Return what puts nothing in the place of hidden files and folders.
+    """What puts nothing in the place of hidden files and folders.
 
     Last, so that nothing is mounted over it; by all of their names, since a folder may be a link.
     """
@@ -247,7 +247,7 @@ _OTHER_CONVENTION = 0x40000000
 
 
 def _filter() -> bytes:
-    """Return the program with which the kernel refuses system calls, in its own code; empty for other machines."""
+    """The program with which the kernel refuses system calls, in its own code; empty for other machines."""
     if platform.machine() not in _FILTERED:
         return b""
     machine, numbers = _FILTERED[platform.machine()]

@@ -40,7 +40,7 @@ class _SingleSequence:
         return self._dataset.dataset
 
     def sequences(self, subset: str) -> list[str]:
-        """Return the one name; raises ValueError if the subset does not have it."""
+        """Raises ValueError if the subset does not have the one."""
         if self._sequence not in self._dataset.sequences(subset):
             raise ValueError(f"there is no sequence {self._sequence!r} in {subset}")
         return [self._sequence]
@@ -59,7 +59,7 @@ class _InteractiveTask:
         self._remove_folder: Callable[[], object] = lambda: None
 
     def space(self) -> dict[str, Any]:
-        """Return what an action is: masks of all frames, and the frames in which the robot may draw next."""
+        """Masks of all frames, and the frames in which the robot may draw next."""
         return {
             "type": "mapping",
             "values": {"masks": {"type": "list", "of": "labels"}, "candidates": {"type": "list", "of": "integer"}},
@@ -126,12 +126,12 @@ class _InteractiveTask:
         return Observation(values, position=position, sizes=[(height, width)] * frames)
 
     def result(self) -> Result:
-        """Return the area under the curve, and its value after a minute."""
+        """The area under the curve, and its value after a minute."""
         summary = self._current_session.summary
         return [{SPLIT: {_AREA: summary["auc"], _AT: summary["metric_at_threshold"]["J_AND_F"]}}]
 
     def last_score(self) -> float:
-        """Return the mean J&F of the masks that were submitted last."""
+        """The mean J&F of the masks that were submitted last."""
         report = self._current_session.report()
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 

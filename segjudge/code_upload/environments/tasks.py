@@ -51,16 +51,16 @@ class Task(Protocol):
     """Episodes, one after the other."""
 
     def space(self) -> dict[str, Any]:
-        """Return the description of an action as JSON."""
+        """Describe an action as JSON."""
 
     def begin(self) -> Observation:
         """Begin an episode and return its first observation."""
 
     def act(self, action: Any) -> Observation:
-        """Return the observation that follows an action; raises ActionError where it does not fit."""
+        """The observation that follows an action; raises ActionError where it does not fit."""
 
     def result(self) -> Result:
-        """Return the scores of the finished episode."""
+        """The scores of the finished episode."""
 
     def close(self) -> None:
         """Release files and memory."""
@@ -96,7 +96,7 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
         return self._empty(), reward if self._reward else float(score), True, False, {"result": result}
 
     def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return an observation; a subclass adds what it shows beside the size."""
+        """A subclass adds what it shows beside the size."""
         padded = self._empty()
         padded["size"][:] = values["size"]
         padded["new_sequence"] = np.int64(values["new_sequence"])
@@ -111,7 +111,7 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
 
 def read_picture(picture: Picture) -> Image:
-    """Return the pixels of a picture, (height, width, 3)."""
+    """The pixels of a picture, (height, width, 3)."""
     with PillowImage.open(io.BytesIO(picture.data)) as image:
         return np.asarray(image.convert("RGB"))
 
@@ -123,7 +123,7 @@ SCORE = "score"
 
 
 def make_task(name: str, options: dict[str, Any], episodes: int = 1, seed: int = 0) -> Task:
-    """Return the task of an environment, by its registered name."""
+    """The task of an environment, by its registered name."""
     environment = gymnasium.make(name, **options)
     task: Task | None = getattr(environment.unwrapped, "task", None)
     return _GymTask(environment, episodes, seed) if task is None else task
@@ -171,7 +171,7 @@ class _GymTask:
         return Observation(observation, float(reward), done=True)
 
     def result(self) -> Result:
-        """Return the mean of the episodes' summed rewards."""
+        """The mean of the episodes' summed rewards."""
         return [{SPLIT: {SCORE: float(np.mean(self._sums))}}]
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class _GymTask:
 
 
 def _member(space: Any, action: Any) -> Any:
-    """Return an action as a member of its space; raises ActionError."""
+    """An action as a member of its space; raises ActionError."""
     try:
         if isinstance(space, spaces.Discrete):
             member: Any = np.int64(action)

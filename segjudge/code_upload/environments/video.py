@@ -50,7 +50,7 @@ class _Footage:
 def _open_footage(
     path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic"
 ) -> _Footage:
-    """Return the truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
+    """The truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
     if not os.path.exists(path):
         raise HostError(f"{path}: this truth is not there")
     splits = open_sequences(TruthSource(path, layout)).splits
@@ -67,7 +67,7 @@ def _open_footage(
 
 
 def _choose_phase(footage: _Footage, protocol: str, phase: str | None = None, bundle: str = "") -> Phase:
-    """Return the phase that scores the masks: one of a bundle, by default this one, or a protocol over all splits."""
+    """The phase that scores the masks: one of a bundle, by default this one, or a protocol over all splits."""
     if phase is not None:
         return find_bundle(bundle).phase(phase) if bundle else main.phase_named(phase)
     if protocol not in SEQUENCE_PROTOCOLS:
@@ -105,7 +105,7 @@ class _VideoTask:
         return Observation({}, done=True) if self._view is None else self._view.observation()
 
     def result(self) -> Result:
-        """Return the scores of all masks, by the function that scores a submission."""
+        """The scores of all masks, by the function that scores a submission."""
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
@@ -119,7 +119,7 @@ class _VideoTask:
         """Do nothing: no file is held open."""
 
     def truth(self) -> Image | None:
-        """Return the truth of this frame, None after the last."""
+        """The truth of this frame, None after the last."""
         return self._view.mask if self._view is not None else None
 
     def _choose_truths(self) -> dict[str, sequence_truth.Split]:
@@ -183,7 +183,7 @@ class _View:
 
 
 def _mask_of(action: object, size: tuple[int, int]) -> Image:
-    """Return the ids of a frame from run lengths, or from an array, padded or not; raises ActionError."""
+    """The ids of a frame from run lengths, or from an array, padded or not; raises ActionError."""
     if isinstance(action, Labels):
         if action.size != size:
             raise ActionError(f"the mask is {action.size}, and the frame {size} (height, width)")
@@ -246,7 +246,7 @@ class VideoObjectSegmentation(TaskEnvironment):
 
 
 def _similarity(mask: Image, action: Image) -> float:
-    """Return J&F of one frame, the mean over its objects; 1 where neither mask has one."""
+    """J&F of one frame, the mean over its objects; 1 where neither mask has one."""
     ids = [int(number) for number in np.unique(mask) if 0 < number < 255]
     prediction = action[: mask.shape[0], : mask.shape[1]].astype(np.uint8)
     if not ids:

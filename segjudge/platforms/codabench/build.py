@@ -187,7 +187,6 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
 
 
 def _seconds(source: _Source, phase: DatedPhase) -> int:
-    """Return how long a submission may be scored."""
     limit = source.scored[phase.codename].seconds
     seconds = limit if source.options.queue else min(limit, competition.CAP - competition.SPARE)
     if seconds < limit:
@@ -197,7 +196,7 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
-    """Return the name and the bytes of the picture, which Codabench requires; one is made where there is none."""
+    """The picture's name and bytes.  Codabench requires one: one is made where there is none."""
     name = source.bundle.config.get("image")
     if not name:
         note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
@@ -218,7 +217,7 @@ def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
 
 
 def _scoring_zip(source: _Source, chain: Chain) -> bytes:
-    """Return the scoring program: Codabench's command, what it runs, the scorers, and packages that the image lacks."""
+    """Codabench's command, what it runs, the scorers, and packages that the image lacks."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
     codenames = [
@@ -251,7 +250,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
 
 
 def _page_of(source: _Source, phase: DatedPhase) -> str:
-    """Return what the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
+    """What the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
 
     Everybody reads it, so sequences are shown where the truth is public alone.
     """
@@ -260,7 +259,7 @@ def _page_of(source: _Source, phase: DatedPhase) -> str:
 
 
 def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:
-    """Return the truth of a phase, with what the scoring program needs to know about it."""
+    """The truth of a phase, with what the scoring program needs to know about it."""
     name = phase.config.get("test_annotation_file")
     if not name:
         raise HostError(f"{phase.codename}: has no test_annotation_file, and Codabench's worker scores")
@@ -289,7 +288,7 @@ def _zip_of(files: Mapping[str, bytes]) -> bytes:
 
 
 def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
-    """Return the files of the locked wheels by their paths; pip fetches them once, into the user's cache.
+    """Read the locked wheels' files by their paths; pip fetches them once, into the user's cache.
 
     Raises `CompileError`, whose text says why, where they cannot be had.
     """
@@ -304,7 +303,7 @@ def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
 
 
 def _read_page_files(program: str) -> dict[str, bytes]:
-    """Return files by their paths: the program, and the package beside it."""
+    """The program, and the package beside it."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
     beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
@@ -314,7 +313,7 @@ def _read_page_files(program: str) -> dict[str, bytes]:
 
 
 def _module_files(name: str) -> list[Path]:
-    """Return the files of a module, and of what it imports of this package when it is imported."""
+    """The module's files, and those of what it imports of this package when it is imported."""
     paths: dict[str, Path] = {}
     pending = [name, *_OF_FAMILIES]
     while pending:

@@ -84,7 +84,7 @@ def note(notes: Notes, subject: str, text: str) -> None:
 
 
 def collect_phases(config: dict[str, Any], *, hidden: bool = False) -> list[DatedPhase]:
-    """Return the phases of a config; with `hidden`, the splits that participants may not see as hidden columns."""
+    """With `hidden`, splits that participants may not see come as hidden columns."""
     return [_make_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
 
 
@@ -114,13 +114,13 @@ def _columns(split: MappedSplit, prefix: str) -> list[BoardColumn]:
 
 
 def _moment(value: object) -> datetime.datetime:
-    """Return a date of the config, which is in UTC, without its zone."""
+    """Dates of the config are in UTC; those of Codabench have no zone."""
     moment = datetime.datetime.fromisoformat(str(value))
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def chain_phases(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
-    """Return the phases as competitions, in their order; dates that are moved are noted.
+    """Put phases into competitions, in their order; dates that are moved are noted.
 
     A competition holds phases of one leaderboard, either public or not.
     """
@@ -147,7 +147,7 @@ def _is_public(phase: DatedPhase) -> bool:
 
 
 def collect_columns(chain: Chain) -> list[BoardColumn]:
-    """Return the columns of a competition: those of its phases, each once; the one that ranks stands first."""
+    """Each column of the phases once; the one that ranks stands first."""
     columns: dict[str, BoardColumn] = {}
     for phase in chain:
         for column in phase.columns:
@@ -158,7 +158,7 @@ def collect_columns(chain: Chain) -> list[BoardColumn]:
 def make_document(
     config: dict[str, Any], chain: Chain, title: str, texts: dict[str, bytes], queue: str, image: str
 ) -> dict[str, Any]:
-    """Return the content of `competition.yaml`, without what depends on the files of phases."""
+    """The content of `competition.yaml`, without what depends on the files of phases."""
     pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in PAGES.items() if texts.get(key)]
     document: dict[str, Any] = {
         "version": VERSION,
@@ -180,7 +180,7 @@ def make_document(
 
 
 def phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
-    """Return an entry of `phases`; without a limit on EvalAI there is none here, which has to be written."""
+    """Where EvalAI has no limit there is none here, which has to be written."""
     return {
         "index": index,
         "name": phase.config["name"],
@@ -195,7 +195,7 @@ def phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -
 
 
 def task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
-    """Return an entry of `tasks`: one for each phase, which says what is scored."""
+    """One for each phase, which says what is scored."""
     return {
         "index": index,
         "name": phase.config["name"],
@@ -206,7 +206,6 @@ def task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
 
 
 def leaderboard_entry(chain: Chain) -> dict[str, Any]:
-    """Return the only entry of `leaderboards`."""
     return {
         "title": "Leaderboard",
         "key": "main",
@@ -228,12 +227,12 @@ def leaderboard_entry(chain: Chain) -> dict[str, Any]:
 
 
 def _write_date(moment: datetime.datetime) -> str:
-    """Return a date as text: an unquoted one loses its time on Codabench."""
+    """A text: an unquoted date loses its time on Codabench."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def fact_sheet(chain: Chain) -> dict[str, Any]:
-    """Return the questions that participants answer with a submission; its flags are texts on Codabench."""
+    """The questions that participants answer with a submission; flags are texts on Codabench."""
     sheet: dict[str, Any] = {}
     for phase in chain:
         for question in phase.config.get("submission_meta_attributes") or []:
@@ -253,7 +252,7 @@ def fact_sheet(chain: Chain) -> dict[str, Any]:
 
 
 def page_text(text: bytes) -> str:
-    """Return a page without indentation, which Markdown takes for code."""
+    """Take the indentation away, which Markdown takes for code."""
     lines = text.decode("utf-8").splitlines()
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
 

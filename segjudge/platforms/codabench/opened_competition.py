@@ -32,12 +32,12 @@ _UNPACKED_BYTES = 20 << 30
 
 
 def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
-    """Return a problem that Codabench refuses, with its own words."""
+    """A problem that Codabench refuses, with its own words."""
     return BundleProblem(subject, fault, remedy, quote, rule)
 
 
 def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
-    """Return a problem that Codabench answers with a text of Python's."""
+    """A problem that Codabench answers with a text of Python's."""
     return BundleProblem(subject, fault, remedy, ERROR_LOG + text, rule)
 
 
@@ -63,7 +63,7 @@ class OpenedCompetition:
         self.config, self.lines = _parse(data)
 
     def path(self, name: str) -> str:
-        """Return where the unpacker looks for a file; it does not keep paths inside the bundle."""
+        """Where the unpacker looks for a file; it does not keep paths inside the bundle."""
         return os.path.join(self.folder, name)
 
     def is_inside(self, name: str) -> bool:
@@ -71,7 +71,7 @@ class OpenedCompetition:
         return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
 
     def data(self, name: object) -> str:
-        """Return the path of a data set that lies in the bundle; "" for what leads elsewhere or is not there."""
+        """The path of a data set that lies in the bundle; "" for what leads elsewhere or is not there."""
         path = self.path(name) if isinstance(name, str) else ""
         return path if path and os.path.exists(path) and self.is_inside(str(name)) else ""
 
@@ -83,7 +83,7 @@ class OpenedCompetition:
 
 
 def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
-    """Return the phases by their index, as the unpacker sorts them; as written where that fails."""
+    """By their index, as the unpacker sorts them; as written where that fails."""
     phases = bundle.mappings("phases")
     try:
         return sorted(phases, key=lambda entry: entry[1].get("index", 0))
@@ -92,7 +92,7 @@ def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
 
 
 def can_be_path(name: str) -> bool:
-    """Return whether a file may be called so: without NUL and without half characters."""
+    """No file's name has a NUL or half a character in it."""
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
@@ -100,7 +100,7 @@ def can_be_path(name: str) -> bool:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text can be the key of something on the site."""
+    """Texts of other forms are no key of anything on the site."""
     try:
         return bool(uuid.UUID(text))
     except ValueError:
@@ -134,7 +134,7 @@ def _extract(path: str, folder: str) -> None:
 
 
 def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
-    """Return the config and its lines; the content comes from PyYAML's own loader, as on the site."""
+    """The content comes from PyYAML's own loader, as on the site."""
     import yaml
 
     from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml
@@ -169,7 +169,6 @@ def _open_archive(path: str) -> Iterator[zipfile.ZipFile]:
 
 
 def list_names(path: str) -> list[str]:
-    """Return the paths of the files in a zip or a folder."""
     if os.path.isdir(path):
         paths = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
         return sorted(os.path.relpath(name, path) for name in paths)
@@ -178,7 +177,6 @@ def list_names(path: str) -> list[str]:
 
 
 def read_texts(path: str, names: Iterable[str]) -> dict[str, str]:
-    """Return files of a zip or a folder as texts."""
     if os.path.isdir(path):
         return {name: Path(path, name).read_text(encoding="utf-8", errors="replace") for name in names}
     with _open_archive(path) as archive:
@@ -196,7 +194,7 @@ def unpack(path: str, folder: str) -> None:
 
 
 def find_command(path: str) -> str:
-    """Return what a program runs; "" where nothing is run."""
+    """What a program runs; "" where nothing is run."""
     import yaml
 
     names = list_names(path)

@@ -385,12 +385,12 @@ def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
 
 
 def find_written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
-    """Return the columns that tasks say they write, by index."""
+    """By index of the task, what it says that it writes."""
     return {index: columns for index, (columns, _) in _documents(bundle).items()}
 
 
 def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
-    """Return the columns and seconds of tasks, by index; only reference data that was built here says them."""
+    """Columns and seconds by index of the task; only reference data that was built here says them."""
     documents: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("reference_data"))
@@ -425,7 +425,7 @@ def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
 
 
 def parse_moment(value: object) -> datetime.datetime | None:
-    """Return a date as the unpacker understands it; raises what it raises."""
+    """Read a date as the unpacker understands it; raises what it raises."""
     if not value:
         return None
     if isinstance(value, datetime.date):  # a date with a time is one too, so that the time is lost

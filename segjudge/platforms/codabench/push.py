@@ -72,7 +72,7 @@ class NotUnpackedError(Exception):
 
 
 def read_account(environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
-    """Return the account: a token, or one got by name and password; raises HostError with what is missing."""
+    """A token, or one got by name and password; raises HostError with what is missing."""
     values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
     host = read_address(values, _HOST, _DEFAULT_HOST)
     if not is_safe_for_token(host):
@@ -100,7 +100,7 @@ class CompetitionPush:
         self._client = _CodabenchClient(account.host, account.token)
 
     def recall(self, name: str) -> PushedCompetition | None:
-        """Return the outcome of the last upload of a competition; None where the site no longer has it."""
+        """The outcome of the last upload; None where the site no longer has the competition."""
         row = self._state().get(self._account.host, {}).get(name)
         pushed = PushedCompetition(**row) if row else None
         if pushed is None or not pushed.number:

@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """Return what the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
+    """What the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)
@@ -133,7 +133,7 @@ def _keep_log_from_participant() -> int:
 
 
 def _submission(source: str) -> str:
-    """Return the path of the submission: its folder, or the file that is alone in it."""
+    """Its folder, or the file that is alone in it."""
     folder = os.path.join(source, "res")
     added = os.path.join(folder, ADDED)
     if os.path.isfile(added):
@@ -144,7 +144,7 @@ def _submission(source: str) -> str:
 
 
 def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
-    """Return the number of every column; one that is empty would rank first."""
+    """A number for every column: one that is empty would rank first."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     values = {}
     for column in task["columns"]:
@@ -167,7 +167,7 @@ def _write(folder: str, name: str, text: str) -> None:
 
 
 def _submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
-    """Return the page of one submission: what the phase left for it, drawn by a program of its own, or a plain one."""
+    """What the phase left for it, drawn by a program of its own, or a plain page."""
     program = os.path.join(_FOLDER, PAGE_PROGRAM)
     if task.get("page") and os.path.isfile(program):
         try:
@@ -197,7 +197,7 @@ def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, An
 
 
 def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
-    """Return the page of one submission: what the leaderboard shows, error bars, warnings and versions."""
+    """What the leaderboard shows, error bars, warnings and versions."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}
     intervals = {split: values for entry in answer.get("interval") or [] for split, values in entry.items()}

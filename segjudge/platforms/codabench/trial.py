@@ -84,7 +84,7 @@ class ComputeWorker:
         self._python, self._box = python, find_sandbox_for(python, required=required)
 
     def missing_bounds(self) -> list[str]:
-        """Return what does not hold for scoring programs here, a sentence each."""
+        """What does not hold for scoring programs here, a sentence each."""
         return missing_bounds(self._box)
 
     @property
@@ -148,7 +148,7 @@ class ComputeWorker:
         return replace(outcome, written=written, scores=store_scores(written, columns))
 
     def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
-        """Return the program's folder, command and environment variables, in the sandbox where there is one."""
+        """The program's folder, command and environment variables, in the sandbox where there is one."""
         variables = {"PYTHONUNBUFFERED": "1", "http_proxy": "", "https_proxy": ""}
         program = os.path.join(folder, "program")
         if self._box is None:
@@ -173,7 +173,7 @@ def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
 
 
 def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
-    """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
+    """The scores of a run that ended as the worker takes them; `code` is None where its time was over."""
     if excess:
         raise GivenUpError(f"The scoring program was ended: {excess}")
     if code is None:
@@ -206,7 +206,7 @@ def _scores_in(output: str) -> Any:
 
 
 def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
-    """Return what the site stores: up to the first value that it cannot, and nothing where JSON has none."""
+    """What the site stores: up to the first value that it cannot, and nothing where JSON has none."""
     values: dict[str, Decimal] = {}
     if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):
         return values
@@ -269,7 +269,7 @@ class CompetitionTrial:
         self._written = find_written_columns(bundle)
 
     def solutions(self) -> dict[str, list[str]]:
-        """Return the paths of a bundle's own solutions by the names of the phases whose tasks they solve."""
+        """The bundle's own solutions, by the names of the phases whose tasks they solve."""
         paths: dict[str, list[str]] = {}
         for _, phase in sort_phases(self._bundle):
             for _, solution in self._bundle.mappings("solutions"):

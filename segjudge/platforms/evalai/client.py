@@ -143,7 +143,7 @@ class Client:
         self.answered_at = 0.0
 
     def now(self) -> float:
-        """Return the server's time, by its last answers."""
+        """The server's time, by its last answers."""
         return time.time() + (statistics.median(self._clock_offsets) if self._clock_offsets else 0.0)
 
     def call(
@@ -155,7 +155,7 @@ class Client:
         urgent: bool = True,
         **options: Unpack[_CallOptions],
     ) -> Any:
-        """Return the answer's JSON, a list or an object; raise `ApiError` for everything else."""
+        """The answer's JSON, a list or an object; raises `ApiError` for everything else."""
         self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
         timeout = options.setdefault("timeout", _TIMEOUT)
@@ -184,7 +184,7 @@ class Client:
             return _Answer(answer.status_code, answer.headers, _read(answer))
 
     def _parse(self, text: bytes) -> object:
-        """Return the JSON, or None if it is neither an object nor a list, which EvalAI never answers."""
+        """None for what is neither an object nor a list, which EvalAI never answers."""
         if len(text) > _SMALL and sum(map(text.count, (b"[", b"{", b","))) * _BYTES_PER_VALUE > len(text):
             return None
         try:
@@ -194,7 +194,7 @@ class Client:
         return body if isinstance(body, (dict, list)) else None
 
     def _clean(self, value: object) -> object:
-        """Return JSON without our token and without control characters in its texts."""
+        """Take our token and control characters out of JSON's texts."""
         if isinstance(value, str):
             return self._clean_text(value)
         if isinstance(value, list):
@@ -212,7 +212,7 @@ class Client:
             self._clock_offsets.append(email.utils.parsedate_to_datetime(date).timestamp() - time.time())
 
     def fetch_rows(self, route: str, values: Mapping[str, int | str] | None = None) -> list[dict[str, Any]]:
-        """Return the rows of every page of a list."""
+        """The rows of every page of a list."""
         all_rows: list[dict[str, Any]] = []
         for page in range(1, _PAGES):
             answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
@@ -233,7 +233,7 @@ class _Answer:
 
 
 def _read(answer: requests.Response) -> bytes:
-    """Return the body, within limits that a server of EvalAI's never meets."""
+    """Within limits that a server of EvalAI's never meets."""
     body = bytearray()
     for block in read_blocks(answer):
         body += block
@@ -251,7 +251,7 @@ def _wait(answer: _Answer) -> float | None:
 
 
 def _message(answer: _Answer, body: object, server: str) -> str:
-    """Return what the server says, whichever key it says it under."""
+    """What the server says, whichever key it says it under."""
     if answer.status in range(300, 400):
         return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
     if body is not None:
@@ -264,7 +264,7 @@ def _message(answer: _Answer, body: object, server: str) -> str:
 
 
 def is_safe_for_token(address: str) -> bool:
-    """Return whether a token may go there: over https, or to this machine; never past a user name before an @."""
+    """A token goes over https, or to this machine; never past a user name before an @."""
     try:
         parts = urlsplit(address)
         name = parts.hostname
@@ -276,7 +276,7 @@ def is_safe_for_token(address: str) -> bool:
 
 
 def is_plain_token(token: str) -> bool:
-    """Return whether a token has only characters that EvalAI's tokens have."""
+    """Test for characters that EvalAI's tokens do not have."""
     return token.isascii() and token.isprintable() and " " not in token
 
 
@@ -290,7 +290,7 @@ class EvalAISettings:
 
 
 def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
-    """Return the settings, of which the environment wins; raise HostError with what is missing, without the token."""
+    """The environment wins; raises HostError with what is missing, without the token."""
     values = account_values(_KEYS, environment, file)
     if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
@@ -311,7 +311,7 @@ def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCO
 
 
 def server_address() -> str:
-    """Return the server's address, which needs no account."""
+    """It needs no account."""
     return read_address(account_values(_KEYS, os.environ, _ACCOUNT_FILE), HOST, DEFAULT_HOST)
 
 
@@ -322,7 +322,7 @@ def read_address(values: Mapping[str, str], key: str, default: str) -> str:
 
 
 def account_values(keys: Sequence[str], environment: Mapping[str, str], file: str) -> dict[str, str]:
-    """Return what an account's file holds, and of the environment, which wins, these keys."""
+    """What an account's file holds, and of the environment, which wins, these keys."""
     return {
         **_read_account_file(os.path.expanduser(file)),
         **{key: environment[key] for key in keys if environment.get(key)},
@@ -357,7 +357,7 @@ def waits(tries: int) -> Iterator[float]:
 
 
 def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
-    """Return what a call returns; raise its error after so many tries, or at once if it is not transient.
+    """Call again after errors that may pass; raises the last error after so many tries.
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
     """
@@ -390,7 +390,7 @@ class Jobs:
         self._client, self._challenge, self._queue, self._sleep = client, challenge, queue, sleep
 
     def receive(self) -> QueueMessage | None:
-        """Return a message, or None if the queue is empty; asked once, since the next poll comes anyway."""
+        """None if the queue is empty; asked once, since the next poll comes anyway."""
         answer = self._client.call("GET", routes.QUEUE, {"queue": self._queue}, urgent=False)
         if not isinstance(answer, dict) or "receipt_handle" not in answer or "body" not in answer:
             raise ApiError(0, "the server answers with something that is not a message")
@@ -407,7 +407,6 @@ class Jobs:
         self._repeat("POST", routes.QUEUE_DELETE, {"queue": self._queue}, lambda answer: answer, data=data)
 
     def submission(self, number: int) -> SubmissionRow:
-        """Return one submission."""
         return self._repeat(
             "GET", routes.SUBMISSION, {"submission": number}, lambda answer: parse_submission(answer, number)
         )
@@ -435,23 +434,22 @@ class Jobs:
             raise ApiError(0, "the server does not say whether it took the result")
 
     def all_submissions(self) -> list[SubmissionRow]:
-        """Return every submission of the challenge, since the server's own filter by status is not reliable."""
+        """Every submission of the challenge, since the server's own filter by status is not reliable."""
         return self._list(routes.SUBMISSIONS_OF_CHALLENGE, parse_submission)
 
     def phases(self) -> list[PhaseRow]:
-        """Return the challenge's phases, as hosts see them."""
+        """As hosts see them."""
         return self._list(routes.PHASES_OF_HOST, parse_phase)
 
     def splits(self) -> list[dict[str, object]]:
-        """Return the challenge's phase splits."""
         return self._list(routes.PHASE_SPLITS, lambda row: row if isinstance(row, dict) else None)
 
     def challenge(self) -> ChallengeRow:
-        """Return the challenge of the queue."""
+        """The challenge of the queue."""
         return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
 
     def _list(self, route: str, parse_row: Callable[[object], _Parsed | None]) -> list[_Parsed]:
-        """Return the rows that can be parsed; a list of which none can is not an answer."""
+        """Rows that cannot be parsed are left out; a list of which none can is not an answer."""
 
         def parse(answer: object) -> list[_Parsed] | None:
             if not isinstance(answer, list):
@@ -489,7 +487,7 @@ class StoppedError(Exception):
 
 
 def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result:
-    """Return what `work` returns; raise WireError for everything that a network or a server can do to it."""
+    """Raises WireError for everything that a network or a server can do to `work`."""
     connections = _Connections()
     try:
         return call_watched(lambda: work(connections.session), watch)
@@ -513,7 +511,7 @@ def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: boo
 
 
 def call_watched(work: Callable[[], Result], watch: Watch) -> Result:
-    """Return what `work` returns, which blocks, in a thread; when the watch raises, the thread is left behind."""
+    """Do work that blocks in a thread; when the watch raises, the thread is left behind."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -532,7 +530,7 @@ def call_watched(work: Callable[[], Result], watch: Watch) -> Result:
 
 
 def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
-    """Return a watch that also ends the exchange after so many seconds."""
+    """A watch that also ends the exchange after so many seconds."""
     deadline = time.monotonic() + seconds
 
     def check() -> None:
@@ -579,7 +577,7 @@ class _Session(requests.Session):
     """A session that leaves redirects to its caller, and does not read their addresses, which may be anything."""
 
     def get_redirect_target(self, _response: requests.Response) -> None:
-        """Return no address."""
+        """No address."""
 
 
 class _Adapter(HTTPAdapter):
@@ -604,7 +602,7 @@ class _Adapter(HTTPAdapter):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the text of the innermost cause, which alone is informative."""
+    """The text of the innermost cause, which alone is informative."""
     for _ in range(10):
         cause = getattr(error, "reason", None) or error.__context__
         if not isinstance(cause, BaseException):

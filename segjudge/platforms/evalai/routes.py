@@ -57,5 +57,5 @@ UPDATE_PARTIAL = "/api/jobs/challenges/{challenge:int}/update_partially_evaluate
 
 
 def path(route: str, **values: int | str) -> str:
-    """Return a route with its parameters filled in."""
+    """Fill in the parameters of a route."""
     return route.replace(":int", "").format(**values)

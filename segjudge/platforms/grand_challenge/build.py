@@ -90,7 +90,7 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
 def _settings(
     config: dict[str, Any], configured: dict[str, Any], splits: list[PhaseSplit], keys: dict[str, str]
 ) -> dict[str, Any]:
-    """Return what the form of a phase asks for, in its own words; the label that ranks comes first."""
+    """What the form of a phase asks for, in its own words; the label that ranks comes first."""
     boards = {split.codename: split for split in splits_of(config, configured)}
     columns = [
         {

@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return the scores of each split that participants may see, with their standard errors."""
+    """The scores of each split that participants may see, with their standard errors."""
     metrics: dict[str, dict[str, float]] = {}
     for entry in (*answer["result"], *answer.get("error", ())):
         for split, values in entry.items():
@@ -64,7 +64,7 @@ def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str
 
 
 def _submission(source: str, task: dict[str, Any], temporary: str) -> str:
-    """Return the path of a submission: the folder, the file that is alone in it, or what an algorithm's jobs wrote."""
+    """The folder, the file that is alone in it, or what an algorithm's jobs wrote."""
     list_path = os.path.join(source, _JOBS)
     if os.path.isfile(list_path) and os.path.getsize(list_path) <= _JOBS_BYTES:
         with open(list_path, encoding="utf-8") as file:
@@ -78,7 +78,7 @@ def _submission(source: str, task: dict[str, Any], temporary: str) -> str:
 
 
 def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
-    """Return the files that the jobs wrote: JSON, or archives of PNGs.
+    """The files that the jobs wrote: JSON, or archives of PNGs.
 
     A participant may send a list of jobs too, so it leads to nothing outside of what was sent.
     """
@@ -97,7 +97,7 @@ def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
 
 
 def _join(paths: list[str], task: dict[str, Any], temporary: str) -> str:
-    """Return one submission of the JSON that several jobs wrote, within the phase's limits."""
+    """One submission of the JSON that several jobs wrote, within the phase's limits."""
     errors: Any = importlib.import_module("evaluation_script.files.problems")
     if len(paths) == 1:
         return paths[0]

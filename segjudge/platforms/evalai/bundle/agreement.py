@@ -46,7 +46,7 @@ def check_agreement(bundle: Bundle) -> BundleProblems:
 
 
 def describe_scoring(bundle: Bundle) -> dict[str, str]:
-    """Return in words how a bundle has each phase scored, by its codename; nothing where the scorers are not ours."""
+    """By codename of the phase, in words; nothing where the scorers are not ours."""
     if bundle.is_foreign:
         return {}
     scoring = {}
@@ -130,7 +130,7 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
 
 
 def find_hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
-    """Return the codenames of the splits of a phase that `phases.py` or the YAML keeps from participants."""
+    """The splits that `phases.py` or the YAML keeps from participants."""
     import yaml
 
     from .yaml_lines import read_yaml

@@ -50,7 +50,7 @@ class BuiltBundle:
         return f"{size}, {about}" if about else size
 
     def about_kernel(self) -> str:
-        """Return whether the kernel is in it, and how it would be; "" where the scorers do not look for one."""
+        """Whether the kernel is in it, and how it would be; "" where the scorers do not look for one."""
         if self.kernel is None:
             return ""
         return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` makes it once)"
@@ -98,13 +98,13 @@ def build(
 
 
 def takes_kernel(source: BundleSource) -> bool:
-    """Return whether the scorers look for the kernel: our own small bundles do, and scripts with its module."""
+    """Our own small bundles look for it, and scripts with its module."""
     loader = os.path.join(source.root, SCRIPT_FOLDER, PLACE, "kernel.py")
     return source.kind is BundleKind.SMALL or os.path.isfile(loader)
 
 
 def read_config(root: str) -> dict[str, Any]:
-    """Return the YAML; raises `HostError` when it is not a mapping."""
+    """Raises `HostError` where the YAML is not a mapping."""
     return _parse(_read_file(root, find_bundle(root).config_name))
 
 
@@ -130,21 +130,21 @@ def _list_named_files(config: dict[str, Any]) -> Iterator[str]:
 
 
 def list_samples(root: str, codename: str) -> list[str]:
-    """Return the paths of a phase's sample submissions, `examples/CODENAME/FILE`, in order."""
+    """The files `examples/CODENAME/FILE`, in order."""
     folder = os.path.join(root, SAMPLES_FOLDER, codename)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names]
 
 
 def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
-    """Return the script's zip that the YAML names, where a host keeps one in the place of the folder."""
+    """The zip that the YAML names, where a host keeps one in the place of the folder."""
     name = config.get("evaluation_script")
     is_built = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))
     return [name] if isinstance(name, str) and name and not is_built and source.is_foreign else []
 
 
 def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
-    """Return `evaluation_script/` as a zip: the modules, the requirements, a kernel for the worker.
+    """Zip `evaluation_script/`: the modules, the requirements, a kernel for the worker.
 
     Of a host's own script everything goes in, since it may hold packages and data; a small repository gets what it
     lacks from the installed scorers.
@@ -177,7 +177,7 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _why_missing(root: str, name: str) -> str:
-    """Return why a file cannot go into the bundle; "" when it can."""
+    """Empty where the file can go into the bundle."""
     path = os.path.join(root, name)
     if not escapes(name) and _is_inside(root, name) and os.path.isfile(path):
         return ""
@@ -233,7 +233,7 @@ class LineChange:
 
 
 def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[LineChange]]:
-    """Return the YAML of a variant, and what was changed in it."""
+    """The YAML of a variant, and what was changed in it."""
     import yaml
 
     root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -276,7 +276,7 @@ def _edit_phase(editor: _LineEditor, phase: yaml.MappingNode, variant: str, imag
 
 
 def _key_and_value(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | tuple[None, None]:
-    """Return the nodes of a key, of which the last counts."""
+    """The nodes of a key, of which the last counts."""
     pairs = [pair for pair in mapping.value if pair[0].value == key]
     return pairs[-1] if pairs else (None, None)
 
@@ -342,7 +342,7 @@ _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".
 
 
 def _list_uploaded_files(root: str) -> list[str]:
-    """Return the files that the starter uploads from a fresh clone: those that git tracks or would add."""
+    """What the starter uploads from a fresh clone: files that git tracks or would add."""
     listing = subprocess.run(
         ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"],  # noqa: S607 - the host's git
         capture_output=True,

@@ -61,7 +61,7 @@ class BundleSource(NamedTuple):
         return self.kind is BundleKind.FOREIGN
 
     def phases(self) -> tuple[Phase, ...]:
-        """Return the phases of its own `phases.py`; raises `HostError` where it has none of ours."""
+        """Raises `HostError` where the bundle has no `phases.py` of ours."""
         subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
         if self.is_foreign:
             raise HostError(f"{subject}: this bundle has scorers of its own, and no {PHASES_FILE} of Segjudge's")
@@ -75,7 +75,7 @@ class BundleSource(NamedTuple):
         return read_phases(text, subject)
 
     def phase(self, codename: str) -> Phase:
-        """Return one of its phases; raises `UsageError` where there is none of that name."""
+        """Raises `UsageError` where there is none of that name."""
         phases = self.phases()
         for phase in phases:
             if phase.codename == codename:
@@ -89,7 +89,7 @@ class BundleSource(NamedTuple):
 
 
 def find_bundle(path: str = "") -> BundleSource:
-    """Return the bundle of a folder, a built zip or a config.
+    """Find the bundle of a folder, a built zip or a config.
 
     Without a path it is the one of the current folder, else the one that `run.sh` belongs to, else this checkout.
     Raises `UsageError` where there is none.
@@ -111,7 +111,7 @@ def find_bundle(path: str = "") -> BundleSource:
 
 
 def read_phases(text: bytes, subject: str) -> tuple[Phase, ...]:
-    """Return the phases that the text of a `phases.py` defines, by the installed scorers' own classes."""
+    """The phases of the text of a `phases.py`, by the installed scorers' own classes."""
     from segjudge import evaluation_script
     from segjudge.evaluation_script.scoring.phase import Phase
 
@@ -155,7 +155,7 @@ def _config_names(folder: str) -> list[str]:
 
 
 def script_files(data: bytes) -> dict[str, bytes]:
-    """Return the modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
+    """Modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
     with zipfile.ZipFile(io.BytesIO(data)) as script:
         names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
         if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
@@ -164,7 +164,7 @@ def script_files(data: bytes) -> dict[str, bytes]:
 
 
 def _script_files(path: str) -> dict[str, bytes]:
-    """Return the modules in a built zip's script; nothing where it cannot be read, which `check` explains."""
+    """Nothing where the zip cannot be read, which `check` explains."""
     try:
         with zipfile.ZipFile(path) as bundle, bundle.open(f"{SCRIPT_FOLDER}.zip") as file:
             return script_files(file.read(_SCRIPT_BYTES))

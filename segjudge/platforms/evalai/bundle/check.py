@@ -35,7 +35,7 @@ _YEARS = 30
 
 
 def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
-    """Return the problems of a built bundle; with `state`, also those of an update."""
+    """With `state`, also what is wrong with an update."""
     try:
         with Bundle(path) as bundle:
             # An update is pushed without sponsors.
@@ -52,7 +52,7 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
 
 
 def check_web_form(path: str) -> list[BundleProblem]:
-    """Return what EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
+    """What EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
     try:
         with Bundle(path) as bundle:
             return [_locate(bundle, problem) for problem in check_form_rules(bundle)]
@@ -61,7 +61,7 @@ def check_web_form(path: str) -> list[BundleProblem]:
 
 
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
-    """Return the server's answer to a bundle, one sentence a line; "" when it takes the bundle.
+    """The server's answer to a bundle, one sentence a line; "" when it takes the bundle.
 
     Where the real server breaks down without a word, or takes what breaks later, the problem itself is the sentence.
     A validation does not see what only fails when the server saves; there the first such problem is the whole answer.

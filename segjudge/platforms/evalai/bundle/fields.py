@@ -262,7 +262,6 @@ _TYPES = {FLAG: "boolean", WHOLE: "integer", LIST: "array"}
 
 
 def json_schema() -> str:
-    """Return the JSON Schema of the challenge config."""
     document = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "EvalAI challenge configuration",
@@ -325,7 +324,7 @@ _SHOWN = 80
 
 
 def validate(key: str, value: object, field: Field) -> FieldError | None:
-    """Return the serializer's error; None for a valid value."""
+    """The serializer's error; None for a valid value."""
     if field.kind == LIST and field.words and value is not None:
         return _list_error(key, value, field)
     if value is None:
@@ -340,7 +339,7 @@ def validate(key: str, value: object, field: Field) -> FieldError | None:
 
 
 def as_datetime(value: object) -> datetime.datetime | None:
-    """Return a date with its time in UTC, however it is written; None for anything else."""
+    """In UTC, however it is written; None for anything else."""
     if isinstance(value, str):
         value = _parse_date(value)
     if not isinstance(value, datetime.datetime):
@@ -352,7 +351,7 @@ def as_datetime(value: object) -> datetime.datetime | None:
 
 
 def as_integer(value: object) -> int | None:
-    """Return the number that the server reads in a value; None where it reads none."""
+    """The number that the server reads in a value; None where it reads none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     try:
@@ -362,7 +361,7 @@ def as_integer(value: object) -> int | None:
 
 
 def as_flag(value: object) -> bool | None:
-    """Return what the server reads in a flag; None where it reads neither."""
+    """What the server reads in a flag; None where it reads neither."""
     if not isinstance(value, (str, int, float)):
         return None
     return True if value in TRUE else False if value in FALSE else None
@@ -408,7 +407,7 @@ _HOST_LENGTH = 253
 
 
 def _is_url(text: str) -> bool:
-    """Return whether a text is an address of http, https, ftp or ftps."""
+    """An address of http, https, ftp or ftps, as Django tells one."""
     import ipaddress
 
     if text.split("://", maxsplit=1)[0].lower() not in _SCHEMES:
@@ -450,7 +449,7 @@ _DATE = re.compile(
 
 
 def _parse_date(text: str) -> datetime.datetime | None:
-    """Return the date in a text as the server reads it; None where it reads none."""
+    """As the server reads it; None where it reads none."""
     match = _DATE.fullmatch(text)
     if not match:
         return None
@@ -516,7 +515,7 @@ _VALIDATORS: dict[str, Callable[[Any, Field], _Messages]] = {
 
 
 def as_written(value: object) -> str:
-    """Return a value as a host would write it, dates included, cut to a readable length."""
+    """As a host would write it, dates included, cut to a readable length."""
     try:
         text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
     except ValueError:  # more digits than Python prints

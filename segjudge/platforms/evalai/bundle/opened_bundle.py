@@ -65,7 +65,7 @@ class Bundle:
         self._zip.close()
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file, by its path as the YAML may write it."""
+        """By the file's path as the YAML may write it."""
         try:
             return self._zip.read(self._members[os.path.normpath(name)])
         except UNREADABLE as error:
@@ -75,7 +75,7 @@ class Bundle:
         return self._members[os.path.normpath(name)].file_size
 
     def has(self, path: object) -> bool:
-        """Return whether a value of the YAML is the path of a file in the bundle."""
+        """Test whether a value of the YAML is the path of a file in the bundle."""
         return isinstance(path, str) and os.path.normpath(path) in self.names
 
     @cached_property
@@ -99,7 +99,7 @@ class Bundle:
         )
 
     def has_flag(self, key: str) -> bool:
-        """Return whether a flag of the challenge is set, in any of the spellings that the server takes."""
+        """Read a flag of the challenge, in any of the spellings that the server takes."""
         return as_flag(self.config.get(key)) is True
 
     def _config_name(self) -> str:
@@ -131,12 +131,12 @@ class Bundle:
 
 
 def is_html(path: str) -> bool:
-    """Return whether a path ends as EvalAI demands of a text."""
+    """Test the ending that EvalAI demands of a text."""
     return os.path.normpath(path).endswith(".html")
 
 
 def escapes(path: str) -> bool:
-    """Return whether a path leads out of the bundle."""
+    """Test whether a path leads out of the bundle."""
     return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
 
 
@@ -158,7 +158,7 @@ def _open_zip(path: str, limit: int) -> zipfile.ZipFile:
 
 
 def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
-    """Return the files by the paths at which the server finds them once it has unpacked the zip."""
+    """By the paths at which the server finds them once it has unpacked the zip."""
     if len(archive.namelist()) > _MEMBERS:
         fault = f"holds more than {_MEMBERS:,} files"
         raise BundleRefusedError(breaks_later(path, fault, "Leave out what EvalAI does not read"))

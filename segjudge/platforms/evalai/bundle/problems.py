@@ -42,7 +42,7 @@ class BundleProblem:
         return f"{location}{self.subject}: {self.fault}. {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the problem for programs, its location in parts."""
+        """For programs, with the location in parts."""
         file, line, column = self.location.rsplit(":", 2) if self.location.count(":") >= 2 else (self.location, "", "")
         return {
             "severity": self.severity,
@@ -62,7 +62,7 @@ BundleProblems = Iterator[BundleProblem]
 
 
 def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
-    """Return the server's message around the errors of its serializer, which it prints as Python does."""
+    """The server's message around the errors of its serializer, which it prints as Python does."""
     ordered = sorted(errors, key=lambda error: ORDER.index(error.field) if error.field in ORDER else len(ORDER))
     return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
@@ -83,12 +83,12 @@ def crash(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem
 
 
 def hashable_value(item: dict[str, Any], key: str = "id") -> object:
-    """Return a value that can be a key of a dictionary, whatever the host wrote."""
+    """A value that can be a key of a dictionary, whatever the host wrote."""
     value = item.get(key)
     return value if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
 
 
 def mappings_in(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the mappings in a list of the YAML; none where the value is not a list."""
+    """The mappings in a list of the YAML; none where the value is not a list."""
     block = config.get(key)
     return [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []

@@ -78,7 +78,7 @@ class PushedChallenge:
 
 
 def find_repository(name: str, root: str) -> str:
-    """Return the OWNER/NAME by which the server recognises a challenge."""
+    """OWNER/NAME, by which the server recognises a challenge."""
     name = name or os.environ.get("GITHUB_REPOSITORY", "") or _remote_repository(root)
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         fault = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
@@ -107,7 +107,7 @@ class ChallengePush:
         self._client = Client(settings.host, settings.token)
 
     def fetch_challenge(self) -> dict[str, Any] | None:
-        """Return the challenge that this repository has on the server; None before its first push."""
+        """None before this repository's first push."""
         with self._explaining():
             challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         own_challenges = [
@@ -116,7 +116,7 @@ class ChallengePush:
         return next((challenge for challenge in own_challenges if isinstance(challenge.get("id"), int)), None)
 
     def fetch_state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
-        """Return what the server holds; what its API does not return is taken from the last push."""
+        """What the server holds; what its API does not return is taken from the last push."""
         challenge = challenge or self.fetch_challenge()
         if challenge is None:
             return None
@@ -139,7 +139,7 @@ class ChallengePush:
         return replace(state, leaderboards=last_push.leaderboards, splits=last_push.splits, rows=last_push.rows)
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
-        """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
+        """Leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
         phase_splits = self._client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
         if len(phase_splits) > _PHASE_SPLITS:
             return None
@@ -168,11 +168,10 @@ class ChallengePush:
             raise
 
     def _each(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
-        """Return what the server holds under a route, by its numbers there."""
         return {number: self._client.call("GET", route, {key: number}) for number in sorted(numbers)}
 
     def source(self, challenge: int) -> str:
-        """Return which challenge on which server this is, in words."""
+        """In words."""
         return f"challenge {challenge} of {self._repository} on {self._settings.host}"
 
     def validate(self, bundle: str) -> str:
@@ -240,7 +239,7 @@ def without_sponsors(bundle: str, out: str) -> bool:
 
 
 def _without_key(text: str, removed: str) -> str:
-    """Return the text of a YAML without a key of its top mapping; everything else stays on its line."""
+    """Remove a key of the YAML's top mapping; everything else stays on its line."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         return text
@@ -284,7 +283,7 @@ def _read_sentences(body: dict[str, Any]) -> list[str]:
 
 
 def _decode(reason: str) -> str:
-    """Return the text of a reason that the server repeats as JSON."""
+    """The text of a reason that the server repeats as JSON."""
     try:
         text = json.loads(reason)
     except ValueError:
@@ -305,7 +304,7 @@ def locate_sentences(bundle: str, sentences: list[str]) -> BundleProblems:
 
 
 def _path_in(config: dict[str, Any], sentence: str) -> str:
-    """Return the path of the key or item that a sentence names; "" when it names none."""
+    """The path of the key or item that a sentence names; "" when it names none."""
     for pattern, block, keys in _NAMED_ITEMS:
         match = re.search(pattern, sentence.strip())
         if not match:
@@ -322,7 +321,7 @@ def _path_in(config: dict[str, Any], sentence: str) -> str:
 
 
 def _path_in_item(config: dict[str, Any], sentence: str, path: str, item: dict[str, Any]) -> str:
-    """Return the path of the key that a serializer's error names, or of the item itself."""
+    """The key that a serializer's error names, or the item itself."""
     field = re.search(r"\{'(\w+)'", sentence)
     if not field:
         return path
@@ -334,7 +333,7 @@ def _path_in_item(config: dict[str, Any], sentence: str, path: str, item: dict[s
 
 
 def _challenge_key(config: dict[str, Any], sentence: str) -> str:
-    """Return the key of the challenge that a sentence names as a key or in plain words."""
+    """The key of the challenge that a sentence names as a key or in plain words."""
     for key in ("terms_and_conditions", "submission_guidelines"):
         if key.replace("_", " ") in sentence:
             return key

@@ -59,7 +59,7 @@ class Entry(Generic[Opened]):
         return self.key in self.item
 
     def below(self, path: str) -> Entry[Opened]:
-        """Return the entry of a value of the item: of a key, or of a key in one of its mappings."""
+        """The entry of a value of the item: of a key, or of a key in one of its mappings."""
         if not path:
             return self
         *steps, key = path.split(".")

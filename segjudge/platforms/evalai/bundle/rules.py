@@ -145,7 +145,7 @@ def _holds_nul(at: Entry) -> Verdict:
 
 
 def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> RuleRow:
-    """Return the rule that a path, behind the server's temporary folder, is short enough for the server."""
+    """The rule that a path, behind the server's temporary folder, is short enough for the server."""
 
     def is_long(at: Entry) -> Verdict:
         length = folder + len(str(at.value))
@@ -193,7 +193,7 @@ def _check_fields(entry: Entry, fields: dict[str, Field], quote: str, rule: int)
 
 
 def _word_error(value: object, field: Field, error: FieldError) -> tuple[str, str]:
-    """Return what is wrong and the remedy, in words for the host."""
+    """What is wrong and the remedy, in words for the host."""
     if error.code == "max_length":
         longest = max(map(len, map(str, value))) if isinstance(value, (list, set, tuple)) else len(str(value))
         return f"has {longest} characters", f"Shorten it to {field.limit}"
@@ -213,7 +213,7 @@ def _word_error(value: object, field: Field, error: FieldError) -> tuple[str, st
 
 
 def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
-    """Return the rules that a block is there, and a list of mappings."""
+    """The rules that a block is there, and a list of mappings."""
     return first_of(
         RuleRow(rule, key, lambda at: not at.value and at.is_written, "is empty", remedy, quote),
         RuleRow(rule, key, _is_empty, "is missing", remedy, quote),
@@ -223,7 +223,7 @@ def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
 
 
 def _presence(key: str, quote: str, rule: int) -> RuleRow:
-    """Return the rule that a key is there which only the serializer demands."""
+    """The rule that a key is there which only the serializer demands."""
     return RuleRow(rule, key, is_absent, "is missing", "Add it", quote, _REQUIRED)
 
 
@@ -238,7 +238,7 @@ _IDS = all_of(
 
 
 def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
-    """Return the rules of start and end, which the server compares before it validates them."""
+    """The rules of start and end, which the server compares before it validates them."""
 
     def compare(at: Entry) -> bool | None:
         try:
@@ -390,7 +390,7 @@ _CHALLENGE = all_of(
 
 
 def _contains(container: Any, value: object) -> bool | None:
-    """Return whether the server finds a value in a container; None where `in` raises an error."""
+    """Whether the server finds a value in a container; None where `in` raises an error."""
     try:
         return value in container
     except TypeError:
@@ -627,7 +627,7 @@ _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_
 
 
 def _find_accepted(bundle: Bundle, key: str) -> list[Entry]:
-    """Return the items that a key of the rows may name: those that get through the rules of their own block."""
+    """The items that a key of the rows may name: those that get through the rules of their own block."""
     accepted = []
     for entry in entries(bundle, REFERENCES[key][0]):
         refused = [problem for problem in _NUMBERED[key](entry) if not problem.accepted]
@@ -645,7 +645,7 @@ def _ids_of(bundle: Bundle, block: str) -> list[Any]:
 
 
 def _to_integer(value: Any) -> int | None:
-    """Return the number that `int` makes of a value, as the server tries; None where that raises an error."""
+    """The number that `int` makes of a value, as the server tries; None where that raises an error."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
@@ -653,7 +653,7 @@ def _to_integer(value: Any) -> int | None:
 
 
 def _reference(key: str, accepted: Sequence[Any]) -> Check:
-    """Return the rules of a key that names an id of another block."""
+    """The rules of a key that names an id of another block."""
     block, word = REFERENCES[key]
 
     def is_unknown(at: Entry) -> Verdict:
@@ -991,12 +991,12 @@ def _is_slug(text: str) -> bool:
 
 
 def first_word(title: object) -> str:
-    """Return what the slugs of a challenge's phases begin with."""
+    """What the slugs of a challenge's phases begin with."""
     return str(title).strip().split(" ")[0].lower()
 
 
 def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
-    """Return a phase's slug as the server makes it; the challenge's id does not matter where slugs are compared."""
+    """As the server makes it; the challenge's id does not matter where slugs are compared."""
     text = re.sub(r"\W+", "-", codename.replace(" ", "-").lower())[:_CODENAME_LENGTH]
     return f"{word}-{text}-{challenge}"[:_SLUG_LENGTH]
 
@@ -1108,7 +1108,7 @@ def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote:
 
 
 def _canonical(schema: object) -> str | None:
-    """Return a schema as the server compares it; None where its keys cannot be sorted."""
+    """A schema as the server compares it; None where its keys cannot be sorted."""
     try:
         return json.dumps(schema, sort_keys=True, default=str)
     except TypeError:
@@ -1203,7 +1203,7 @@ def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> Bund
 
 
 def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
-    """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
+    """Sort within a block: the server tests updates item by item, and what is lost last."""
     item = re.match(r"\w+\[(\d+)\]", problem.subject)
     if not item:
         return (2 if problem.accepted or problem.rule in _LOST else 0, 0, False)

@@ -99,7 +99,7 @@ def _check_imports(
 
 
 def _find_missing(imported: _ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
-    """Return the modules that a relative import names and the zip lacks."""
+    """The modules that a relative import names and the zip lacks."""
     dots, files, path = "." * imported.level, set(texts), _module_path(imported, importer)
     if path is None or (imported.name and not _is_module(path, files)):
         return [f"{dots}{imported.name}"]
@@ -169,7 +169,7 @@ class _ParsedModule:
 
 
 def _parse(text: bytes) -> _ParsedModule:
-    """Return what a module imports, as the worker's Python reads it."""
+    """As the worker's Python reads it."""
     try:
         return _ParsedModule(tuple(_find_imports(ast.parse(text, feature_version=(3, 9)))))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -177,7 +177,7 @@ def _parse(text: bytes) -> _ParsedModule:
 
 
 def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
-    """Return what each module imports, which is remembered by content: `check` runs after every change of one."""
+    """What each module imports is remembered by its content: `check` runs after every change of one."""
     digests = {name: hashlib.sha256(_REMEMBERED + text).hexdigest() for name, text in texts.items()}
     remembered, file = dict[str, Any](), None
     with suppress(OSError, RuntimeError, ValueError, TypeError):
@@ -218,7 +218,7 @@ def _find_imports(tree: ast.Module) -> Iterator[_ImportedName]:
 
 
 def _module_path(imported: _ImportedName, importer: str) -> list[str] | None:
-    """Return the path of an imported module in the script, without its ending; None where it leads out of it.
+    """The path in the script, without its ending; None where it leads out of it.
 
     Absolute imports are sought from the script's top.
     """
@@ -235,7 +235,7 @@ def _is_module(path: list[str], files: set[str]) -> bool:
 
 
 def _find_reached_files(modules: dict[str, _ParsedModule]) -> set[str]:
-    """Return the files that the worker may load, beginning with `__init__.py`."""
+    """What the worker may load, beginning with `__init__.py`."""
     reached, pending = set[str](), [_INIT]
     while pending:
         name = pending.pop()

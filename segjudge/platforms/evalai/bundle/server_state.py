@@ -58,7 +58,7 @@ class ServerState:
 def state_after_push(
     config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
 ) -> ServerState:
-    """Return what the server holds after a push of a config; it finds again only what a phase split names."""
+    """What the server holds after a push of a config; it finds again only what a phase split names."""
     numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
     rows: list[list[Any]] = [
         [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
@@ -87,7 +87,7 @@ def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]
 
 
 def _strip(value: object) -> str:
-    """Return a text as the server keeps it: without the spaces around it."""
+    """As the server keeps a text: without the spaces around it."""
     return "" if value is None else str(value).strip()
 
 
@@ -101,14 +101,14 @@ def save_state(root: str, server: str, repository: str, state: ServerState) -> s
 
 
 def _state_path(root: str, server: str, repository: str) -> str:
-    """Return the file of a challenge; the names of servers are the same in capitals."""
+    """The names of servers are the same in capitals."""
     name = f"{server.lower().rstrip('/')} {repository}"
     readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
     return os.path.join(root, _PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
 
 
 def load_state(root: str, server: str, repository: str) -> ServerState | None:
-    """Return what the last push of a repository from here left on a server; None without one."""
+    """What the last push of a repository from here left on a server; None without one."""
     path = _state_path(root, server, repository)
     try:
         with open(path, encoding="utf-8") as file:

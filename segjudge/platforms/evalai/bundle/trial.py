@@ -124,14 +124,14 @@ def find_unshown_scores(
 
 
 def _is_ordered(value: object) -> bool:
-    """Return whether the server can order by a value; nothing counts as 0."""
+    """Test whether the server can order by a value; nothing counts as 0."""
     with suppress(ValueError):
         return value is None or math.isfinite(float(str(value)))
     return False
 
 
 def _pip_error(text: bytes) -> str:
-    """Return why pip cannot install the requirements for the worker; "" when it can."""
+    """Why pip cannot install the requirements for the worker; "" when it can."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, REQUIREMENTS)
         Path(path).write_bytes(text)

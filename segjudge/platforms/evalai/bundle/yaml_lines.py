@@ -31,7 +31,7 @@ class _Loader(yaml.SafeLoader):
             raise _ValueError(None, None, str(error), node.start_mark) from None
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> datetime.date:
-        """Return a date with a time zone as one in UTC without it, as the server's PyYAML does.
+        """Make a date with a time zone one in UTC without it, as the server's PyYAML does.
 
         The server's version takes any number of hours and minutes in a time zone.
         """
@@ -56,20 +56,19 @@ class YamlLines:
         self.duplicate_keys = list(_duplicate_keys("", root, set()))
 
     def location(self, path: str) -> str:
-        """Return file, line and column of a key, or of the nearest thing around it; "" for what is not a key."""
+        """File, line and column of a key, or of the nearest thing around it; "" for what is not a key."""
         mark, _ = self._nearest(path)
         if mark is None:
             return self._name if re.split(r"[.\[]", path)[0] in CHALLENGE else ""
         return _location(self._name, mark)
 
     def has_time_zone(self, path: str) -> bool:
-        """Return whether a key's value is a time that is written with its zone."""
         _, node = self._nearest(path)
         match = _Loader.timestamp_regexp.match(node.value) if isinstance(node, yaml.ScalarNode) else None
         return bool(match and match["tz"])
 
     def _nearest(self, path: str) -> tuple[yaml.Mark | None, yaml.Node | None]:
-        """Return where a key is, or the nearest thing around it, and its value."""
+        """Where a key is, or the nearest thing around it, and its value."""
         node, mark = self._root, None
         for step in re.findall(r"[^.\[\]]+", path):
             if isinstance(node, yaml.SequenceNode) and step.isdecimal():
@@ -88,7 +87,7 @@ class YamlLines:
 
 
 def _mappings(node: yaml.SequenceNode) -> list[yaml.MappingNode]:
-    """Return the mappings of a list, which alone are counted; see `problems.mappings_in`."""
+    """The mappings of a list, which alone are counted; see `problems.mappings_in`."""
     return [item for item in node.value if isinstance(item, yaml.MappingNode)]
 
 
@@ -106,7 +105,7 @@ def _duplicate_keys(path: str, node: yaml.Node | None, parents: set[int]) -> Ite
 
 
 def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
-    """Return the content with its lines; raises YAMLError, which `yaml_problem` explains."""
+    """Raises YAMLError, which `yaml_problem` explains."""
     try:
         loader = _Loader(text.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -125,7 +124,7 @@ def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
 
 
 def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return how many values a node unfolds to, aliases included; `sizes` caches them by the nodes' ids."""
+    """How many values a node unfolds to, aliases included; `sizes` caches them by the nodes' ids."""
     if id(node) not in sizes:
         sizes[id(node)] = 1  # for an alias that holds itself
         children = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
@@ -135,7 +134,7 @@ def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
-    """Return why a file is not valid YAML, with the server's own message."""
+    """Why a file is not valid YAML, with the server's own message."""
     if isinstance(error, _ValueError):
         problem = crash(name, f"holds a value that cannot be: {error.problem}", "Correct that value", 5)
         return replace(problem, location=_location(name, error.problem_mark) if error.problem_mark else name)
@@ -151,5 +150,5 @@ def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
 
 
 def _location(name: str, mark: yaml.Mark) -> str:
-    """Return a location as compilers and editors write it, counted from one."""
+    """As compilers and editors write it, counted from one."""
     return f"{name}:{mark.line + 1}:{mark.column + 1}"

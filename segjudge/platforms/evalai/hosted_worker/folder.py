@@ -19,12 +19,11 @@ _OUR_MODULES = {"phases.py", "scoring/phase.py", "runner/guard.py"}
 
 
 def is_ours(names: Collection[str]) -> bool:
-    """Return whether the files of a script, by their paths in it, are our scorers, whatever may be missing."""
+    """Tell our scorers by the paths of a script's files, whatever else may be missing."""
     return set(names) >= _OUR_MODULES
 
 
 def is_folder_ours(folder: str) -> bool:
-    """Return whether a folder holds our scorers."""
     return is_ours([name for name in _OUR_MODULES if os.path.isfile(os.path.join(folder, name))])
 
 
@@ -59,7 +58,7 @@ class WorkerFolder:
         return os.path.join(self._challenges, f"challenge_{challenge}")
 
     def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
-        """Return where the annotation file of a phase is to be, under the name that EvalAI gives it."""
+        """Under the name that EvalAI gives the file."""
         folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
         os.makedirs(folder)
         return _random_name(folder, suffix)

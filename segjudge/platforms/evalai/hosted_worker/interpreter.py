@@ -44,7 +44,7 @@ class Interpreter:
 
 
 def open_interpreter(name: str) -> Interpreter:
-    """Return the interpreter of a path or a name; raise HostError if it does not run."""
+    """Raises HostError where what has this path or name does not run."""
     path = _path_of(name)
     answer = _run(path, name, _REPORT).strip()
     try:
@@ -57,7 +57,7 @@ def open_interpreter(name: str) -> Interpreter:
 
 
 def worker_interpreter(name: str | None, root: str) -> Interpreter:
-    """Return the interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
+    """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
 
     Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
     """
@@ -78,7 +78,7 @@ def worker_interpreter(name: str | None, root: str) -> Interpreter:
 
 
 def _path_of(name: str) -> str:
-    """Return the path of a file or of a command; the worker runs in another folder."""
+    """The path of a file or of a command; the worker runs in another folder."""
     if os.sep in name:
         return os.path.abspath(os.path.expanduser(name))
     command = shutil.which(name)
@@ -107,7 +107,7 @@ def _run(path: str, name: str, code: str) -> str:
 
 
 def _link_folders(path: str) -> list[str]:
-    """Return the folders of the links that lead from a path to the program."""
+    """The folders of the links that lead from a path to the program."""
     folders = []
     for _ in range(_LINKS):
         if not os.path.islink(path):

@@ -152,7 +152,7 @@ class ScoringProcess:
         seconds: float | None = None,
         unwanted: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Return the answer; raise `DiedError`, `HungError`, or `UnwantedError` once `unwanted` returns True."""
+        """Raises `DiedError`, `HungError`, or `UnwantedError` once `unwanted` returns True."""
         number = secrets.token_hex(8)
         watch = self._watch(seconds, unwanted)
         self._send(json.dumps({**request, "number": number}).encode() + b"\n", watch)
@@ -168,7 +168,7 @@ class ScoringProcess:
         raise DiedError("something other than the answer came from its process", killed=False)
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
-        """Return what ends the process, by an exception, if its answer is late or unwanted."""
+        """What ends the process, by an exception, if its answer is late or unwanted."""
         deadline = None if seconds is None else time.monotonic() + seconds
         next_check = 0.0
 
@@ -200,7 +200,7 @@ class ScoringProcess:
                 raise self._death() from None
 
     def _read_line(self, watch: Callable[[], None]) -> bytes:
-        """Return the next line that comes where answers are written."""
+        """The next line that comes where answers are written."""
         blocks, size = [self._unread], len(self._unread)
         while b"\n" not in blocks[-1]:
             is_dead = self._child.poll() is not None
@@ -222,7 +222,6 @@ class ScoringProcess:
         return line
 
     def _death(self) -> DiedError:
-        """Return how the process ended, as an error to raise."""
         self.close()
         code = self._child.end()
         if self._tree is not None and self._tree.sentence:
@@ -250,12 +249,12 @@ class ScoringProcess:
             self._answers = -1
 
     def streams(self) -> tuple[str, str]:
-        """Return what the process wrote to its standard output and error: of very much the beginning and the end."""
+        """Its standard output and error: of very much the beginning and the end."""
         seconds = 0 if self.alive else 2
         return self._output.text(seconds), self._errors.text(seconds)
 
     def log(self) -> str:
-        """Return what the process wrote for the operator, likewise."""
+        """What the process wrote for the operator, likewise."""
         return self._log.text(0 if self.alive else 2)
 
 
@@ -295,12 +294,12 @@ class WorkerProcess(ScoringProcess):
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
 
     def log(self) -> str:
-        """Return what the process wrote to its own streams, and what its sandbox said."""
+        """What the process wrote to its own streams, and what its sandbox said."""
         return self.streams()[1] + super().log()
 
 
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
-    """Return folders, and how many bytes a worker may write into them together; raises OSError for a full disk."""
+    """What a worker may write into folders together; raises OSError for a full disk."""
     free = shutil.disk_usage(folders[0]).free
     if free < _LEAST_DISK:  # of a full disk no submission is to blame
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
@@ -308,7 +307,7 @@ def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
 
 
 def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms: WorkerTerms) -> list[str]:
-    """Return a worker's command in its sandbox and its group."""
+    """Put a worker's command into its sandbox and its group."""
     if terms.sandbox_program is not None:
         words = sandbox.scorer_command(
             terms.sandbox_program,
@@ -324,7 +323,7 @@ def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms:
 
 
 def find_sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
-    """Return the sandbox's program if this interpreter runs in it; raise HostError if it does not and is required."""
+    """The sandbox's program if this interpreter runs in it; raises HostError if it does not and is required."""
     box = sandbox.find_sandbox(required=required)
     if box is None:
         return None

@@ -75,7 +75,7 @@ class _Script:
 
 
 def _unpack(path: str, root: str) -> Tuple[str, str]:
-    """Return the module or package, and its repository, on the disk; of a built bundle `path` is the script's zip."""
+    """The module or package, and its repository, on the disk; of a built bundle `path` is the script's zip."""
     if not os.path.isfile(root):
         return path, root
     with zipfile.ZipFile(root) as bundle, zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
@@ -102,7 +102,7 @@ def _import_file(path: str, root: str) -> ModuleType:
 
 
 def _import_error(error: BaseException, order: Dict[str, Any]) -> str:
-    """Return the last line of an error's traceback, with the place in the script that raised it."""
+    """The last line of an error's traceback, with the place in the script that raised it."""
     last_line = traceback.format_exception_only(type(error), error)[-1].strip()
     frames: List[Tuple[str, Any]] = [
         (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
@@ -146,7 +146,7 @@ def _catch_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
 
 
 def _text_of(file: IO[str]) -> str:
-    """Return what a temporary file caught: of very much only the beginning, while EvalAI keeps all."""
+    """What a temporary file caught: of very much only the beginning, while EvalAI keeps all."""
     file.flush()
     file.seek(0)
     text = file.read(_STREAM_CHARACTERS)
@@ -154,7 +154,7 @@ def _text_of(file: IO[str]) -> str:
 
 
 def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Return a submission's status, its streams and what the server would store."""
+    """A submission's status, its streams and what the server would store."""
     answer: Dict[str, Any] = {"status": "failed", "result": None}
     with _catch_streams() as (out, err):
         try:
@@ -172,7 +172,7 @@ def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
-    """Return what the server stores of a returned dict; raise if the server would mark the submission failed."""
+    """What the server stores of a returned dict; raises if the server would mark the submission failed."""
     if "result" not in returned:
         return {"status": "failed"}
     answer: Dict[str, Any] = {"status": "finished"}
@@ -191,7 +191,7 @@ def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, An
 
 
 def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the accuracies, or a sentence for the participant (`refused`), or a fault of the host's (`incident`).
+    """The accuracies, or a sentence for the participant (`refused`), or a fault of the host's (`incident`).
 
     An exception's text is for the participant, as with the starter's worker; that of a `HostError` is not.
     """
@@ -239,7 +239,7 @@ def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, A
 
 
 def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
-    """Return a result as the REST API takes it; raise ValueError with a sentence if it has neither shape."""
+    """A result as the REST API takes it; raises ValueError with a sentence if it has neither shape."""
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         raise ValueError(f"evaluate() returned a result that is {_kind(result)}, not a list of splits")
     if all("accuracies" in entry for entry in result):
@@ -252,7 +252,7 @@ def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a value with numbers of numpy and the like as plain ones."""
+    """Make numbers of numpy and the like plain ones."""
     if isinstance(value, dict):
         return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -80,7 +80,7 @@ class _ScriptNeeds:
 def install_requirements(
     python: Interpreter, folder: WorkerFolder, challenge: int, box: str | None, say: Callable[[str], object] = print
 ) -> Interpreter:
-    """Return an interpreter with what the challenge's script needs; raise `UnloadableError` where it cannot be had."""
+    """An interpreter with what the challenge's script needs; raises `UnloadableError` where it cannot be had."""
     script = folder.script(challenge)
     needs = None if is_folder_ours(script) else _needs(script, python)
     if not needs:
@@ -197,6 +197,6 @@ class _Installation:
 
 
 def _import_error(log: str, last_line: str) -> str:
-    """Return an import's error with the file and line of the script that raised it."""
+    """An import's error with the file and line of the script that raised it."""
     places = re.findall(r'File ".*?/challenge_data/challenge_\d+/(.+?)", line (\d+)', log)
     return f"{last_line} ({places[-1][0]}, line {places[-1][1]})" if places else last_line

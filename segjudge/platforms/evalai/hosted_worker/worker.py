@@ -87,7 +87,7 @@ class HostedWorker:
 
 
 def _read_undefined(metadata: str | None) -> dict[str, list[str]]:
-    """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
+    """The labels without a value by split; nothing where a host's own `evaluate()` says something else."""
     with suppress(TypeError, ValueError):
         fault = json.loads(metadata or "")
         labels_of = fault.get("undefined") if isinstance(fault, dict) else None
