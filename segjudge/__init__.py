@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from .evaluation_script.files.problems import HostError, SubmissionError
     from .scoring import score
     from .scoring.arrays import FrameAccumulator, score_arrays
@@ -44,3 +46,18 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _PluginFinder:
+    """Finds the halves of families that other distributions bring, where nothing of ours has the name."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        if name.rpartition(".")[0] not in ("segjudge.families", "segjudge.evaluation_script.families"):
+            return None
+        from .system.plugins import find_half
+
+        return find_half(name)
+
+
+sys.meta_path.append(_PluginFinder)  # last

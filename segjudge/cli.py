@@ -179,7 +179,8 @@ class _Parser(argparse.ArgumentParser):
             names = [*map(str, action.choices)]
             near, listing = nearest(value, names), ", ".join(names)
             hint = f"; did you mean {near}? There are {listing}" if near else f", only {listing}"
-            raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
+            faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
+            raise argparse.ArgumentError(action, f"there is no {value!r}{hint}{faults}")
 
     def error(self, message: str) -> NoReturn:
         from segjudge.system.files import redact

@@ -2,14 +2,23 @@
 
 A family's `__init__` has its row `FAMILY`, its module `engine` the `ENGINE` that scores; `docs/adding-a-family.md` says
 what both need.  The engine is imported when it is first used.
+
+Plug-ins, families of other distributions, are folders here too, listed by a module `plugins`: a bundle has one with
+what its phases need, and the toolkit finds one of what is installed.  They are imported when a name is not ours, or
+when all are listed.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict
+from importlib.util import find_spec
+from threading import RLock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
-from ..files.problems import HostError
+from ..files.problems import HostError, name_list
 from .base.family import Family, FamilyProtocol
 
 if TYPE_CHECKING:
@@ -17,30 +26,174 @@ if TYPE_CHECKING:
     from .base.engine import Engine
     from .base.reports import Report
 
-__all__ = ["FAMILIES", "FOLDERS", "PROTOCOLS", "engine_of", "report_of"]
+__all__ = [
+    "FAMILIES",
+    "FOLDERS",
+    "LAYOUTS",
+    "PROTOCOLS",
+    "engine_of",
+    "folder_of",
+    "import_from",
+    "plugins_of",
+    "report_of",
+]
+
+Item = TypeVar("Item")
 
 #: The folders of the families, in the order in which people read of them.
 FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking", "phrases", "referring")
-_ROOMS = [import_module(f".{folder}", __name__) for folder in FOLDERS]
 
-#: The families by name.
-FAMILIES: Dict[str, Family] = {room.FAMILY.name: room.FAMILY for room in _ROOMS}
-_ENGINES = {room.FAMILY.name: f"{room.__name__}.engine" for room in _ROOMS}
 
-#: The protocols of all families.
-PROTOCOLS: Dict[str, FamilyProtocol] = {
-    name: protocol for family in FAMILIES.values() for name, protocol in family.protocols.items()
-}
+class Registry(Mapping[str, Item]):
+    """What families bring, by name: first ours, which need no look at plug-ins."""
+
+    def __init__(self) -> None:
+        self.loaded: Dict[str, Item] = {}
+
+    def __getitem__(self, name: str) -> Item:
+        if name not in self.loaded:
+            _load_plugins()
+        return self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _load_plugins()
+        return iter(list(self.loaded))
+
+    def __len__(self) -> int:
+        _load_plugins()
+        return len(self.loaded)
+
+    @property
+    def faults(self) -> List[str]:
+        """A sentence on each plug-in that cannot be used."""
+        _load_plugins()
+        return list(_FAULTS)
+
+
+#: The families by name, the protocols of all, and the family that reads each layout of published truths.
+FAMILIES: Registry[Family] = Registry()
+PROTOCOLS: Registry[FamilyProtocol] = Registry()
+LAYOUTS: Registry[str] = Registry()
+
+#: The folder of each family.
+_FOLDER_OF: Dict[str, str] = {}
+#: The plug-in's folder that brings a protocol, and in words where a plug-in comes from.
+_BRINGS: Dict[str, str] = {}
+_ORIGINS: Dict[str, str] = {}
+_FAULTS: List[str] = []
+#: The module that lists plug-ins, until they were loaded.
+_PENDING = [f"{__name__}.plugins"]
+_LOCK = RLock()
+
+
+def _add(folder: str, family: Family) -> None:
+    FAMILIES.loaded[family.name] = family
+    PROTOCOLS.loaded.update(family.protocols)
+    LAYOUTS.loaded.update(dict.fromkeys(family.layouts, family.name))
+    _FOLDER_OF[family.name] = folder
+
+
+for _folder in FOLDERS:
+    _add(_folder, import_module(f".{_folder}", __name__).FAMILY)
+
+
+def folder_of(family: str) -> str:
+    """Return the folder of a family, here and in its mirror."""
+    return _FOLDER_OF[family]
+
+
+def import_from(family: str, package: str, module: str, name: str) -> Any:
+    """Import what a module of a family's folder in a package has; raises HostError where a plug-in's cannot be."""
+    folder = _FOLDER_OF[family]
+    try:
+        return getattr(import_module(f"{package}.{folder}{module}"), name)
+    except Exception as error:
+        if folder in FOLDERS:
+            raise
+        raise HostError(_describe_fault(_ORIGINS[folder], error)) from None
 
 
 def engine_of(family: str) -> Engine[Any, Any, Any]:
     """Return the engine of a family."""
     if family not in FAMILIES:
-        raise HostError(f"there is no family {family!r} in this version, only {', '.join(FAMILIES)}")
-    engine: Engine[Any, Any, Any] = import_module(_ENGINES[family]).ENGINE
+        names = ", ".join(FAMILIES)
+        raise HostError("\n".join([f"there is no family {family!r} in this version, only {names}", *FAMILIES.faults]))
+    engine: Engine[Any, Any, Any] = import_from(family, __name__, ".engine", "ENGINE")
     return engine
 
 
 def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
     """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
     return engine_of(counts.protocol.family).report(split, counts)
+
+
+# ── plug-ins ────────────────────────────────────────────────────────────────
+
+
+def plugins_of(protocols: Iterable[str]) -> Dict[str, str]:
+    """Return the folders of the plug-ins that these protocols need, with where each comes from."""
+    folders = set()
+    for name in protocols:
+        if name in PROTOCOLS:
+            folders |= {_BRINGS.get(name, ""), _FOLDER_OF[PROTOCOLS[name].family]}
+    return {folder: _ORIGINS[folder] for folder in sorted(folders & _ORIGINS.keys())}
+
+
+def _load_plugins() -> None:
+    """Import what plug-ins bring, once; those that cannot be used are left out, and `faults` says why."""
+    with _LOCK:
+        if not _PENDING:
+            return
+        listing, rooms = _PENDING.pop(), []
+        for folder, origin in import_module(listing).FOLDERS if find_spec(listing) else ():
+            with _note_faults(origin):
+                if folder in (*FOLDERS, *_ORIGINS, "base", "plugins") or not folder.isidentifier():
+                    raise ValueError(f"{folder} is the name of another family, or none that a module can have")
+                rooms.append((folder, import_module(f".{folder}", __name__)))
+                _ORIGINS[folder] = origin
+        # Those that only add protocols come last: to families of plug-ins too.
+        for folder, room in sorted(rooms, key=lambda entry: not hasattr(entry[1], "FAMILY")):
+            with _note_faults(_ORIGINS[folder]):
+                _add_plugin(folder, room)
+
+
+@contextmanager
+def _note_faults(origin: str) -> Iterator[None]:
+    """Leave out a plug-in that cannot be used: it may do anything, and hurts nobody else."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as said
+        _FAULTS.append(_describe_fault(origin, error))
+
+
+def _add_plugin(folder: str, room: ModuleType) -> None:
+    """Add a room's family, or its protocols to families that there are; raises ValueError where that cannot be."""
+    family: Optional[Family] = getattr(room, "FAMILY", None)
+    if family is None and not hasattr(room, "PROTOCOLS"):
+        raise ValueError("it has neither FAMILY nor PROTOCOLS")
+    protocols = room.PROTOCOLS if family is None else family.protocols
+    rows: List[FamilyProtocol] = list(protocols.values() if isinstance(protocols, Mapping) else protocols)
+    names = [row.name for row in rows]
+    clashes = [f"a protocol {name}" for name in names if name in PROTOCOLS.loaded or names.count(name) > 1]
+    if family is not None:
+        clashes += [f"a family {family.name}"] * (family.name in FAMILIES.loaded)
+        clashes += [f"a layout {layout}" for layout in family.layouts if layout in LAYOUTS.loaded]
+    if clashes:
+        raise ValueError(f"there is {name_list(clashes)} already")
+    families = FAMILIES.loaded if family is None else {family.name: family}
+    for row in rows:
+        if row.family not in families:
+            raise ValueError(
+                f"its protocol {row.name} is of the family {row.family}, and may be of {', '.join(families)}"
+            )
+    if family is not None:
+        _add(folder, family)
+    for row in rows if family is None else ():
+        whole = FAMILIES.loaded[row.family]
+        _add(_FOLDER_OF[whole.name], replace(whole, protocols={**whole.protocols, row.name: row}))
+    _BRINGS.update(dict.fromkeys(names, folder))
+
+
+def _describe_fault(origin: str, error: BaseException) -> str:
+    why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return f"the plug-in {origin} cannot be used: {why}"

@@ -146,7 +146,9 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
             raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
-    return Sums(tuple(method.name for method in scores), table, counts[0], prefers_smaller(metric)), names
+    return Sums(
+        tuple(method.name for method in scores), table, counts[0], prefers_smaller(metric, base.protocol)
+    ), names
 
 
 def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
@@ -167,7 +169,7 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
         if metric not in sums:
             raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
         rows.append(sums[metric][0])
-    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric))
+    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric, base.protocol.name))
 
 
 def ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
@@ -201,9 +203,8 @@ def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScor
     if len({len(row) for row in rows}) > 1:
         raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")
     cases = tuple(f"group {number}" for number in range(1, len(rows[0]) + 1))
-    return TaskScores(
-        metric, tuple(method.name for method in scores), cases, np.array(rows, float), prefers_smaller(metric)
-    )
+    names, smaller = tuple(method.name for method in scores), prefers_smaller(metric, scores[0].protocol)
+    return TaskScores(metric, names, cases, np.array(rows, float), smaller)
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:

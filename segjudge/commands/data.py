@@ -7,9 +7,9 @@ import json
 import os
 
 from segjudge.datasets import DEMO_SEED
+from segjudge.evaluation_script.families import LAYOUTS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
-from segjudge.families import LAYOUTS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, open_output
 
@@ -115,7 +115,7 @@ def _make_demo(args: argparse.Namespace) -> int:
 
 def _add_pack_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
+    add("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help="%(choices)s")
     categories = "with Places-style PNGs: JSON with categories, and images where there is a list"
     add("--categories", type=InputPath, help=categories)
     add("--root", required=True, type=InputPath, help="the dataset's folder or zip")

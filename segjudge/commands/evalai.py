@@ -154,7 +154,7 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
         )
     us = program()
     layout = layout_of(PROTOCOLS[source.phase(codename).splits[0].protocol])
-    subset = " --subset val" if layout in OPTIONAL_LAYOUTS[1:] else ""
+    subset = " --subset val" if layout in list(OPTIONAL_LAYOUTS)[1:] else ""
     truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
         f"Next{folder_hint}:\n"

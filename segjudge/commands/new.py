@@ -70,6 +70,8 @@ def _list_benchmarks(_args: argparse.Namespace) -> int:
         print(f"{name}:")
         for protocol in family.protocols.values():
             print(f"  {protocol.name:{width}}  {protocol.about}")
+    for fault in FAMILIES.faults:
+        say(fault)
     print(f"\nTo host one: {program()} host NAME --truth PATH --out FOLDER")
     return DONE
 
@@ -91,7 +93,7 @@ def _ask(question: str, option: str) -> str:
 def _add_new_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("folder", nargs="?", help="the folder to write, which must be empty or not there")
-    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
+    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="%(choices)s")
     add("--truth", type=InputPath, help="a dataset as it was published, or a packed annotation file")
     add("--demo", action="store_true", help=f"take a small synthetic truth of PROTOCOL's form ({_DEMO})")
     _add_choices(sub)

@@ -342,7 +342,7 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add("--annotations", type=InputPath, help="with --phase: another annotation file")
     truth = "a packed annotation file, or a dataset root or zip in its published layout"
     add("--truth", type=InputPath, help=truth)
-    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
+    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="%(choices)s")
     add_truth_options(sub)
     add("--split", help="score this split alone")
     add("--sequences", type=names, help="score these sequences alone, separated by commas")

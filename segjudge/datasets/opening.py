@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.families import FAMILIES, engine_of
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, engine_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.packed import family_of
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.scorer import is_packed
-from segjudge.families import LAYOUTS, tools_of
+from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
 from segjudge.system.errors import OptionError
 

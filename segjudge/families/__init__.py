@@ -1,37 +1,46 @@
 """What the toolkit does with each family: its folder here is the mirror of `evaluation_script/families/NAME`.
 
 A folder's `__init__` has `TOOLS`, which says what the family shows and offers; a family without one gets the defaults.
-Nothing else in the toolkit asks which family it has: it asks `tools_of`.
+Nothing else in the toolkit asks which family it has: it asks `tools_of`.  The mirror of a plug-in is found here too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 
-from segjudge.evaluation_script.families import FAMILIES, FOLDERS
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, folder_of, import_from
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.families.base.tools import FamilyTools
 
-__all__ = ["LAYOUTS", "OPTIONAL_LAYOUTS", "FamilyTools", "layout_of", "prefers_smaller", "tools_of"]
+__all__ = ["OPTIONAL_LAYOUTS", "FamilyTools", "layout_of", "prefers_smaller", "tools_of"]
 
-#: The layouts in which datasets are published, and the family that reads each.
-LAYOUTS = {layout: name for name, family in FAMILIES.items() for layout in family.layouts}
-#: Those among which a published dataset of a family has to be told apart.
-OPTIONAL_LAYOUTS = [layout for layout, name in LAYOUTS.items() if "layout" in FAMILIES[name].options]
 
-#: The families' folders by name.
-_FOLDERS = dict(zip(FAMILIES, FOLDERS, strict=True))
+class _OptionalLayouts(Mapping[str, str]):
+    """The layouts among which a published dataset of a family has to be told apart, and that family."""
+
+    def __getitem__(self, layout: str) -> str:
+        if "layout" not in FAMILIES[LAYOUTS[layout]].options:
+            raise KeyError(layout)
+        return LAYOUTS[layout]
+
+    def __iter__(self) -> Iterator[str]:
+        return (layout for layout, name in LAYOUTS.items() if "layout" in FAMILIES[name].options)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+OPTIONAL_LAYOUTS = _OptionalLayouts()
 
 
 @cache
 def tools_of(family: str) -> FamilyTools:
     """Return what the toolkit does with a family."""
-    module = f"{__name__}.{_FOLDERS[family]}" if family in _FOLDERS else ""
-    if not module or find_spec(module) is None:
+    if family not in FAMILIES or find_spec(f"{__name__}.{folder_of(family)}") is None:
         return FamilyTools()
-    tools: FamilyTools = import_module(module).TOOLS
+    tools: FamilyTools = import_from(family, __name__, "", "TOOLS")
     return tools
 
 
@@ -41,6 +50,7 @@ def layout_of(protocol: FamilyProtocol) -> str:
     return max((layout for layout in layouts if protocol.name.startswith(layout)), key=len, default=layouts[0])
 
 
-def prefers_smaller(metric: str) -> bool:
-    """Return whether smaller values of a metric are better, whichever family it is of."""
-    return any(tools_of(family).prefers_smaller(metric) for family in FAMILIES)
+def prefers_smaller(metric: str, protocol: str = "") -> bool:
+    """Return whether smaller values of a metric are better; of an unknown protocol, whichever family it is of."""
+    families = [PROTOCOLS[protocol].family] if protocol in PROTOCOLS else FAMILIES
+    return any(tools_of(family).prefers_smaller(metric) for family in families)

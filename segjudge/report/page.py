@@ -24,7 +24,7 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.report.tables import OWN_METRICS, find_published_numbers, format_citations, format_number
+from segjudge.report.tables import find_published_numbers, format_citations, format_number, own_metrics
 
 _PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
@@ -207,7 +207,7 @@ def make_summary(report: Report) -> Section:
             "report": report,
             "first": metrics[0],
             "rest": [name for name in metrics[1:] if name in values],
-            "beside": [name for name in OWN_METRICS if name in values],
+            "beside": own_metrics(report),
             "intervals": report.intervals(),
             "errors": report.errors(),
             "citations": format_citations(entries),

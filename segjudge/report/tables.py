@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from segjudge.evaluation_script.families import FAMILIES
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.system.errors import UsageError, install_line
@@ -23,8 +23,6 @@ _PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 #: The sequences of DAVIS, and the sets that they are in.
 _SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
-#: Metrics that families report beside those of every protocol.
-OWN_METRICS = tuple(metric for family in FAMILIES.values() for metric in family.own_metrics)
 #: Longer lists of sequences are shown by their lowest rows.
 _MOST_ROWS = 40
 #: Columns of a table of pandas that repeat names.
@@ -69,7 +67,8 @@ def format_report(report: Report, *, compare: bool) -> str:
     """Format a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
     key = "sequence" if kind == "sequences" else "name"
-    metrics = [name for name in rows[0] if name not in (*OWN_METRICS, "split", "id", key)] if rows else []
+    beside = FAMILIES[report.protocol.family].own_metrics
+    metrics = [name for name in rows[0] if name not in (*beside, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
@@ -95,8 +94,14 @@ def _format_means(report: Report, *, compare: bool) -> str:
     lines = [format_table([f"{report.split}, all", *names], rows)]
     if entries:
         lines.append(f"Published: {format_citations(entries)}")
-    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in OWN_METRICS if name in report.values)
+    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in own_metrics(report))
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
+
+
+def own_metrics(report: Report) -> list[str]:
+    """The metrics that its family reports beside those of every protocol."""
+    family = FAMILIES.get(PROTOCOLS.get(report.protocol.name, report.protocol).family)
+    return [name for name in (family.own_metrics if family else ()) if name in report.values]
 
 
 def find_published_numbers(report: Report) -> list[_PublishedNumbers]:

@@ -250,7 +250,8 @@ def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
     if not isinstance(protocol, str):
         return protocol
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
+        lines = [f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}", *PROTOCOLS.faults]
+        raise UsageError("\n".join(lines))
     return PROTOCOLS[protocol]
 
 

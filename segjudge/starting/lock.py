@@ -13,7 +13,8 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import distributions
+from importlib.metadata import distribution, distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -22,8 +23,10 @@ from packaging.version import Version
 
 from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.families.uploads import find_plugins
 from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
 from segjudge.system.errors import UsageError
+from segjudge.system.plugins import Plugin
 
 _PROJECT = "segjudge"
 FILE = "requirements.txt"
@@ -61,6 +64,28 @@ def lock_line(source: str, folder: str) -> str:
     return f"{requirement}  # scores as of {version}\n"
 
 
+def plugin_lines(protocols: list[str], folder: str) -> str:
+    """Return the lines of the plug-ins that these protocols need: wheels of what is installed, put into the folder."""
+    lines = []
+    for plugin in find_plugins(protocols):
+        name, data = _pack_plugin(plugin)
+        os.makedirs(os.path.join(folder, _WHEELS), exist_ok=True)
+        Path(folder, _WHEELS, name).write_bytes(data)
+        lines.append(f"{_line_of(name, data)}\n")
+    return "".join(dict.fromkeys(lines))
+
+
+def _pack_plugin(plugin: Plugin) -> tuple[str, bytes]:
+    """Return the name and content of a wheel with the package of a plug-in, wherever that is installed."""
+    top = plugin.module.partition(".")[0]
+    spec, installed = find_spec(top), distribution(plugin.distribution)
+    paths = (spec and spec.submodule_search_locations) or ()
+    members = {name: data for path in paths for name, data in _read_package(path, top)}
+    texts = {name: installed.read_text(name) for name in _METADATA}
+    stem = f"{canonicalize_name(plugin.distribution).replace('-', '_')}-{Version(plugin.version)}"
+    return _pack_wheel(stem, members, {name: text.encode() for name, text in texts.items() if text})
+
+
 def _read_wheel(path: str) -> tuple[str, bytes]:
     name = os.path.basename(path)
     if not path.endswith(".whl"):
@@ -85,8 +110,13 @@ def _pack_installation() -> tuple[str, bytes]:
 
     Raises `UsageError` where it was not installed, so that nothing is known of what it needs.
     """
-    stem = f"{_PROJECT}-{Version(VERSION)}"
-    members = {**dict(_read_package()), **{f"{stem}.dist-info/{name}": data for name, data in _read_metadata()}}
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    members, metadata = dict(_read_package(package, _PROJECT)), dict(_read_metadata())
+    return _pack_wheel(f"{_PROJECT}-{Version(VERSION)}", members, metadata)
+
+
+def _pack_wheel(stem: str, members: dict[str, bytes], metadata: dict[str, bytes]) -> tuple[str, bytes]:
+    members = {**members, **{f"{stem}.dist-info/{name}": data for name, data in metadata.items()}}
     members[f"{stem}.dist-info/WHEEL"] = _ABOUT_WHEEL.encode()
     record = f"{stem}.dist-info/RECORD"
     digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in members.items()}
@@ -99,15 +129,14 @@ def _pack_installation() -> tuple[str, bytes]:
     return f"{stem}-py3-none-any.whl", out.getvalue()
 
 
-def _read_package() -> Iterator[tuple[str, bytes]]:
-    """Yield the package's files; of a checkout its links lead to the folders of the bundle."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+def _read_package(package: str, top: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a package; of a checkout of ours its links lead to the folders of the bundle."""
     for path, folders, names in os.walk(package, followlinks=True):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not name.endswith((".pyc", ".partial")):
                 inner = os.path.relpath(os.path.join(path, name), package).replace(os.sep, "/")
-                yield f"{_PROJECT}/{inner}", Path(path, name).read_bytes()
+                yield f"{top}/{inner}", Path(path, name).read_bytes()
 
 
 def _read_metadata() -> Iterator[tuple[str, bytes]]:

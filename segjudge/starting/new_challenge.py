@@ -28,7 +28,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
 from .lock import FILE as LOCK
-from .lock import lock_line
+from .lock import lock_line, plugin_lines
 
 _PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
 #: Templates by the file that is made of each.
@@ -92,7 +92,8 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     tools = tools_of(protocol.family)
-    Path(folder, LOCK).write_text(lock_line(challenge.segjudge, folder), encoding="utf-8")
+    lock = lock_line(challenge.segjudge, folder) + plugin_lines([protocol.name], folder)
+    Path(folder, LOCK).write_text(lock, encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")

@@ -1,169 +1,279 @@
-"""A family as `docs/adding-a-family.md` adds one: its two folders and one word, in a copy of the sources."""
+"""A family as `docs/adding-a-family.md` writes one, installed beside Segjudge; and what happens to one that is broken or gone."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
-#: The blocks of the page by their first lines, which say where they belong.
-BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+from segjudge.families.uploads import check_upload
+from tests.families.plugins import BLOCKS, ROOT, counting, install, run
+
 #: A Segjudge that scores, which is not fetched here.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 #: A protocol of each family that is taken away.
 PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "kitti-mots"}
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
+ON_TRUTH = ("answers.json", "--truth", "truth.json", "--protocol")
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources with the page's family."""
-    copy = tmp_path_factory.mktemp("sources")
-    for folder in ("segjudge", "evaluation_script"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.c")
-        shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=ignored)
-    for name in ("logo.png", "CHANGELOG.md"):  # links to files beside the folders
-        (copy / "segjudge/starting" / name).unlink()
-        shutil.copyfile(ROOT / "segjudge/starting" / name, copy / "segjudge/starting" / name)
-    for title, text in BLOCKS.items():
-        name, _, place = title.partition(", ")
-        path = copy / name
-        if place:
-            assert place == "in FOLDERS"
-            before, line, after = path.read_text(encoding="utf-8").partition("FOLDERS = (")
-            assert line
-            path.write_text(before + line + text.strip() + " " + after, encoding="utf-8")
-            continue
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    (copy / "truth.json").write_text(json.dumps(TRUTH))
-    (copy / "answers.json").write_text(json.dumps(ANSWERS))
-    return copy
-
-
-def run(sources: Path, *words: str, code: int = 0) -> str:
-    """Run a command by the copy; return what it printed."""
-    ours = f"import sys; sys.path.insert(0, {str(sources)!r}); from segjudge.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ours, *words],
-        cwd=sources,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page's family is installed, beside plug-ins that cannot be used and one that adds to another's family."""
+    folder = counting(tmp_path_factory.mktemp("site"))
+    rows = (
+        "from ..counting.protocols import CountingProtocol\nPROTOCOLS = [CountingProtocol({!r}, 'As counting.', 2)]\n"
     )
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
+    uploads = {
+        "absent": None,
+        "broken": "import nowhere",
+        "exits": "raise SystemExit",
+        "empty": "",
+        "semantic": "",
+        "thief": rows.format("coco"),
+        "wide": rows.format("counting-wide"),
+        "engineless": "from ..base.family import Family\n"
+        "from ..counting.protocols import CountingProtocol\n"
+        "class Rules(CountingProtocol):\n    family = form = 'engineless'\n"
+        "FAMILY = Family('engineless', {'engineless': Rules('engineless', 'No engine.')}, (), ('engineless',))\n",
+    }
+    for name, text in uploads.items():
+        files = {f"segjudge_{name}/__init__.py": ""} if name != "absent" else {}
+        files |= {f"segjudge_{name}/upload/__init__.py": text} if text is not None else {}
+        install(folder, f"segjudge-{name}", files, {name: f"segjudge_{name}"})
+    return folder
 
 
-def scores(sources: Path, *words: str) -> dict[str, float | None]:
-    document = json.loads(run(sources, *words, "--json", "-"))
-    found: dict[str, float | None] = document["result"][0]["val"]
-    return found
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, document in (("truth", TRUTH), ("answers", ANSWERS)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    return tmp_path
 
 
-def test_two_folders_and_a_word_are_a_family(sources: Path) -> None:
-    assert len(BLOCKS) == 6
-    score = ("score", "answers.json", "--truth", "truth.json", "--protocol")
-    assert scores(sources, *score, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
-    run(sources, *score, "counting", "--csv", "tables")
-    assert (sources / "tables/per-image_results-val.csv").read_text().splitlines()[:2] == ["Image,Id,Error", "a,,0.000"]
-    assert scores(sources, *score, "counting-loose") == {"Error": 4 / 3, "Right": 2 / 3}
-    assert scores(sources, *score, "counting", "--sequences", "a,b") == {"Error": 0.5, "Right": 0.5}
-    run(sources, "pack", "--layout", "counting", "--root", "truth.json", "--out", "truth.zip")
+def scores(site: Path, folder: Path, *words: str) -> dict[str, float | None]:
+    document = json.loads(run(site, folder, *words, "--json", "-"))
+    values: dict[str, float | None] = document["result"][0]["val"]
+    return values
+
+
+def test_a_plug_in_is_scored_as_ours_are(site: Path, folder: Path) -> None:
+    assert len(BLOCKS) == 7
+    assert scores(site, folder, "score", *ON_TRUTH, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
+    run(site, folder, "score", *ON_TRUTH, "counting", "--csv", "tables")
+    assert (folder / "tables/per-image_results-val.csv").read_text().splitlines()[:2] == ["Image,Id,Error", "a,,0.000"]
+    assert scores(site, folder, "score", *ON_TRUTH, "counting-loose") == {"Error": 4 / 3, "Right": 2 / 3}
+    assert scores(site, folder, "score", *ON_TRUTH, "counting", "--sequences", "a,b") == {"Error": 0.5, "Right": 0.5}
+    run(site, folder, "pack", "--layout", "counting", "--root", "truth.json", "--out", "truth.zip")
     packed = ("score", "answers.json", "--truth", "truth.zip", "--protocol", "counting")
-    assert scores(sources, *packed, "--jobs", "2") == {"Error": 4 / 3, "Right": 1 / 3}
+    assert scores(site, folder, *packed, "--jobs", "2") == {"Error": 4 / 3, "Right": 1 / 3}
     for number in ("1", "2"):
-        run(sources, *packed, "--part", f"{number}/2", "--out", f"{number}.part")
-    assert scores(sources, "merge", "2.part", "1.part") == {"Error": 4 / 3, "Right": 1 / 3}
+        run(site, folder, *packed, "--part", f"{number}/2", "--out", f"{number}.part")
+    assert scores(site, folder, "merge", "2.part", "1.part") == {"Error": 4 / 3, "Right": 1 / 3}
 
 
-def test_what_is_wrong_with_it_is_a_sentence(sources: Path) -> None:
-    (sources / "some.json").write_text('{"a": 3}')
-    (sources / "text.json").write_text('{"a": "three", "b": 5, "c": null}')
+def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder: Path) -> None:
+    (folder / "some.json").write_text('{"a": 3}')
+    (folder / "text.json").write_text('{"a": "three", "b": 5, "c": null}')
     on = ("--truth", "truth.json", "--protocol", "counting")
-    assert "2 of 3 images are missing: b, c. Send every image." in run(sources, "score", "some.json", *on, code=1)
-    assert "2. image c: has no whole number." in run(sources, "score", "text.json", *on, code=1)
-    assert "layout has no meaning for counting" in run(sources, "score", "some.json", *on, "--layout", "lvos", code=2)
+    assert "2 of 3 images are missing: b, c. Send every image." in run(site, folder, "score", "some.json", *on, code=1)
+    assert "2. image c: has no whole number." in run(site, folder, "score", "text.json", *on, code=1)
+    words = run(site, folder, "score", "some.json", *on, "--layout", "lvos", code=2)
+    assert "layout has no meaning for counting" in words
 
 
-def test_a_phase_scores_it(sources: Path) -> None:
-    phase = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from segjudge.evaluation_script import main\n"
-        "from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit\n"
-        "phase = Phase('p', 'truth.zip', (PhaseSplit('val', 'counting', ('Error',)),))\n"
-        "print(main.evaluate_phase(phase, 'truth.zip', 'answers.json')['result'])\n"
+def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
+    listed = run(site, folder, "benchmarks")
+    assert "\n  counting-wide " in listed
+    assert "\n  kitti-mots " in listed
+    said = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
+    assert "there is no 'countin'; did you mean counting?" in said
+    begin, taken = "the plug-in segjudge-", "semantic is the name of another family, or none that a module can have"
+    faults = [line.removeprefix(begin) for line in said.splitlines() if line.startswith(begin)]
+    assert faults == [
+        "absent 1.0 (absent = segjudge_absent) cannot be used: ModuleNotFoundError: there is no package segjudge_absent",
+        "broken 1.0 (broken = segjudge_broken) cannot be used: ModuleNotFoundError: No module named 'nowhere'",
+        "exits 1.0 (exits = segjudge_exits) cannot be used: SystemExit: ",
+        f"semantic 1.0 (semantic = segjudge_semantic) cannot be used: {taken}",
+        "empty 1.0 (empty = segjudge_empty) cannot be used: it has neither FAMILY nor PROTOCOLS",
+        "thief 1.0 (thief = segjudge_thief) cannot be used: there is a protocol coco already",
+    ]
+    assert run(site, folder, "score", *ON_TRUTH, "engineless", code=3) == (
+        "the plug-in segjudge-engineless 1.0 (engineless = segjudge_engineless) cannot be used: ModuleNotFoundError: "
+        "No module named 'segjudge.evaluation_script.families.engineless.engine'\n"
     )
-    run(sources, "pack", "--layout", "counting", "--root", "truth.json", "--out", "truth.zip")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", phase, str(sources)],
-        cwd=sources,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
+
+
+def test_no_plug_in_is_looked_for_where_a_name_is_ours(site: Path, folder: Path) -> None:
+    program = (
+        "import sys\n"
+        "from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS\n"
+        "from segjudge.families import tools_of\n"
+        "assert PROTOCOLS['davis2017'].family in FAMILIES and tools_of('panoptic').groups\n"
+        "assert 'segjudge.system.plugins' not in sys.modules\n"
+        "assert 'counting' in FAMILIES and 'segjudge_counting' not in sys.modules\n"
     )
-    assert done.stdout.splitlines()[-1] == str([{"val": {"Error": 4 / 3}}])
+    paths = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(site)!r}]\n"
+    subprocess.run([sys.executable, "-P", "-c", paths + program], check=True, cwd=folder)
 
 
-def test_its_mirror_makes_challenges_and_a_section_of_the_report(sources: Path) -> None:
-    run(sources, "report", "answers.json", "--truth", "truth.json", "--protocol", "counting", "--out", "page.html")
-    page = (sources / "page.html").read_text(encoding="utf-8")
+def test_python_scores_it_and_workers_too(site: Path, folder: Path) -> None:
+    program = (
+        "import segjudge\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from multiprocessing import get_context\n"
+        "if __name__ == '__main__':\n"
+        "    alone = segjudge.score('answers.json', 'truth.json', 'counting')\n"
+        "    with ProcessPoolExecutor(2, get_context('spawn')) as pool:\n"
+        "        assert segjudge.score('answers.json', 'truth.json', 'counting', executor=pool) == alone\n"
+        "    print(alone.metrics)\n"
+    )
+    (folder / "program.py").write_text(f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(site)!r}]\n{program}")
+    done = subprocess.run([sys.executable, "program.py"], check=True, cwd=folder, capture_output=True, text=True)
+    assert done.stdout == "{'val': {'Error': 1.3333333333333333, 'Right': 0.3333333333333333}}\n"
+
+
+def test_its_mirror_makes_challenges_and_a_section_of_the_report(site: Path, folder: Path) -> None:
+    run(site, folder, "report", *ON_TRUTH, "counting", "--out", "page.html")
+    page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Miscounted images" in page
     assert page.index("<td>c</td>") < page.index("<td>b</td>")
-    run(sources, "new", "mine", "--demo", "--protocol", "counting", "--segjudge", COMMIT)
-    config = (sources / "mine/challenge_config.yaml").read_text(encoding="utf-8")
+    run(site, folder, "new", "mine", "--demo", "--protocol", "counting-wide", "--segjudge", COMMIT)
+    config = (folder / "mine/challenge_config.yaml").read_text(encoding="utf-8")
     assert 'description: "the mean error of numbers"' in config
     assert "sort_ascending: True" in config
-    guide = (sources / "mine/templates/submission_guidelines.html").read_text(encoding="utf-8")
+    guide = (folder / "mine/templates/submission_guidelines.html").read_text(encoding="utf-8")
     assert '{"street": 3, …}' in guide
+    lock = (folder / "mine/requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.partition("#")[0] for line in lock[1:]] == [
+        "file:./wheels/segjudge_counting-1.0-py3-none-any.whl", "file:./wheels/segjudge_wide-1.0-py3-none-any.whl"
+    ]  # fmt: skip
     sample = ("score", "mine/examples/val/poor.zip", "--truth", "mine/annotations/val.zip")
-    assert scores(sources, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
+    assert scores(site, folder, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
+
+
+def test_its_upload_half_goes_into_bundles_and_scores_there_alone(site: Path, folder: Path) -> None:
+    run(site, folder, "new", "mine", "--demo", "--protocol", "counting-wide", "--segjudge", COMMIT)
+    printed = run(site, folder / "mine", "run")
+    assert "1. good.zip  0.0000  1.0000" in printed
+    assert "2. poor.zip       3  0.0000" in printed
+    run(site, folder / "mine", "build", "--platform", "grand-challenge")
+    script = folder / "mine/dist/grand-challenge/val/evaluation_script"
+    assert "segjudge-wide 1.0" in (script / "families/plugins.py").read_text()
+    assert not (script / "families/engineless").exists()
+    program = "import evaluation_script, sys; print(evaluation_script.evaluate(*sys.argv[1:], 'val')['result'])"
+    words = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
+    files = [str(folder / "mine" / name) for name in ("annotations/val.zip", "examples/val/poor.zip")]
+    done = subprocess.run([*words, *files], check=True, capture_output=True, text=True, cwd=folder)
+    assert done.stdout.splitlines()[-1] == "[{'val': {'Error': 3.0, 'Right': 0.0}}]"
 
 
 @pytest.mark.long
-def test_two_submissions_to_it_are_compared_on_a_page(sources: Path) -> None:
-    (sources / "exact.json").write_text(json.dumps(TRUTH))
+def test_codabench_scores_it_and_shows_its_page(site: Path, folder: Path) -> None:
+    run(site, folder, "new", "mine", "--demo", "--protocol", "counting", "--segjudge", COMMIT)
+    phases = folder / "mine/evaluation_script/phases.py"
+    phases.write_text(phases.read_text().replace("Phase(\n", "Phase(\n        report=True, detail='all',\n"))
+    printed = run(site, folder / "mine", "run", "--platform", "codabench")
+    assert "2. poor.zip       3  0.0000" in printed
+    assert "Traceback" not in printed
+    run(site, folder / "mine", "build", "--platform", "codabench")
+    (built,) = (folder / "mine/dist/codabench").glob("*.zip")
+    with zipfile.ZipFile(built) as competition, competition.open("scoring_program.zip") as program:
+        assert "page/segjudge/families/counting/__init__.py" in zipfile.ZipFile(program).namelist()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("import segjudge.scoring\n", "imports segjudge.scoring, which the upload reaches by relative imports alone"),
+        ("from ....scoring import score\n", "imports what lies above the upload, and is not uploaded"),
+        ("import pandas\n", "imports pandas, which EvalAI's worker does not have: there are PIL, numpy"),
+        ("import tomllib\n", "imports tomllib, which Python 3.9 does not have"),
+        ("from itertools import pairwise\n", "itertools of Python 3.9 has no pairwise"),
+        ("rows = list(zip([1], [2], strict=True))\n", "zip of Python 3.9 has no argument strict"),
+        ("def f(a: int | str): ...\n", "joins types by |, which Python 3.9 needs"),
+        ("match 1:\n    case 1: ...\n", "is no Python 3.9, which EvalAI runs"),
+    ],
+)
+def test_what_evalai_could_not_run_of_an_upload_half_is_a_sentence(text: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half/more.py").write_text(text)
+    (sentence,) = check_upload(str(tmp_path / "half"), "x")
+    assert sentence.startswith("x, upload/more.py, line ")
+    assert fault in sentence
+
+
+def test_an_upload_half_that_evalai_could_not_run_is_not_built(folder: Path) -> None:
+    site = counting(folder / "site")
+    run(site, folder, "new", "mine", "--truth", "truth.json", "--protocol", "counting", "--segjudge", COMMIT)
+    (site / "segjudge_counting/upload/more.py").write_text("import segjudge\n")
+    said = run(site, folder / "mine", "build", code=3)
+    assert said.startswith(
+        "segjudge-counting 1.0 (counting = segjudge_counting), upload/more.py, line 1: imports segjudge"
+    )
+
+
+@pytest.mark.long
+def test_two_submissions_to_it_are_compared_on_a_page(site: Path, folder: Path) -> None:
+    (folder / "exact.json").write_text(json.dumps(TRUTH))
     compared = ("compare", "A=answers.json", "B=exact.json", "--truth", "truth.json", "--protocol", "counting")
-    assert "Error" in run(sources, *compared, "--out", "compared.html")
-    assert "Error" in (sources / "compared.html").read_text(encoding="utf-8")
-    assert "failures of counting have no kinds" in run(sources, *compared, "--kinds", code=2)
+    assert "Error" in run(site, folder, *compared, "--out", "compared.html")
+    assert "Error" in (folder / "compared.html").read_text(encoding="utf-8")
+    assert "failures of counting have no kinds" in run(site, folder, *compared, "--kinds", code=2)
 
 
-def test_a_family_without_a_mirror_scores_and_shows_its_tables(sources: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "sources"
-    shutil.copytree(sources, copy, symlinks=True)
-    shutil.rmtree(copy / "segjudge/families/counting")
-    score = ("answers.json", "--truth", "truth.json", "--protocol", "counting")
-    assert scores(copy, "score", *score) == {"Error": 4 / 3, "Right": 1 / 3}
-    run(copy, "report", *score, "--out", "page.html")
-    assert "Error" in (copy / "page.html").read_text(encoding="utf-8")
-    assert "counting has no synthetic truth" in run(copy, "new", "mine", "--demo", "--protocol", "counting", code=2)
+def test_a_family_without_a_mirror_scores_and_shows_its_tables(folder: Path) -> None:
+    site = counting(folder / "site")
+    shutil.rmtree(site / "segjudge_counting/toolkit")
+    assert scores(site, folder, "score", *ON_TRUTH, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
+    run(site, folder, "report", *ON_TRUTH, "counting", "--out", "page.html")
+    assert "Error" in (folder / "page.html").read_text(encoding="utf-8")
+    demo = ("new", "mine", "--demo", "--protocol", "counting", "--segjudge", COMMIT)
+    assert "counting has no synthetic truth" in run(site, folder, *demo, code=2)
 
 
-@pytest.mark.parametrize("folder", ["panoptic", "semantic", "tracking"])
-def test_without_its_folders_and_its_word_a_family_is_gone_and_the_rest_scores(
-    sources: Path, tmp_path: Path, folder: str
+def test_a_family_that_is_uninstalled_leaves_no_trace(folder: Path) -> None:
+    site = counting(folder / "site")
+    before = run(folder, folder, "benchmarks")
+    assert run(site, folder, "benchmarks") != before
+    run(site, folder, "pack", "--layout", "counting", "--root", "truth.json", "--out", "truth.zip")
+    shutil.rmtree(site)
+    assert run(folder, folder, "benchmarks") == before
+    packed = ("score", "answers.json", "--truth", "truth.zip", "--protocol", "davis2017")
+    assert "holds counting, which the protocol davis2017 does not score" in run(folder, folder, *packed, code=3)
+    assert "there is no 'counting'" in run(folder, folder, "score", *ON_TRUTH, "counting", code=2)
+
+
+@pytest.mark.parametrize("family", ["panoptic", "semantic", "tracking"])
+def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores(
+    site: Path, folder: Path, family: str
 ) -> None:
-    copy = tmp_path / "sources"
-    shutil.copytree(sources, copy, symlinks=True)
-    for room in ("segjudge", "evaluation_script"):
-        shutil.rmtree(copy / room / "families" / folder)
-    registry = copy / "evaluation_script/families/__init__.py"
+    for name in ("segjudge", "evaluation_script"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.c")
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+        shutil.rmtree(folder / name / "families" / family)
+    for name in ("logo.png", "CHANGELOG.md"):  # links to files beside the folders
+        (folder / "segjudge/starting" / name).unlink()
+        shutil.copyfile(ROOT / "segjudge/starting" / name, folder / "segjudge/starting" / name)
+    registry = folder / "evaluation_script/families/__init__.py"
     text = registry.read_text(encoding="utf-8")
-    assert f' "{folder}"' in text
-    registry.write_text(text.replace(f' "{folder}"', "", 1).replace(",,", ","), encoding="utf-8")
-    score = ("answers.json", "--truth", "truth.json", "--protocol", "counting")
-    run(copy, "report", *score, "--out", "page.html")
-    listed = run(copy, "benchmarks")
+    assert f' "{family}"' in text
+    registry.write_text(text.replace(f' "{family}"', "", 1).replace(",,", ","), encoding="utf-8")
+
+    def run_copy(*words: str) -> str:
+        paths = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(site)!r}]; from segjudge.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", paths, *words], cwd=folder, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    run_copy("report", *ON_TRUTH, "counting", "--out", "page.html")
+    listed = run_copy("benchmarks")
     assert "davis2017" in listed
-    assert PROTOCOLS_OF[folder] not in listed
-    assert run(copy, "new", "other", "--demo", "--segjudge", COMMIT).startswith("other")
+    assert PROTOCOLS_OF[family] not in listed
+    assert run_copy("new", "other", "--demo", "--segjudge", COMMIT).startswith("other")

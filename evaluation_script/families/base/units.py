@@ -17,7 +17,21 @@ import os
 import zipfile
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import AbstractSet, Any, Callable, Collection, Dict, FrozenSet, List, Sequence, Tuple, TypeVar, Union
+from typing import (
+    AbstractSet,
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 
@@ -304,12 +318,7 @@ _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: What a row of the truth's facts holds, by its key.
-_FACTS: Dict[str, Tuple[type, ...]] = {
-    "categories": (int, str, bool), "classes": (str, int), "merged": (int, int),
-    "subsets": (str,), "listed": (int, int),
-}  # fmt: skip
-#: Tables whose numbers may be below zero, since they have scores.
-_SIGNED = frozenset({"tracks"})
+FactForms = Mapping[str, Tuple[type, ...]]
 
 
 @dataclass(frozen=True)
@@ -383,14 +392,14 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def describe(self) -> Dict[str, Any]:
         return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
-    def check(self, shapes: Shapes) -> None:
-        """Raise ValueError where facts or tables are not what a family with these shapes counts; none are any."""
+    def check(self, shapes: Shapes, facts: Optional[FactForms], signed: Collection[str]) -> None:
+        """Raise ValueError where tables have other shapes, or facts other forms; without these they may be any."""
         for key, rows in self.facts.items():
-            if shapes and (key not in _FACTS or any(tuple(map(type, row)) != _FACTS[key] for row in rows)):
+            if facts is not None and (key not in facts or any(tuple(map(type, row)) != facts[key] for row in rows)):
                 raise ValueError("the truth is described in a way that is not known")
         for unit in self.all_counts():
             if shapes and not unit.problem_count:
-                _check_tables(unit.tables, shapes)
+                _check_tables(unit.tables, shapes, signed)
 
     def complete_counts(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
@@ -432,7 +441,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
 
 
-def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
+def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[str]) -> None:
     if tables.keys() != shapes.keys():
         raise ValueError(f"a unit has other tables than {', '.join(shapes)}")
     lengths: Dict[str, int] = {}
@@ -442,7 +451,7 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
             side == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, side))
             for side, wanted in zip(sides, shape)
         )
-        if not fits or not np.isfinite(tables[key]).all() or (key not in _SIGNED and (tables[key] < 0).any()):
+        if not fits or not np.isfinite(tables[key]).all() or (key not in signed and (tables[key] < 0).any()):
             raise ValueError(f"a unit has numbers as {key} that are no counts")
 
 
@@ -485,10 +494,14 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
     oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
+    facts: Optional[FactForms] = None,
+    signed: Collection[str] = (),
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family: how truths and submissions are read, what is counted, and what follows.
 
-    Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has.
+    Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has, and
+    what the truth says of all units where `facts` says what a row of each holds.  Only numbers of tables that are
+    `signed` may be below zero.
     `oddities` are what a participant should know of all units together, though it refuses nothing.
     """
 
@@ -512,7 +525,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
             open_submission(path, truth, protocol, rules.limits), truth, count, rules
         ),
         report,
-        lambda counts: counts.check(shapes(counts.protocol, counts.facts)),
+        lambda counts: counts.check(shapes(counts.protocol, counts.facts), facts, signed),
     )
 
 

@@ -97,4 +97,6 @@ def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     return judge_matches("segment", matched + missed, matched + surplus, matched)
 
 
-ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(
+    read_truth, PanopticSubmission, count, values, tables, shapes, oddities, facts={"categories": (int, str, bool)}
+)

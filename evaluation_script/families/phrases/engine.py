@@ -123,4 +123,13 @@ def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     )
 
 
-ENGINE = unit_engine(read_truth, PhraseSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(
+    read_truth,
+    PhraseSubmission,
+    count,
+    values,
+    tables,
+    shapes,
+    oddities,
+    facts={"subsets": (str,), "listed": (int, int)},
+)

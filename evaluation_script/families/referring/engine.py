@@ -96,4 +96,6 @@ def oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     return ["not one mask overlaps its target: check which sample each belongs to"]
 
 
-ENGINE = unit_engine(read_truth, ReferringSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(
+    read_truth, ReferringSubmission, count, values, tables, shapes, oddities, facts={"subsets": (str,)}
+)

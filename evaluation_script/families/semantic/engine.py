@@ -212,4 +212,4 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     return judge_pixels(_sum_confusion(accumulator))
 
 
-ENGINE = unit_engine(read_truth, _SemanticSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(read_truth, _SemanticSubmission, count, values, tables, shapes, oddities, facts={})

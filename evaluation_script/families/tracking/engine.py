@@ -14,6 +14,8 @@ from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, count
 from .files import TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
+#: What a dataset says of all sequences, and what a row of it holds.
+_FACTS = {"classes": (str, int), "merged": (int, int)}
 #: AP looks at precision at these recalls.
 RECALLS = np.linspace(0, 1, 101)
 
@@ -139,4 +141,4 @@ def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return judge_matches("mask", matched + missed, matched + surplus, matched)
 
 
-ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities)
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities, _FACTS, {"tracks"})

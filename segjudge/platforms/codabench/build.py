@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.families.uploads import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, fetch
 from segjudge.platforms.evalai.bundle.agreement import check_secrecy
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
@@ -242,7 +244,8 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
             files.update(
                 {f"{scoring_program.PACKAGES}/{name}": data for name, data in _read_wheels(_PAGE_LOCK).items()}
             )
-            files.update(_read_page_files(scoring_program.PAGE_PROGRAM))
+            protocols = [split.protocol for name in codenames for split in source.scored[name].splits]
+            files.update(_read_page_files(scoring_program.PAGE_PROGRAM, protocols))
         except CompileError as error:
             reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
             note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
@@ -302,20 +305,23 @@ def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
     return files
 
 
-def _read_page_files(program: str) -> dict[str, bytes]:
-    """The program, and the package beside it."""
+def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
+    """The program, and the package beside it with the plug-ins of these protocols."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
     beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
-    for path in [*_module_files(_MAKER), *beside]:
+    toolkits = read_toolkits(protocols)
+    imported = re.findall(r"^ *from (segjudge[\w.]*) import", b"\n".join(toolkits.values()).decode(), re.MULTILINE)
+    for path in [*_module_files([_MAKER, *imported]), *beside]:
         paths[path] = folder / path.relative_to(_PACKAGE.parent)
-    return {target.as_posix(): path.read_bytes() for path, target in paths.items()}
+    files = {target.as_posix(): path.read_bytes() for path, target in paths.items()}
+    return files | {(folder / _PACKAGE.name / name).as_posix(): data for name, data in toolkits.items()}
 
 
-def _module_files(name: str) -> list[Path]:
-    """The module's files, and those of what it imports of this package when it is imported."""
+def _module_files(names: list[str]) -> list[Path]:
+    """The modules' files, and those of what they import of this package when they are imported."""
     paths: dict[str, Path] = {}
-    pending = [name, *_OF_FAMILIES]
+    pending = [*names, *_OF_FAMILIES]
     while pending:
         module = pending.pop()
         path = _module_file(module)

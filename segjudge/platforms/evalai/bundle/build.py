@@ -17,6 +17,7 @@ from segjudge import evaluation_script
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.families.uploads import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 
 from .bundle_source import CONFIG, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
@@ -154,14 +155,24 @@ def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
         raise HostError(f"{SCRIPT_FOLDER}/: is not there")
     names = sorted(_files_below(folder)) if source.is_foreign else _modules_in(folder)
     installed = [name for name in _modules_in(_SCORERS) if name not in names and source.kind is BundleKind.SMALL]
+    plugins = {} if source.is_foreign else read_uploads(_list_protocols(source))
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in sorted((*names, *installed)):
             of_host = (source.root, os.path.join(SCRIPT_FOLDER, name))
             add_member(script, name, _read_file(*((_SCORERS, name) if name in installed else of_host)))
+        for name in sorted(plugins.keys() - {*names, *installed}):
+            add_member(script, name, plugins[name])
         for path in [kernel.path, kernel.checksum] if kernel else []:
             add_member(script, f"{PLACE}/{path.name}", path.read_bytes())
     return out.getvalue()
+
+
+def _list_protocols(source: BundleSource) -> list[str]:
+    """List the protocols of its phases; none where `phases.py` is wrong, of which `check` says why."""
+    with suppress(Exception):
+        return [split.protocol for phase in source.phases() for split in phase.splits]
+    return []
 
 
 def _modules_in(folder: str) -> list[str]:

@@ -1,0 +1,104 @@
+"""Families of other distributions, by their entry points of the group `segjudge.families`.
+
+An entry point `counting = segjudge_counting` says that the package has a folder `upload`, which is imported as
+`segjudge.evaluation_script.families.counting`, and perhaps a folder `toolkit`: `segjudge.families.counting`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, spec_from_file_location
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "segjudge.families"
+#: The package of each half of a family, and the folder of a plug-in that becomes a folder there.
+UPLOADS, TOOLKITS = "segjudge.evaluation_script.families", "segjudge.families"
+_HALVES = {UPLOADS: "upload", TOOLKITS: "toolkit"}
+
+
+class Plugin(NamedTuple):
+    """A family of another distribution, or protocols of one."""
+
+    #: The entry point's name.
+    folder: str
+    #: The package that has its halves.
+    module: str
+    distribution: str
+    version: str
+
+    @property
+    def origin(self) -> str:
+        return f"{self.distribution} {self.version} ({self.folder} = {self.module})"
+
+
+class _Listing(Loader):
+    """The module that lists plug-ins, which no file has."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["FOLDERS"] = [(plugin.folder, plugin.origin) for plugin in list_plugins()]
+
+
+def find_half(name: str) -> ModuleSpec | None:
+    """Find a module of the upload's or the toolkit's families that is the half of a plug-in."""
+    package, _, folder = name.rpartition(".")
+    if name == f"{UPLOADS}.plugins":
+        return ModuleSpec(name, _Listing())
+    path = next((path for plugin in list_plugins() if plugin.folder == folder if (path := locate(plugin, package))), "")
+    entry = os.path.join(path, "__init__.py")
+    return spec_from_file_location(name, entry, submodule_search_locations=[path]) if path else None
+
+
+def locate(plugin: Plugin, package: str) -> str:
+    """Return the folder of a plug-in's half; nothing where it has none, ImportError where it has no package."""
+    spec = find_spec(plugin.module)
+    if spec is None:
+        raise ModuleNotFoundError(f"there is no package {plugin.module}")
+    paths = [os.path.join(path, _HALVES[package]) for path in spec.submodule_search_locations or ()]
+    return next((path for path in paths if os.path.isfile(os.path.join(path, "__init__.py"))), "")
+
+
+@cache
+def list_plugins() -> tuple[Plugin, ...]:
+    """List the plug-ins that are installed.
+
+    `importlib.metadata` takes longer to import than all that a command needs, and is asked only of distributions
+    whose entry points name our group.
+    """
+    plugins: dict[tuple[str, str], Plugin] = {}
+    for path in [path for folder in sys.path for path in _distributions(folder or os.curdir)]:
+        if _names_group(path):
+            from importlib.metadata import Distribution
+
+            distribution = Distribution.at(path)
+            for point in distribution.entry_points.select(group=GROUP):
+                plugin = Plugin(point.name, _module_of(point), distribution.name, distribution.version)
+                plugins.setdefault((plugin.distribution.lower(), plugin.folder), plugin)
+    return tuple(sorted(plugins.values()))
+
+
+def _distributions(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return []
+
+
+def _names_group(path: str) -> bool:
+    try:
+        with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
+            return GROUP in file.read()
+    except (OSError, ValueError):
+        return False
+
+
+def _module_of(point: EntryPoint) -> str:
+    return point.value.partition(":")[0].partition("[")[0].strip()

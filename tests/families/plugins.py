@@ -1,0 +1,53 @@
+"""Plug-ins as pip leaves them where it installs: a package, and beside it what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
+#: The blocks of the page by their first lines, which say where they belong.
+BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+HALVES = {"evaluation_script/families/counting/": "upload/", "segjudge/families/counting/": "toolkit/"}
+
+
+def install(site: Path, name: str, files: dict[str, str], entry_points: dict[str, str]) -> Path:
+    """Put a distribution's files and its description into a folder that Python imports from."""
+    description = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    description.mkdir(parents=True)
+    (description / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"{point} = {module}\n" for point, module in entry_points.items()]
+    (description / "entry_points.txt").write_text("".join(["[segjudge.families]\n", *lines]))
+    for path, text in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, encoding="utf-8")
+    return site
+
+
+def counting(site: Path) -> Path:
+    """The family of the page, as a plug-in."""
+    files = {"segjudge_counting/__init__.py": ""}
+    for title, text in BLOCKS.items():
+        for folder, half in HALVES.items():
+            if title.startswith(folder):
+                files[f"segjudge_counting/{half}{title.removeprefix(folder)}"] = text
+    return install(site, "segjudge-counting", files, {"counting": "segjudge_counting"})
+
+
+def run(site: Path, folder: Path, *words: str, code: int = 0) -> str:
+    """Run a command where the plug-ins of a folder are installed; return what it said: on stderr where it refuses."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "segjudge", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
