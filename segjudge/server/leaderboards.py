@@ -5,6 +5,7 @@ The last follows from the sums that `evaluate()` leaves in the hosts' files. Par
 
 import json
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -38,6 +39,8 @@ class RankedBoard:
     decimals: int
     #: The best first.
     rows: list[BoardEntry]
+    #: The rank of each row: rows that EvalAI orders by nothing but their age share one.
+    ranks: list[int]
     #: Every row of the same teams, by when it was submitted.
     history: list[BoardEntry]
 
@@ -59,10 +62,11 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
         key = _sort_key(entry, order, descending=descending)
         if entry.team_id not in best or key < best[entry.team_id][0]:
             best[entry.team_id] = (key, entry)
-    ranked = [row for _, row in sorted(best.values(), key=lambda pair: pair[0])]
-    return RankedBoard(
-        split.labels, order, descending, split.decimals, ranked, sorted(history, key=lambda entry: entry.submitted_at)
-    )
+    ranked = sorted(best.values(), key=lambda pair: pair[0])
+    keys = [key for key, _ in ranked]
+    history.sort(key=lambda entry: entry.submitted_at)
+    rows, ranks = [row for _, row in ranked], [1 + bisect_left(keys, key) for key in keys]
+    return RankedBoard(split.labels, order, descending, split.decimals, rows, ranks, history)
 
 
 def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
@@ -191,11 +195,11 @@ class Comparisons:
         self._store, self._files = store, files
         self._compare_once = lru_cache(maxsize=_KEPT)(self._compare_files)
 
-    def compare(self, board: RankedBoard, split: str) -> _Standings | None:
-        """Return how the first rows compare by what orders the board; None where their files do not say."""
+    def compare(self, board: RankedBoard, split: str) -> _Standings | str:
+        """Return how the first rows compare by what orders the board, or why they cannot be compared."""
         rows = {row.submission: row for row in board.rows[:_MOST_COMPARED]}
         if len(rows) < 2:
-            return None
+            return "there is nothing to compare yet"
         submissions = self._store.find(Submission, Submission.id.in_(rows))
         values = {number: str(row.result.get(board.order)) for number, row in rows.items()}
         files = tuple(sorted((row.id, row.metadata_file or "", values[row.id]) for row in submissions))
@@ -203,12 +207,20 @@ class Comparisons:
 
     def _compare_files(
         self, split: str, metric: str, files: tuple[tuple[int, str, str], ...], *, smaller: bool
-    ) -> _Standings | None:
+    ) -> _Standings | str:
+        evaluations = {}
+        for number, file, value in files:
+            try:
+                evaluations[number] = self._read(file, split, metric, float(value))
+            except ValueError:
+                return (
+                    f"the files of submission {number} do not say {metric} case by case. Scorers of another kind "
+                    "never do, ours not where the cases are few and their scores hidden"
+                )
         try:
-            evaluations = {number: self._read(file, split, metric, float(value)) for number, file, value in files}
             return _compare_all(evaluations, smaller=smaller)
-        except ValueError:
-            return None
+        except ValueError as error:
+            return str(error)
 
     def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
         """Return what a file says of a metric; raises ValueError where it is not ours, or cannot have that value."""
@@ -237,7 +249,7 @@ def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> _Stan
     """Return how submissions compare; raises ValueError where they were not scored alike."""
     reference, *compared = evaluations.values()
     if any(row.origin != reference.origin or not np.array_equal(row.counts, reference.counts) for row in compared):
-        raise ValueError("they were scored by different protocols or on different truths")
+        raise ValueError("the rows were scored by different protocols or on different truths")
     sums = np.stack([evaluation.sums for evaluation in evaluations.values()])
     table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)
     pairs = compare_pairs(table)

@@ -4,10 +4,13 @@ Each function answers one method of a route: it takes the request and the values
 """
 
 import hashlib
+import math
 import os
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from types import MappingProxyType
 from urllib.parse import SplitResult, quote, urlsplit
 
 import nh3
@@ -21,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
-from segjudge.platforms.evalai.rows import FAILED
+from segjudge.platforms.evalai.rows import FAILED, RUNNING
 from segjudge.report.page import PAGES as REPORT
 
 from .accounts import PARTICIPANT
@@ -33,7 +36,7 @@ from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, 
 from .services import BodyLimits, Endpoint, Handler, UserRequest, require_user, services_of
 from .store import BoardEntry
 from .stored_files import EXCERPT
-from .submissions import OPEN
+from .submissions import OPEN, SUBMITTED
 from .wire import JsonObject, Refusal, format_moment
 
 _HERE = os.path.dirname(__file__)
@@ -230,6 +233,7 @@ def _show_submit_form(request: UserRequest, challenge: int) -> Response:
         {
             **services.json.phase(phase, request.base, host=False),
             "left": submitting.count_remaining(services, team.id, phase) if team else None,
+            "types": _file_types(phase),
         }
         for phase in services.accounts.visible_phases(user, challenge)
     ]
@@ -238,6 +242,9 @@ def _show_submit_form(request: UserRequest, challenge: int) -> Response:
 
 
 _LISTED = 200
+#: Digits of a number of a page, at most, and characters of what is searched for.
+_PAGE_DIGITS = 9
+_WORDS = 100
 _DECIMALS = 20
 _LOG_LINES = 40
 #: A process that read untrusted files wrote a report, so it is kept apart from this server's other pages, as if it came
@@ -265,24 +272,44 @@ def _summaries(request: UserRequest, submissions: list[Submission]) -> list[Json
     teams = services.store.find(Team, Team.id.in_({submission.team_id for submission in submissions}))
     team_names = {team.id: team.team_name for team in teams}
     columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
+    phases = {
+        number: services.store.require(ChallengePhase, number) for number in {row.phase_id for row in submissions}
+    }
     return [
         {
             **{key: getattr(submission, key) for key in columns},
-            "phase": services.submissions.phase_of(submission).config["name"],
+            "phase": phases[submission.phase_id].config["name"],
             "took": submission.execution_time,
             "reason": _reason(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
-            "has_report": not why_no_report(services, submission)
-            and bool(submission.submission_result_file or services.accounts.hosts_submission(request.user, submission)),
+            "has_report": _has_report(request, phases[submission.phase_id], submission),
         }
         for submission in submissions
     ]
 
 
+def _has_report(request: UserRequest, phase: ChallengePhase, submission: Submission) -> bool:
+    """Return whether there is a page of a submission for this user."""
+    services, challenge = request.services, _find_challenge(request, phase.challenge_id)
+    return (
+        services.accounts.may_see_submission(request.user, submission)
+        and not why_no_report(services, challenge, phase, submission)
+        and bool(submission.submission_result_file or services.accounts.is_host(request.user, challenge.id))
+    )
+
+
+#: What begins the sentence of a scorer of ours in a traceback: EvalAI loads it under a name of its own.
+_SENTENCE = re.compile(r"^(?:\w+\.)*SubmissionError: ", re.MULTILINE)
+
+
 def _reason(request: UserRequest, submission: Submission) -> str:
-    lines = _text(request, submission, submission.stderr_file, from_end=True).strip().splitlines()
-    return lines[-1] if lines else "nothing was written to stderr"
+    """Return why a submission failed: the sentences for its participants, or the last line that was written."""
+    text = _text(request, submission, submission.stderr_file, from_end=True).strip()
+    *_, sentences = _SENTENCE.split(text)
+    if sentences != text:
+        return sentences
+    return text.splitlines()[-1] if text else "nothing was written to stderr"
 
 
 def _text(request: UserRequest, submission: Submission, file: str | None, *, from_end: bool = False) -> str:
@@ -327,6 +354,8 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         input_url=services.files.url(row.input_file, request.base),
         files=files,
         scores=_scores(request, row, phase),
+        waiting=services.submissions.count_ahead(row) if row.status == SUBMITTED else None,
+        running=max(0.0, time.time() - row.started_at) if row.status == RUNNING and row.started_at else None,
     )
 
 
@@ -360,63 +389,135 @@ def _show_report(request: UserRequest, submission: int) -> Response:
     return waiting
 
 
+#: Rows that a page of a leaderboard shows.
+_BOARD_ROWS = 100
+_Boards = list[tuple[ChallengePhase, ChallengePhaseSplit]]
+
+
+def _visible_boards(request: UserRequest, challenge: int) -> _Boards:
+    accounts = request.services.accounts
+    return [
+        (phase, split)
+        for phase in accounts.visible_phases(request.user, challenge)
+        for split in request.services.store.splits_of(phase.id)
+        if accounts.may_see_board(request.user, phase, split)
+    ]
+
+
+def _name_boards(boards: _Boards) -> list[JsonObject]:
+    return [{"id": split.id, "name": f"{phase.config['name']} / {split.dataset_split.name}"} for phase, split in boards]
+
+
 @_answer("GET", "/challenges/{challenge:int}/leaderboard")
 @_answer("GET", "/challenges/{challenge:int}/leaderboard/{split:int}")
 def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> Response:
     """Return the leaderboard of a phase split; without a number the first one that the user may see."""
     services = request.services
-    visible = [
-        (phase, phase_split)
-        for phase in services.accounts.visible_phases(request.user, challenge)
-        for phase_split in services.store.splits_of(phase.id)
-        if services.accounts.may_see_board(request.user, phase, phase_split)
-    ]
-    boards = [
-        {"id": phase_split.id, "name": f"{phase.config['name']} / {phase_split.dataset_split.name}"}
-        for phase, phase_split in visible
-    ]
+    visible = _visible_boards(request, challenge)
+    boards = _name_boards(visible)
     index = next((k for k, (_, phase_split) in enumerate(visible) if split in (0, phase_split.id)), None)
     if index is None:
         if split:
             raise Refusal(404, "There is no such leaderboard, or it is not public.")
-        return _challenge_page(request, challenge, "leaderboard.html", boards=boards, current=None, columns=[], rows=[])
+        return _challenge_page(request, challenge, "leaderboard.html", boards=boards, current=None)
     phase, phase_split = visible[index]
     board = board_of(services.store, phase, phase_split, request.query_params.get("order", ""))
-    descriptions = phase_split.leaderboard.schema.get("metadata") or {}
-    columns = [
-        {"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels
-    ]
-    current = {**boards[index], "order": board.order, "descending": board.descending}
-    team = services.accounts.team_of(request.user, challenge)
     standings = services.comparisons.compare(board, phase_split.dataset_split.codename)
-    rows = [_board_row(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
+    places = {} if isinstance(standings, str) else standings.places
+    team = services.accounts.team_of(request.user, challenge)
+    words = request.query_params.get("team", "")[:_WORDS]
+    own = next((k for k, row in enumerate(board.rows) if team is not None and row.team_id == team.id), None)
+    listed = [k for k, row in enumerate(board.rows) if words.lower() in f"{row.team_name} {row.method_name}".lower()]
+    pages = max(1, math.ceil(len(listed) / _BOARD_ROWS))
+    page = _page_number(request, pages)
+    shown = listed[(page - 1) * _BOARD_ROWS : page * _BOARD_ROWS]
+    reports = _reports(request, phase, [board.rows[k].submission for k in shown])
+    rows = [
+        {
+            **board.rows[k]._asdict(),
+            "rank": f"{board.ranks[k]}=" if board.ranks.count(board.ranks[k]) > 1 else board.ranks[k],
+            "place": places.get(board.rows[k].submission),
+            "cells": _board_cells(board.rows[k], board, places),
+            "own": k == own,
+            "has_report": board.rows[k].submission in reports,
+        }
+        for k in shown
+    ]
     return _challenge_page(
         request,
         challenge,
         "leaderboard.html",
         boards=boards,
-        current=current,
-        columns=columns,
+        current={**boards[index], "order": board.order, "descending": board.descending},
+        columns=_columns(phase_split, board),
         rows=rows,
-        standings=standings,
+        total=len(board.rows),
+        words=words,
+        page=page,
+        pages=pages,
+        own=None if own is None else {"rank": board.ranks[own], "page": own // _BOARD_ROWS + 1},
+        standings=None if isinstance(standings, str) else standings,
+        why_no_places=standings if isinstance(standings, str) else "",
         history=history_of(board),
     )
 
 
-def _board_row(rank: int, row: BoardEntry, board: RankedBoard, team: Team | None) -> JsonObject:
-    decimals = board.decimals
-    cells = "".join(
-        f'<td class="number">{_number(row.result.get(label), decimals)}'
-        + (f'<span class="spread">± {_number(row.bar(label), decimals)}</span></td>' if row.bar(label) else "</td>")
-        for label in board.labels
-    )
-    return {
-        **row._asdict(),
-        "rank": rank,
-        # Digits alone, joined here: half the time of a page with a thousand rows.
-        "cells": Markup(cells),  # noqa: S704
-        "own": team is not None and team.id == row.team_id,
-    }
+def _page_number(request: UserRequest, pages: int) -> int:
+    text = request.query_params.get("page", "")
+    return min(max(int(text), 1), pages) if text.isdecimal() and len(text) < _PAGE_DIGITS else 1
+
+
+def _reports(request: UserRequest, phase: ChallengePhase, submissions: list[int]) -> set[int]:
+    """Return the submissions whose page this user may open."""
+    if request.user is None:
+        return set()
+    rows = request.services.store.find(Submission, Submission.id.in_(submissions))
+    return {row.id for row in rows if _has_report(request, phase, row)}
+
+
+def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
+    descriptions = split.leaderboard.schema.get("metadata") or {}
+    return [{"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels]
+
+
+def _board_cells(
+    row: BoardEntry, board: RankedBoard, places: Mapping[int, tuple[int, int]] = MappingProxyType({})
+) -> Markup:
+    """Return the cells of a row's scores; one that is certainly the best is marked.
+
+    Digits alone, joined here: half the time of a page with a thousand rows.
+    """
+    decimals, cells = board.decimals, ""
+    for label in board.labels:
+        best = " best" if label == board.order and places.get(row.submission) == (1, 1) else ""
+        cells += f'<td class="number{best}">{_number(row.result.get(label), decimals)}'
+        cells += (
+            f'<span class="spread">± {_number(row.bar(label), decimals)}</span></td>' if row.bar(label) else "</td>"
+        )
+    return Markup(cells)  # noqa: S704
+
+
+@_answer("GET", "/challenges/{challenge:int}/teams/{team:int}")
+def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
+    """Show what a team has on the leaderboards that the user may see: its public submissions, the newest first."""
+    tables, name = [], ""
+    visible = _visible_boards(request, challenge)
+    for title, (phase, split) in zip(_name_boards(visible), visible, strict=True):
+        board = board_of(request.services.store, phase, split)
+        entries = [entry for entry in board.history if entry.team_id == team]
+        if not entries:
+            continue
+        name = entries[0].team_name
+        rank = next(rank for rank, row in zip(board.ranks, board.rows, strict=True) if row.team_id == team)
+        reports = _reports(request, phase, [entry.submission for entry in entries])
+        rows = [
+            {**entry._asdict(), "cells": _board_cells(entry, board), "has_report": entry.submission in reports}
+            for entry in reversed(entries[-_LISTED:])
+        ]
+        tables.append({**title, "rank": rank, "of": len(board.rows), "columns": _columns(split, board), "rows": rows})
+    if not tables:
+        raise Refusal(404, "There is no such team, or nothing of it is public.")
+    return _challenge_page(request, challenge, "team.html", name=name, tables=tables)
 
 
 @_answer("GET", "/challenges/{challenge:int}/host")
@@ -514,6 +615,7 @@ def _submit(request: UserRequest, challenge: int) -> Response:
         raise Refusal(400, f"{upload.filename} is empty.")
     services, user, target = request.services, request.require_user(), PhaseTarget(challenge, int(phase))
     row, _ = submitting.admit(services, user, target)
+    _check_type(upload.filename, row)
     questions = row.config.get("submission_meta_attributes") or []
     fields = {**request.fields, "submission_metadata": _read_answers(request, questions, phase)}
     number = submitting.submit(services, user, target, fields, upload.file, upload.filename)
@@ -557,3 +659,16 @@ def _cancel(request: UserRequest, submission: int) -> Response:
     hosting.cancel(request.services, request.require_user(), submission)
     challenge = request.services.submissions.phase_of(row).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)
+
+
+def _file_types(phase: ChallengePhase) -> list[str]:
+    """Return the endings that a phase lists; EvalAI's form takes these alone, its API any."""
+    words = str(phase.config["allowed_submission_file_types"] or "").lower().split(",")
+    return [] if "*" in "".join(words) else [f".{word.strip(' .')}" for word in words if word.strip(" .")]
+
+
+def _check_type(name: str, phase: ChallengePhase) -> None:
+    """Refuse a file of another type before it counts as a submission of the day."""
+    types = _file_types(phase)
+    if types and not name.lower().endswith(tuple(types)):
+        raise Refusal(400, f"{name} is no {' or '.join(types)} file, and {phase.config['name']} takes no other.")

@@ -107,6 +107,12 @@ class MessageQueues:
             for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_LISTED)
         ]
 
+    def count_ahead(self, queue: str, submission: int) -> int:
+        """Return how many messages are older than a submission's."""
+        messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
+        numbers = [message.body.get("submission_pk") for message in messages]
+        return numbers.index(submission) if submission in numbers else 0
+
     def holds(self, queue: str, submission: int) -> bool:
         messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
         return any(message.body.get("submission_pk") == submission for message in messages)
@@ -209,6 +215,10 @@ class Submissions:
         if image:
             body["submitted_image_uri"] = image
         self._queue.send(challenge.queue, body)
+
+    def count_ahead(self, submission: Submission) -> int:
+        """Return how many messages wait before that of a submission."""
+        return self._queue.count_ahead(self.challenge_of(submission).queue, submission.id)
 
     def is_queued(self, submission: int) -> bool:
         return self._queue.holds(self.challenge_of(self.get(submission)).queue, submission)

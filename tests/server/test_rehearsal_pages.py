@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, Team
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal, waited
@@ -118,6 +119,28 @@ def test_a_failed_submission_says_why_at_a_glance(server: Rehearsal, page: Any) 
     log_in(page, server, "aurora", "/challenges/1/submissions")
     assert "is a zip that was cut off" in page.locator("tr.reason").first.inner_text()
     assert "My submissions" in page.locator(".tabs").inner_text()
+    assert page.title() == "Submissions – Segjudge demo challenge"
+    page.goto(f"{server.address}/submissions/{number}")
+    sentence = page.get_by_role("alert").inner_text()
+    assert sentence.startswith("your file: is a zip that was cut off")
+    assert "SubmissionError" not in page.get_by_role("main").inner_text(), "the traceback is folded"
+    page.get_by_text("stderr", exact=True).click()
+    assert "SubmissionError: " + sentence in page.locator("pre").inner_text()
+
+
+def test_a_file_that_the_phase_does_not_take_uses_no_submission(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    log_in(page, server, "borealis")
+    (tmp_path / "masks.rar").write_bytes(b"Rar!")
+    choice = page.get_by_label("Sequences, development")
+    choice.check()
+    assert page.get_by_label("File", exact=True).get_attribute("accept") == ".zip,.json,.gz,.tar"
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "masks.rar")
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_role("alert").wait_for()
+    words = "masks.rar is no .zip or .json or .gz or .tar file, and Sequences, development takes no other."
+    assert page.get_by_role("alert").inner_text() == words
+    page.goto(f"{server.address}/challenges/1/submissions")
+    assert "masks.rar" not in page.get_by_role("main").inner_text()
 
 
 def test_a_list_renews_itself_and_says_so(server: Rehearsal, page: Any) -> None:
@@ -378,3 +401,43 @@ def test_the_scripts_of_the_pages_are_well_formed() -> None:
     if node is None:
         pytest.skip("NODE ABSENT")
     subprocess.run([node, "--check", str(ROOT / "segjudge/server/static/page.js")], check=True)
+
+
+def test_a_long_board_has_pages_ties_a_filter_and_ones_own_row(server: Rehearsal, page: Any) -> None:
+    own, split = int(server.people["aurora"]["team"]), 3
+    with server.store() as store, store.write() as session:
+        board = store.require(ChallengePhaseSplit, split)
+        for k in range(240):
+            team = own
+            if k != 150:
+                row = Team(kind="participant", team_name=f"Crowd {k:03d}", created_by=1)
+                session.add(row)
+                session.flush()
+                team = row.id
+            sent = Submission(
+                phase_id=board.phase_id, team_id=team, created_by=1, status="finished", is_public=True, submitted_at=k
+            )
+            session.add(sent)
+            session.flush()
+            values = dict.fromkeys(board.labels, 0.2 - k // 2 / 1000)
+            session.add(LeaderboardData(submission_id=sent.id, phase_split_id=split, result=values))
+    log_in(page, server, "aurora")
+    page.goto(f"{server.address}/challenges/1/leaderboard/{split}")
+    ranks = page.locator("table >> nth=0 >> tbody >> tr >> td:first-child")
+    assert ranks.count() == 100
+    assert ranks.all_inner_texts()[-4:] == ["96=", "98=", "98=", "100="]
+    page.get_by_role("link", name="Your row: rank 154 of 243").click()
+    page.wait_for_url(re.compile(r"page=2#mine$"))
+    assert page.locator("#mine").inner_text().startswith("154=\tAurora")
+    assert page.get_by_role("navigation", name="Pages").locator("[aria-current]").inner_text() == "2"
+    page.get_by_label("Team or method").fill("crowd 23")
+    page.get_by_role("button", name="Filter").click()
+    assert ranks.count() == 10
+    assert ranks.first.inner_text() == "234="
+    page.get_by_role("link", name="Crowd 231").click()
+    assert page.title() == "Crowd 231 – Segjudge demo challenge"
+    assert "rank 234 of 243" in page.get_by_role("main").inner_text()
+    for words in ("page=99999999999999999999", "page=-1", "team=%ED%A0%80", "team=" + "x" * 5000):
+        assert server.get(f"/challenges/1/leaderboard/{split}?{words}").status_code == 200
+    for team in (0, 10**30, 999):
+        assert server.get(f"/challenges/1/teams/{team}").status_code == 404

@@ -122,9 +122,8 @@ def _is_row(cells: set[str], names: _SplitNames) -> bool:
     return bool(cells & names.visible) and not cells & names.hidden
 
 
-def why_no_report(services: Services, row: Submission) -> str:
+def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> str:
     """Return why there is no page of a submission; nothing where there is one."""
-    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     if not _has_our_scorers(services, challenge):
         return "this challenge has scorers of its own."
     if row.status != FINISHED:
@@ -144,10 +143,10 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     """
     row = services.submissions.get(submission)
     services.accounts.check_may_see_submission(user, row)
-    reason = why_no_report(services, row)
+    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    reason = why_no_report(services, challenge, phase, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
-    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     if services.accounts.is_host(user, challenge.id):
         return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), HOSTS)
     splits = services.store.splits_of(phase.id)

@@ -1,4 +1,4 @@
-// Two comforts; every page works without them: pages renew themselves, and an upload shows how far it is.
+// Comforts that every page works without: pages renew themselves, an upload shows how far it is.
 "use strict";
 
 function renew(main) {
@@ -63,5 +63,13 @@ function upload(form) {
   });
 }
 
+// The dialog for a file offers what the chosen phase takes.
+function offer(form) {
+  const file = form.querySelector("input[type=file]");
+  form.addEventListener("change", (event) => {
+    if (event.target.name === "phase") file.accept = event.target.dataset.types;
+  });
+}
+
 document.querySelectorAll("main[data-live]").forEach(renew);
-document.querySelectorAll("form[data-upload]").forEach(upload);
+document.querySelectorAll("form[data-upload]").forEach((form) => { upload(form); offer(form); });
