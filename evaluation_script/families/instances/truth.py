@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import repeat
 from typing import Any, Dict, Iterable, List, Optional
 
@@ -22,6 +22,7 @@ from ...masks.polygons import polygon_mask
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
+from ...values import dataclass
 from ..base.truth import SplitTruth
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 

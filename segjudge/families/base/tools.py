@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:

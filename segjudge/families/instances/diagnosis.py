@@ -5,7 +5,7 @@ Errors are of the kinds that TIDE tells apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
 

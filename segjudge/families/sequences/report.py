@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import numpy as np
@@ -35,6 +35,7 @@ from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report.page import PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
 from segjudge.report.tables import format_difference
