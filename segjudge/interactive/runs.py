@@ -20,6 +20,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.system.files import file_name, make_folder, replace
 
+from .dataset import SessionInputError
 from .davis_session import DavisInteractiveSession
 from .masks import as_ids, encode_frames
 from .reports import METRICS, Sample, Summary, SummaryTerms, read_report, summarize
@@ -180,9 +181,9 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
         of_run = _read_summary(summary_file) if has_summary else summarize(report, SummaryTerms(samples=samples))
         return Run(name or file.stem, report, of_run, _folder_of_steps(file), has_summary or samples is not None)
     except FileNotFoundError:
-        raise ValueError(f"{file}: there is no such report") from None
+        raise SessionInputError(f"{file}: there is no such report") from None
     except ValueError as error:
-        raise ValueError(
+        raise SessionInputError(
             f"{file}: is not a report of an interactive session ({type(error).__name__}: {error})"
         ) from None
 
@@ -206,7 +207,7 @@ def plot(runs: list[Run], out: Path, progress: _Progress) -> None:
     """Write the curves as PNG and SVG, and `index.html` with everything."""
     if len({run.metric for run in runs}) > 1:
         metrics = ", ".join(f"{run.name}: {METRIC_NAMES[run.metric]}" for run in runs)
-        raise ValueError(f"the runs were measured by different metrics ({metrics})")
+        raise SessionInputError(f"the runs were measured by different metrics ({metrics})")
     make_folder(out)
     svg = _write_curves(runs, out)
     _write_page(runs, _write_steps(runs, out, progress), svg, out)
@@ -300,7 +301,7 @@ def _read_step(path: Path) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError):
         valid = False
     if not valid:
-        raise ValueError(f"{path}: is not an interaction as `interactive run --steps` keeps them")
+        raise SessionInputError(f"{path}: is not an interaction as `interactive run --steps` keeps them")
     return step
 
 

@@ -36,7 +36,8 @@ LATE = "Too-Late"
 #: Decimals of every J and F that leaves the server: with more, fewer queries would reveal the truth pixel by pixel.
 _DECIMALS = 4
 
-#: The errors that cross the wire, and the status of each; any other is a defect of the server.
+#: The errors that cross the wire, and the status of each; any other, one that inherits from them (a KeyError) or comes
+#: from the operating system included, is a defect of the server.
 _ERRORS: dict[type[Exception], int] = {
     ValueError: 400,
     TypeError: 422,
@@ -79,9 +80,9 @@ class InteractionBody(TypedDict):
 
 def describe_error(error: Exception) -> tuple[dict[str, str], int]:
     """An error as it is sent, the name of its class on the list and its message, and its status."""
-    for kind, status in _ERRORS.items():
-        if isinstance(error, kind):
-            return {"error": kind.__name__, "message": str(error)}, status
+    kind = type(error)
+    if kind in _ERRORS and getattr(error, "errno", None) is None:
+        return {"error": kind.__name__, "message": str(error)}, _ERRORS[kind]
     return {"error": "RuntimeError", "message": "This is a defect of the server; its log tells more."}, 500
 
 

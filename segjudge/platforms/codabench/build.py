@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import json
@@ -10,7 +9,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
 
 from . import competition, scoring_program
@@ -327,19 +327,15 @@ def _module_files(names: list[str]) -> list[Path]:
         path = _module_file(module)
         if path is not None and module not in paths and not module.startswith(_SCORERS):
             paths[module] = path
-            pending += [module.rpartition(".")[0], *_find_imports(module, path)]
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            pending.append(module.rpartition(".")[0])
+            for imported in find_imports(path.read_bytes()):
+                if imported.is_certain and imported.members:
+                    base = ".".join(filter(None, [package if imported.level else "", imported.name]))
+                    pending += [base, *(f"{base}.{member}" for member in imported.members)]
     return [paths[module] for module in sorted(paths)]
 
 
 def _module_file(module: str) -> Path | None:
     stem = _PACKAGE.parent / module.replace(".", "/")
     return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if module and path.is_file()), None)
-
-
-def _find_imports(module: str, path: Path) -> Iterator[str]:
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            base = package if node.level else ""
-            base = ".".join(name for name in (base, node.module) if name)
-            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
