@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import subprocess
@@ -34,8 +33,6 @@ from .settings import HostScript, ScoredPhase, ScorerChoice, StartError
 _LOG_BYTES, _DESCRIPTION_BYTES = 64 << 10, 64 << 20
 #: Seconds within which a host's own script is loaded before it scores anything.
 _SECONDS_TO_LOAD = 300.0
-#: Option of `prctl`: whether other processes may read our memory.
-_SET_DUMPABLE = 4
 
 
 @dataclass(frozen=True)
@@ -71,24 +68,6 @@ class ScoringOutcome:
     is_late: bool = False
     #: Whether it was ended because this worker ends, so that another one scores the submission.
     is_handed_back: bool = False
-
-
-def forbid_inspection() -> None:
-    """Keep other processes from reading our memory and environment."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
-
-
-def has_process_limit() -> bool:
-    """Test whether a cgroup bounds how many processes we may have."""
-    with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
-        for line in file.read().splitlines():
-            _, kind, path = line.split(":", 2)
-            for root in ("/sys/fs/cgroup", f"/sys/fs/cgroup/{kind}"):
-                with suppress(OSError), open(f"{root}{path}/pids.max", encoding="ascii") as limit:
-                    if limit.read().strip() != "max":
-                        return True
-    return False
 
 
 # ── what can be scored ──────────────────────────────────────────────────────

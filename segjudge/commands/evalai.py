@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.platforms.evalai.bundle.push import ChallengePush, PushedChallenge
     from segjudge.platforms.evalai.bundle.server_state import ServerState
+    from segjudge.platforms.evalai.bundle.trial import HostedWorker, SubmissionOutcome
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-    from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome
 
 # ── run ─────────────────────────────────────────────────────────────────────
 
@@ -55,7 +55,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-    from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
+    from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 
     root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
     writable = os.access(dist if os.path.isdir(dist) else root, os.W_OK)

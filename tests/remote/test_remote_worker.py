@@ -22,7 +22,6 @@ from segjudge.platforms.evalai import routes
 from segjudge.remote_challenge_evaluation.settings import (
     SettingsError,
     WorkerSettings,
-    make_paths_absolute,
     read_settings,
 )
 from segjudge.server.models import ChallengePhase, StoredMessage
@@ -59,7 +58,7 @@ def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monke
     monkeypatch.chdir(here)
 
     def annotations(**options: str) -> str:
-        return str(Path(make_paths_absolute(WorkerSettings("token", "server", "queue", 1, **options)).annotations))  # type: ignore[arg-type]
+        return str(Path(WorkerSettings("token", "server", "queue", 1, **options).with_absolute_paths().annotations))  # type: ignore[arg-type]
 
     assert annotations() == annotations(bundle=str(tmp_path)) == str(here / "annotations")
     assert annotations(bundle="../bundle") == str(bundle / "annotations")

@@ -42,7 +42,7 @@ _GAP = datetime.timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class BoardColumn:
+class _BoardColumn:
     """A column of Codabench's leaderboard: a label of a split."""
 
     key: str
@@ -60,7 +60,7 @@ class DatedPhase:
 
     config: dict[str, Any]
     boards: tuple[object, ...]
-    columns: tuple[BoardColumn, ...]
+    columns: tuple[_BoardColumn, ...]
     start: datetime.datetime
     end: datetime.datetime
     #: Codenames of splits that are left out, since Codabench hides them by its page alone.
@@ -92,7 +92,7 @@ def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) 
     # A hidden column can rank nothing.
     splits = sorted(splits_of(config, phase), key=lambda split: not split.is_public)
     shown_splits = [split for split in splits if hidden or split.is_public]
-    columns: list[BoardColumn] = []
+    columns: list[_BoardColumn] = []
     for split in shown_splits:
         # The first split of every phase has the plain labels, so that the column that ranks is never empty.
         columns += _columns(split, f"{split.codename}: " if columns else "")
@@ -101,7 +101,7 @@ def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) 
     return DatedPhase(phase, boards, tuple(columns), _moment(phase["start_date"]), _moment(phase["end_date"]), left_out)
 
 
-def _columns(split: MappedSplit, prefix: str) -> list[BoardColumn]:
+def _columns(split: MappedSplit, prefix: str) -> list[_BoardColumn]:
     metadata = split.schema.get("metadata") or {}
     columns = []
     for label in sorted(split.schema["labels"], key=lambda label: label != split.schema["default_order_by"]):
@@ -109,7 +109,7 @@ def _columns(split: MappedSplit, prefix: str) -> list[BoardColumn]:
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
         precision, ascending = int(split.row["leaderboard_decimal_precision"]), not split.is_descending(label)
         key, is_hidden = f"{prefix}{label}", not split.is_public
-        columns.append(BoardColumn(key, split.codename, label, ascending, precision, is_hidden, about))
+        columns.append(_BoardColumn(key, split.codename, label, ascending, precision, is_hidden, about))
     return columns
 
 
@@ -146,9 +146,9 @@ def _is_public(phase: DatedPhase) -> bool:
     return bool(phase.config.get("is_public", True))
 
 
-def collect_columns(chain: Chain) -> list[BoardColumn]:
+def collect_columns(chain: Chain) -> list[_BoardColumn]:
     """Each column of the phases once; the one that ranks stands first."""
-    columns: dict[str, BoardColumn] = {}
+    columns: dict[str, _BoardColumn] = {}
     for phase in chain:
         for column in phase.columns:
             columns.setdefault(column.key, column)

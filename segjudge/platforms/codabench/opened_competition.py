@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -96,14 +95,6 @@ def can_be_path(name: str) -> bool:
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
-        return False
-
-
-def is_uuid(text: str) -> bool:
-    """Texts of other forms are no key of anything on the site."""
-    try:
-        return bool(uuid.UUID(text))
-    except ValueError:
         return False
 
 

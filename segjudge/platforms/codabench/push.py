@@ -56,7 +56,7 @@ class CodabenchAccount:
 
 
 @dataclass(frozen=True)
-class PushedCompetition:
+class _PushedCompetition:
     """A bundle that was uploaded, with its outcome as far as it is known."""
 
     #: The number of the upload, whose outcome can be asked for.
@@ -99,10 +99,10 @@ class CompetitionPush:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
         self._client = _CodabenchClient(account.host, account.token)
 
-    def recall(self, name: str) -> PushedCompetition | None:
+    def recall(self, name: str) -> _PushedCompetition | None:
         """The outcome of the last upload; None where the site no longer has the competition."""
         row = self._state().get(self._account.host, {}).get(name)
-        pushed = PushedCompetition(**row) if row else None
+        pushed = _PushedCompetition(**row) if row else None
         if pushed is None or not pushed.number:
             return pushed
         try:
@@ -113,7 +113,7 @@ class CompetitionPush:
             raise HostError(self._explain(error)) from None
         return pushed
 
-    def upload(self, name: str, path: str) -> PushedCompetition:
+    def upload(self, name: str, path: str) -> _PushedCompetition:
         """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
         request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
@@ -122,7 +122,7 @@ class CompetitionPush:
             target = self._client.call("POST", _DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
             answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
-            pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
+            pushed = _PushedCompetition(int(answer["status_id"]), digest_of(path))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
         except (KeyError, TypeError, ValueError) as error:
@@ -130,7 +130,9 @@ class CompetitionPush:
         self._remember(name, pushed)
         return pushed
 
-    def wait_for_outcome(self, name: str, pushed: PushedCompetition, patience: float = _PATIENCE) -> PushedCompetition:
+    def wait_for_outcome(
+        self, name: str, pushed: _PushedCompetition, patience: float = _PATIENCE
+    ) -> _PushedCompetition:
         """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
@@ -154,7 +156,7 @@ class CompetitionPush:
             "died. Push again to go on waiting, or with --again to upload it once more"
         )
 
-    def page(self, pushed: PushedCompetition) -> str:
+    def page(self, pushed: _PushedCompetition) -> str:
         return _PAGE.format(host=self._account.host, number=pushed.number)
 
     def _send(self, url: str, path: str) -> None:
@@ -191,7 +193,7 @@ class CompetitionPush:
             raise HostError(f"{self._path}: cannot be read ({error}); it holds which competitions exist") from None
         return state
 
-    def _remember(self, name: str, pushed: PushedCompetition | None) -> None:
+    def _remember(self, name: str, pushed: _PushedCompetition | None) -> None:
         state = self._state()
         row = state.setdefault(self._account.host, {})
         if pushed is None:

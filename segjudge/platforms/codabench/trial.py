@@ -243,7 +243,7 @@ def as_zip(path: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class SampleRun:
+class _SampleRun:
     """One sample, scored by one phase."""
 
     phase: str
@@ -278,7 +278,7 @@ class CompetitionTrial:
                     paths.setdefault(str(phase.get("name")), []).append(path)
         return paths
 
-    def run(self, samples: dict[str, list[str]]) -> Iterator[SampleRun]:
+    def run(self, samples: dict[str, list[str]]) -> Iterator[_SampleRun]:
         """Score samples, given by the names of their phases."""
         for subject, phase in sort_phases(self._bundle):
             for path in samples.get(str(phase.get("name")), []):
@@ -286,7 +286,7 @@ class CompetitionTrial:
                     outcome = self._score(index, phase, path)
                     name = os.path.basename(path.rstrip(os.sep))
                     problems = list(map(self._bundle.locate, self._problems(subject, name, index, outcome)))
-                    yield SampleRun(str(phase.get("name")), name, outcome, problems)
+                    yield _SampleRun(str(phase.get("name")), name, outcome, problems)
 
     def _score(self, index: object, phase: dict[Any, Any], path: str) -> ScoredSubmission:
         _, task = self._tasks[index]

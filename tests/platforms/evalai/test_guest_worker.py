@@ -12,9 +12,8 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.bundle.trial import try_samples
+from segjudge.platforms.evalai.bundle.trial import open_hosted_worker, try_samples
 from segjudge.platforms.evalai.hosted_worker import requirements
-from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
 from tests import guests
 from tests.builders import zipped
 

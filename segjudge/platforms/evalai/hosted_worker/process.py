@@ -35,6 +35,8 @@ _DISK = 21 << 30
 #: Bytes that must be free on the disk of a worker's folder.
 _LEAST_DISK = 16 << 20
 SCRIPT = "evaluation_script"
+#: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
+SECONDS = 900.0
 #: Seconds between two looks at whether an answer is still wanted and within its limits.
 _TICK = 0.3
 #: Seconds between two looks at what its processes use together: a worker waits most of the time.
