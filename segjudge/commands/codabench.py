@@ -65,7 +65,6 @@ class _Options:
 
     def build(self, source: BundleSource, out: str) -> BuiltCompetitions:
         from segjudge.platforms.codabench.build import CodabenchOptions, build
-        from segjudge.platforms.codabench.competition import IMAGE
 
         say_version(source)
         if self.kernel:
@@ -73,7 +72,9 @@ class _Options:
         built = build(
             source,
             out,
-            CodabenchOptions(self.image or IMAGE, self.queue or "", self.hidden, not self.no_kernel, self.samples),
+            CodabenchOptions(
+                self.image or CodabenchOptions.image, self.queue or "", self.hidden, not self.no_kernel, self.samples
+            ),
         )
         for text, codenames in built.notes.items():
             say(f"{', '.join(codenames)}: {text}.")
