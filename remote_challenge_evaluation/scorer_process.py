@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -33,6 +34,8 @@ from .settings import HostScript, ScoredPhase, ScorerChoice, StartError
 _LOG_BYTES, _DESCRIPTION_BYTES = 64 << 10, 64 << 20
 #: Seconds within which a host's own script is loaded before it scores anything.
 _SECONDS_TO_LOAD = 300.0
+#: Option of `prctl`: whether other processes may read our memory.
+_SET_DUMPABLE = 4
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,12 @@ class ScoringOutcome:
     is_late: bool = False
     #: Whether it was ended because this worker ends, so that another one scores the submission.
     is_handed_back: bool = False
+
+
+def forbid_inspection() -> None:
+    """Keep other processes from reading our memory and environment."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
 
 # ── what can be scored ──────────────────────────────────────────────────────

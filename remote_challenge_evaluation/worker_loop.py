@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
@@ -20,7 +19,7 @@ from segjudge.system.processes import Child, Streams
 
 from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
 from .monitoring import Log, send_to_webhook, serve_health
-from .scorer_process import read_annotations, read_phases
+from .scorer_process import forbid_inspection, read_annotations, read_phases
 from .services import (
     ApiQueue,
     OwnQueue,
@@ -47,8 +46,6 @@ _ONCE_STALLED = 120.0
 _ONCE_POLL = 2
 #: Errors of a disk that may pass.
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-#: Option of `prctl`: whether other processes may read our memory.
-_SET_DUMPABLE = 4
 
 
 class WorkerLoop:
@@ -57,7 +54,7 @@ class WorkerLoop:
     _journal: Journal
 
     def __init__(self, settings: WorkerSettings, *, once: bool = False) -> None:
-        _forbid_inspection()
+        forbid_inspection()
         os.umask(0o077)
         self._settings, self._once = settings.with_absolute_paths(), once
         self._stop = Stop(settings.grace_seconds)
@@ -372,12 +369,6 @@ def _challenge(jobs: Jobs, settings: WorkerSettings) -> ChallengeRow:
             "Push it with --variant remote."
         )
     return challenge
-
-
-def _forbid_inspection() -> None:
-    """Keep other processes from reading our memory and environment."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
 
 def _has_process_limit() -> bool:
