@@ -14,7 +14,7 @@ from typing import Any, NotRequired, Self, TypedDict, cast
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
 
-from .journal import NAME, open_jobs_in
+from .journal import NAME, Journal
 
 
 class ScorerChoice(TypedDict):
@@ -131,27 +131,27 @@ class WorkerSettings:
         """Empty where a phase's scorer finds its own annotation file."""
         return os.path.join(self.annotations, phase["annotation"]) if phase["annotation"] else ""
 
-
-def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """Raises SettingsError with everything that is missing or wrong."""
-    values: dict[str, str | int | float] = {}
-    problems = []
-    for setting in fields(WorkerSettings):
-        name = setting.name.upper()
-        text = environment.get(name, "").strip()
-        if not text:
-            if setting.name in _REQUIRED:
-                problems.append(f"{name} is not set: {_REQUIRED[setting.name]}")
-            continue
-        try:
-            values[setting.name] = _value(str(setting.type), text)
-        except (ValueError, OverflowError):
-            problems.append(f"{name} is {text[:40]!r}, which is not a number")
-    problems += _value_problems(values)
-    if problems:
-        raise SettingsError("\n".join(problems))
-    values["api_server"] = str(values["api_server"]).rstrip("/")
-    return WorkerSettings(**values)  # type: ignore[arg-type]
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> WorkerSettings:
+        """Raises SettingsError with everything that is missing or wrong."""
+        values: dict[str, str | int | float] = {}
+        problems = []
+        for setting in fields(WorkerSettings):
+            name = setting.name.upper()
+            text = environment.get(name, "").strip()
+            if not text:
+                if setting.name in _REQUIRED:
+                    problems.append(f"{name} is not set: {_REQUIRED[setting.name]}")
+                continue
+            try:
+                values[setting.name] = _value(str(setting.type), text)
+            except (ValueError, OverflowError):
+                problems.append(f"{name} is {text[:40]!r}, which is not a number")
+        problems += _value_problems(values)
+        if problems:
+            raise SettingsError("\n".join(problems))
+        values["api_server"] = str(values["api_server"]).rstrip("/")
+        return cls(**values)  # type: ignore[arg-type]
 
 
 def _value(kind: str, text: str) -> str | int | float:
@@ -168,7 +168,7 @@ def check_no_forgotten_journal(settings: WorkerSettings, folder: str = ".") -> N
     save_dir = os.path.abspath(settings.save_dir)
     if settings.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(save_dir, NAME)):
         return
-    count = open_jobs_in(folder)
+    count = Journal.count_open_jobs(folder)
     if count:
         raise SettingsError(
             f"{os.path.join(os.path.abspath(folder), NAME)} is a journal of an earlier version and holds {count} "

@@ -17,7 +17,7 @@ from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedErro
 from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
 from segjudge.system.processes import Child, Streams
 
-from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
+from .journal import DamagedError, Journal, JournalError, UnusableError
 from .monitoring import Log, send_to_webhook, serve_health
 from .scorer_process import forbid_inspection, read_annotations, read_phases
 from .services import (
@@ -28,8 +28,6 @@ from .services import (
     WorkerServices,
     WorkQueue,
     fetch_annotations,
-    is_token_accepted,
-    is_token_refusal,
 )
 from .settings import ScoredPhase, SettingsError, StartError, WorkerSettings
 from .worker import Sweep, Worker
@@ -65,7 +63,7 @@ class WorkerLoop:
 
     def check(self) -> list[str]:
         """Check that a start would succeed, without changing anything; return lines about what was found."""
-        problem = _folder_problem(self._settings.save_dir) or journal_problem(self._settings.save_dir)
+        problem = _folder_problem(self._settings.save_dir) or Journal.problem_in(self._settings.save_dir)
         if problem:
             raise StartError(problem)
         with tempfile.TemporaryDirectory(prefix="segjudge-check-") as folder:
@@ -142,7 +140,7 @@ class WorkerLoop:
                 break
             except (StartError, ApiError) as error:
                 is_final = not isinstance(error, ApiError) or (
-                    is_token_refusal(error) or not (error.denied or error.transient)
+                    error.refuses_token or not (error.denied or error.transient)
                 )
                 refusals = refusals + 1 if is_final else 0
                 if refusals >= _REFUSALS:
@@ -221,7 +219,7 @@ class WorkerLoop:
             return
         if isinstance(error, UnusableError):
             raise StartError(str(error)) from None
-        if isinstance(error, TokenRefusedError) or (isinstance(error, ApiError) and is_token_refusal(error)):
+        if isinstance(error, TokenRefusedError) or (isinstance(error, ApiError) and error.refuses_token):
             if self._is_token_refused():
                 self._alert(f"EvalAI no longer accepts AUTH_TOKEN: {error}")
                 raise TokenRefusedError(str(error)) from None
@@ -241,7 +239,7 @@ class WorkerLoop:
 
     def _is_token_refused(self) -> bool:
         """Ask again and again whether the server accepts the token."""
-        return all(not (self._stop.wait(_REFUSAL_PAUSE) or is_token_accepted(self._jobs)) for _ in range(_REFUSALS))
+        return all(not (self._stop.wait(_REFUSAL_PAUSE) or self._jobs.accepts_token()) for _ in range(_REFUSALS))
 
     def _is_done(self, *, is_busy: bool) -> bool:
         """Tell whether `--once` has nothing left to wait for."""

@@ -172,9 +172,9 @@ def _try_samples(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
 
 def _open_compute_worker(python: str | None) -> ComputeWorker:
     from segjudge.platforms.codabench.trial import ComputeWorker
-    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
-    return ComputeWorker(open_interpreter(python or sys.executable))
+    return ComputeWorker(Interpreter.open(python or sys.executable))
 
 
 def _list_samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
@@ -254,9 +254,9 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
 
 def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
-    from segjudge.platforms.codabench.push import CompetitionPush, read_account
+    from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 
-    code, account = DONE, None if args.dry_run else read_account()
+    code, account = DONE, None if args.dry_run else CodabenchAccount.read()
     with read_options(_Options, args).targets() as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):

@@ -80,14 +80,13 @@ class OpenedCompetition:
     def locate(self, problem: BundleProblem) -> BundleProblem:
         return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
 
-
-def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
-    """By their index, as the unpacker sorts them; as written where that fails."""
-    phases = bundle.mappings("phases")
-    try:
-        return sorted(phases, key=lambda entry: entry[1].get("index", 0))
-    except TypeError:
-        return phases
+    def sorted_phases(self) -> list[tuple[str, dict[Any, Any]]]:
+        """By their index, as the unpacker sorts them; as written where that fails."""
+        phases = self.mappings("phases")
+        try:
+            return sorted(phases, key=lambda entry: entry[1].get("index", 0))
+        except TypeError:
+            return phases
 
 
 def can_be_path(name: str) -> bool:

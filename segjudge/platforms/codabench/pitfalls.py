@@ -38,7 +38,6 @@ from .opened_competition import (
     find_command,
     list_names,
     read_texts,
-    sort_phases,
 )
 from .serializer_fields import AFTER_PHASES, BEFORE_PAGES, BOARD, COLUMN, PHASE, PHASE_FILES, TASK, TASK_FILES
 
@@ -247,7 +246,7 @@ _LIMITS = all_of(
 
 def _check_phases(top: _At) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
-    for subject, phase in sort_phases(top.bundle):
+    for subject, phase in top.bundle.sorted_phases():
         at = Entry(top.bundle, subject, phase)
         yield from _PHASE(at)
         try:
@@ -397,7 +396,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
 def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end their tasks too early, or take over submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
-    for subject, phase in sort_phases(bundle):
+    for subject, phase in bundle.sorted_phases():
         tasks = phase.get("tasks")
         indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []
         known_tasks = [documents[index] for index in indexes if index in documents]

@@ -54,6 +54,27 @@ class CodabenchAccount:
     host: str
     token: str = field(repr=False)
 
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
+        """A token, or one got by name and password; raises HostError with what is missing."""
+        values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
+        host = read_address(values, _HOST, _DEFAULT_HOST)
+        if not is_safe_for_token(host):
+            raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
+        token = values.get(_TOKEN, "").strip()
+        if not token and values.get(_USER) and values.get(_PASSWORD):
+            try:
+                login = {"username": values[_USER], "password": values[_PASSWORD]}
+                answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
+            except ApiError as error:
+                message = error.message.replace(values[_PASSWORD], "…")
+                remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
+                raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
+            token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
+        if not token or not is_plain_token(token):
+            raise HostError(f"set {_TOKEN}, or {_USER} and {_PASSWORD}, in the environment or {_FILE} (mode 0600)")
+        return cls(host, token)
+
 
 @dataclass(frozen=True)
 class _PushedCompetition:
@@ -69,27 +90,6 @@ class _PushedCompetition:
 
 class NotUnpackedError(Exception):
     """Raised, with Codabench's words, when a bundle was refused."""
-
-
-def read_account(environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
-    """A token, or one got by name and password; raises HostError with what is missing."""
-    values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
-    host = read_address(values, _HOST, _DEFAULT_HOST)
-    if not is_safe_for_token(host):
-        raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
-    token = values.get(_TOKEN, "").strip()
-    if not token and values.get(_USER) and values.get(_PASSWORD):
-        try:
-            login = {"username": values[_USER], "password": values[_PASSWORD]}
-            answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
-        except ApiError as error:
-            message = error.message.replace(values[_PASSWORD], "…")
-            remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
-            raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
-        token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
-    if not token or not is_plain_token(token):
-        raise HostError(f"set {_TOKEN}, or {_USER} and {_PASSWORD}, in the environment or {_FILE} (mode 0600)")
-    return CodabenchAccount(host, token)
 
 
 class CompetitionPush:

@@ -28,7 +28,7 @@ from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, sort_phases, unpack
+from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, unpack
 from .pitfalls import find_written_columns
 from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
@@ -271,7 +271,7 @@ class CompetitionTrial:
     def solutions(self) -> dict[str, list[str]]:
         """The bundle's own solutions, by the names of the phases whose tasks they solve."""
         paths: dict[str, list[str]] = {}
-        for _, phase in sort_phases(self._bundle):
+        for _, phase in self._bundle.sorted_phases():
             for _, solution in self._bundle.mappings("solutions"):
                 path = self._bundle.path(str(solution.get("path")))
                 if set(phase.get("tasks") or []) & set(solution.get("tasks") or []) and os.path.exists(path):
@@ -280,7 +280,7 @@ class CompetitionTrial:
 
     def run(self, samples: dict[str, list[str]]) -> Iterator[_SampleRun]:
         """Score samples, given by the names of their phases."""
-        for subject, phase in sort_phases(self._bundle):
+        for subject, phase in self._bundle.sorted_phases():
             for path in samples.get(str(phase.get("name")), []):
                 for index in phase.get("tasks") or []:
                     outcome = self._score(index, phase, path)

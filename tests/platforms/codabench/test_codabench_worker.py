@@ -26,10 +26,10 @@ from segjudge.platforms.codabench.trial import (
 )
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
 ROOT = Path(__file__).resolve().parents[3]
-PYTHON = open_interpreter(sys.executable)
+PYTHON = Interpreter.open(sys.executable)
 OURS = scoring_program._NOT_YOURS + "\n"
 
 

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import _read_sentences, find_repository, locate_sentences, without_sponsors
-from segjudge.platforms.evalai.client import read_settings
+from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
@@ -135,7 +135,7 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     kept = "".join(file.read_text() for file in (fork / ".segjudge/pushes").iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, kept))
-    assert token not in repr(read_settings({"EVALAI_TOKEN": token}))
+    assert token not in repr(EvalAISettings.read({"EVALAI_TOKEN": token}))
 
 
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
@@ -357,9 +357,9 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
     file.chmod(0o644)
     with pytest.raises(HostError, match="can be read by others"):
-        read_settings({}, str(file))
+        EvalAISettings.read({}, str(file))
     file.chmod(0o600)
-    found = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
+    found = EvalAISettings.read({"EVALAI_HOST": "eval.example"}, str(file))
     assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
 
 

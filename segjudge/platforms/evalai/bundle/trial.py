@@ -20,7 +20,7 @@ from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter, open_interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import (
     SCRIPT,
     SECONDS,
@@ -128,7 +128,7 @@ def open_hosted_worker(
 
     `notice` is given a sentence when a host's packages are installed first.
     """
-    python = python if isinstance(python, Interpreter) else open_interpreter(python)
+    python = python if isinstance(python, Interpreter) else Interpreter.open(python)
     folder = WorkerFolder()
     with ExitStack() as ends:
         ends.callback(folder.remove)

@@ -42,39 +42,39 @@ class Interpreter:
         """The PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
         return os.pathsep.join([os.path.dirname(self.path), os.environ.get("PATH", os.defpath)])
 
+    @classmethod
+    def open(cls, name: str) -> Interpreter:
+        """Raises HostError where what has this path or name does not run."""
+        path = _path_of(name)
+        answer = _run(path, name, _REPORT).strip()
+        try:
+            executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
+        except (ValueError, IndexError, TypeError):
+            raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
+        # What a shim leads to, without the shim.
+        executable = executable or path
+        return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
 
-def open_interpreter(name: str) -> Interpreter:
-    """Raises HostError where what has this path or name does not run."""
-    path = _path_of(name)
-    answer = _run(path, name, _REPORT).strip()
-    try:
-        executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
-    except (ValueError, IndexError, TypeError):
-        raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
-    # What a shim leads to, without the shim.
-    executable = executable or path
-    return Interpreter(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
+    @classmethod
+    def for_worker(cls, name: str | None, root: str) -> Interpreter:
+        """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
 
-
-def worker_interpreter(name: str | None, root: str) -> Interpreter:
-    """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
-
-    Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
-    """
-    name = name or os.environ.get(_WORKER_PYTHON)
-    if name:
-        return open_interpreter(name)
-    for folder in dict.fromkeys((root, IMPORT_ROOT)):
-        prepared = os.path.join(folder, _PREPARED)
-        if os.path.exists(prepared):
-            with suppress(HostError):  # half made, or of a Python that is gone
-                return open_interpreter(prepared)
-    pinned = shutil.which(f"python{PINNED_PYTHON}")
-    if pinned is not None:
-        with suppress(HostError):  # no Python, or one without numpy
-            _run(pinned, pinned, "import numpy")
-            return open_interpreter(pinned)
-    return open_interpreter(sys.executable)
+        Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
+        """
+        name = name or os.environ.get(_WORKER_PYTHON)
+        if name:
+            return Interpreter.open(name)
+        for folder in dict.fromkeys((root, IMPORT_ROOT)):
+            prepared = os.path.join(folder, _PREPARED)
+            if os.path.exists(prepared):
+                with suppress(HostError):  # half made, or of a Python that is gone
+                    return Interpreter.open(prepared)
+        pinned = shutil.which(f"python{PINNED_PYTHON}")
+        if pinned is not None:
+            with suppress(HostError):  # no Python, or one without numpy
+                _run(pinned, pinned, "import numpy")
+                return Interpreter.open(pinned)
+        return Interpreter.open(sys.executable)
 
 
 def _path_of(name: str) -> str:
