@@ -262,7 +262,7 @@ def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words
         assert output.status_code in (400, 409, 413, 422), output.text
         assert len(output.text) < 1000
         assert re.search(words, output.json()["message"]), output.text
-        assert output.json()["error"] in wire_format._KINDS
+        assert output.json()["error"] in ("ValueError", "TypeError", "RuntimeError", "OverflowError")
         assert wired.get(wire_format.REPORT).json()["interaction"] == []
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 

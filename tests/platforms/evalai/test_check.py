@@ -21,7 +21,7 @@ from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import Notify
 from segjudge.platforms.evalai.bundle import agreement, script_rules
 from segjudge.platforms.evalai.bundle.agreement import splits_of
-from segjudge.platforms.evalai.bundle.build import _list_named_files, build, read_config
+from segjudge.platforms.evalai.bundle.build import build, read_config
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.platforms.evalai.bundle.server_state import (
@@ -64,7 +64,10 @@ def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> Non
         with zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as script:
             shown = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
             assert {name for name in script.namelist() if "/" not in name} == shown
-    assert names == {"challenge_config.yaml", "evaluation_script.zip", *_list_named_files(read_config(str(ROOT)))}
+    config = read_config(str(ROOT))
+    values = [value for item in (config, *config["challenge_phases"]) for value in item.values()]
+    named = {value for value in values if isinstance(value, str) and (ROOT / value).is_file()}
+    assert names == {"challenge_config.yaml", "evaluation_script.zip", *named}
 
 
 def test_config_and_phases_agree() -> None:

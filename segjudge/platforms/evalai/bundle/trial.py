@@ -68,7 +68,7 @@ class SubmissionOutcome:
 class HostedWorker:
     """A worker process with a bundle loaded."""
 
-    _seconds = SECONDS
+    seconds = SECONDS
 
     def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
         self.config, self._folder, self._process = config, folder, process
@@ -99,7 +99,7 @@ class HostedWorker:
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._process.ask(request, self._seconds)
+            return self._process.ask(request, self.seconds)
         except UnloadableError as error:
             raise HostError(f"{error}") from None
         except DiedError as death:
