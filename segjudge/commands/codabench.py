@@ -270,12 +270,12 @@ def _push(args: argparse.Namespace) -> int:
 
 
 def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
-    from segjudge.platforms.codabench.push import NotUnpackedError, digest_of
+    from segjudge.platforms.codabench.push import NotUnpackedError
 
     name = os.path.basename(path)
     earlier = None if again else push.recall(name)
     if earlier is not None and earlier.number:
-        is_same = earlier.digest == digest_of(path)
+        is_same = earlier.is_of(path)
         print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")
         if not is_same:
             say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")

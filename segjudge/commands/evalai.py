@@ -212,9 +212,8 @@ def _build(args: argparse.Namespace) -> int:
 def fetch_kernel(source: BundleSource) -> None:
     """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
     from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
-    from segjudge.platforms.evalai.bundle.build import takes_kernel
 
-    if not takes_kernel(source):
+    if not source.takes_kernel:
         raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
     if find_for_worker() is None:
         say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
@@ -412,7 +411,6 @@ def _push(args: argparse.Namespace) -> int:
         ChallengePush,
         RejectedError,
         find_repository,
-        locate_sentences,
         without_sponsors,
     )
     from segjudge.platforms.evalai.bundle.server_state import ServerState
@@ -439,7 +437,7 @@ def _push(args: argparse.Namespace) -> int:
                 return DONE
             challenge = process.create_or_update(bundle)
         except RejectedError as error:
-            print_problems(list(locate_sentences(bundle, error.sentences)))
+            print_problems(list(error.locate(bundle)))
             return OURS
         with Bundle(bundle) as opened:
             config, scoring = opened.config, describe_scoring(opened)
@@ -450,10 +448,10 @@ def _push(args: argparse.Namespace) -> int:
 
 def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
     """Build the bundle, with the kernel where it can be had."""
-    from segjudge.platforms.evalai.bundle.build import build, takes_kernel
+    from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
-    if how.kernel or (not how.no_kernel and takes_kernel(source)):
+    if how.kernel or (not how.no_kernel and source.takes_kernel):
         try:
             fetch_kernel(source)
         except HostError as error:

@@ -269,9 +269,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
             "        time.sleep(60)\n"
         )
         python = Interpreter.open(sys.executable)
-        child = process.WorkerProcess(
-            python, compute, 1, process.WorkerTerms(sandbox_program=process.find_sandbox_for(python))
-        )
+        child = process.WorkerProcess(python, compute, 1, process.WorkerTerms(sandbox_program=python.find_sandbox()))
         child.ask({"ready": True}, 60)
         path = compute.add_submission(1, __file__, ".txt")
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
@@ -311,7 +309,7 @@ def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
         lines = textwrap.indent(f"{code}\ntime.sleep(60)", "    ")
         (place / "__init__.py").write_text(f"import mmap, os, time\ndef evaluate(*a, **k):\n{lines}\n")
         python = Interpreter.open(sys.executable)
-        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.find_sandbox_for(python))
+        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=python.find_sandbox())
         child = process.WorkerProcess(python, compute, 1, terms)
         path = compute.add_submission(1, __file__, ".txt")
         try:

@@ -87,6 +87,10 @@ class _PushedCompetition:
     #: The competition's number; 0 as long as it is being unpacked.
     number: int = 0
 
+    def is_of(self, path: str) -> bool:
+        """Tell a bundle that has not changed since."""
+        return self.digest == _digest_of(path)
+
 
 class NotUnpackedError(Exception):
     """Raised, with Codabench's words, when a bundle was refused."""
@@ -122,7 +126,7 @@ class CompetitionPush:
             target = self._client.call("POST", _DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
             answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
-            pushed = _PushedCompetition(int(answer["status_id"]), digest_of(path))
+            pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
         except (KeyError, TypeError, ValueError) as error:
@@ -204,7 +208,7 @@ class CompetitionPush:
         files.replace(self._path, json.dumps(state, indent=1) + "\n")
 
 
-def digest_of(path: str) -> str:
+def _digest_of(path: str) -> str:
     """SHA-256 of a bundle, by which a changed one is known again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,7 +22,7 @@ from typing import Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in, warning
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, find_sandbox_for
+from segjudge.platforms.evalai.hosted_worker.process import disk_bounds
 from segjudge.system.bounds import TreeBounds, missing_bounds, run_bounded
 from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
@@ -81,7 +81,7 @@ class ComputeWorker:
     """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
 
     def __init__(self, python: Interpreter, *, required: bool = False) -> None:
-        self._python, self._box = python, find_sandbox_for(python, required=required)
+        self._python, self._box = python, python.find_sandbox(required=required)
 
     def missing_bounds(self) -> list[str]:
         """What does not hold for scoring programs here, a sentence each."""

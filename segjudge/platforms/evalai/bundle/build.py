@@ -66,7 +66,7 @@ def build(
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    library = find_for_worker() if kernel and takes_kernel(source) else None
+    library = find_for_worker() if kernel and source.takes_kernel else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
     changes: list[_LineChange] = []
@@ -95,13 +95,7 @@ def build(
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror}); name another place with --out") from None
-    return _BuiltBundle(out, changes, library is not None if takes_kernel(source) else None)
-
-
-def takes_kernel(source: BundleSource) -> bool:
-    """Our own small bundles look for it, and scripts with its module."""
-    loader = os.path.join(source.root, SCRIPT_FOLDER, PLACE, "kernel.py")
-    return source.kind is BundleKind.SMALL or os.path.isfile(loader)
+    return _BuiltBundle(out, changes, library is not None if source.takes_kernel else None)
 
 
 def read_config(root: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from segjudge.platforms.evalai.hosted_worker.process import (
     UnloadableError,
     WorkerProcess,
     WorkerTerms,
-    find_sandbox_for,
 )
 from segjudge.platforms.evalai.hosted_worker.requirements import (
     INDEX_UNREACHED,
@@ -133,7 +132,7 @@ def open_hosted_worker(
     with ExitStack() as ends:
         ends.callback(folder.remove)
         config = _extract(bundle, folder)
-        box = find_sandbox_for(python)
+        box = python.find_sandbox()
         try:
             python = install_requirements(python, folder, _CHALLENGE_PK, box, notice)
         except UnloadableError as error:

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import IMPORT_ROOT
+from segjudge.system import IMPORT_ROOT, sandbox
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 _WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
@@ -75,6 +76,24 @@ class Interpreter:
                 _run(pinned, pinned, "import numpy")
                 return Interpreter.open(pinned)
         return Interpreter.open(sys.executable)
+
+    def find_sandbox(self, *, required: bool = False) -> str | None:
+        """The sandbox's program if this interpreter runs in it; raises HostError if it does not and is required."""
+        box = sandbox.find_sandbox(required=required)
+        if box is None:
+            return None
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            words = [self.path, "-I", "-c", ""]
+            command = sandbox.scorer_command(box, words, self.folders, [(folder, "/tmp")], (), python=self.path)  # noqa: S108
+            trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if trial.returncode == 0:
+            return box
+        if required:
+            reason = trial.stderr.strip()[-300:]
+            raise HostError(
+                f"--require-sandbox: {self.path} does not run in the sandbox ({reason}); name another Python"
+            )
+        return None
 
 
 def _path_of(name: str) -> str:
