@@ -352,7 +352,7 @@ def _check_each_phase(check: Check) -> Check:
     """Make a check of a phase that of all, in the order in which the unpacker sorts them."""
     return lambda at: [
         problem
-        for subject, phase in at.bundle.sorted_phases()
+        for subject, phase in at.bundle.sort_phases()
         for problem in check(Entry(at.bundle, subject, phase))
     ]  # fmt: skip
 
@@ -375,7 +375,7 @@ def _is_no_date(at: _At) -> Verdict:
 
 def _check_order(at: _At) -> BundleProblems:
     """Yield which phases do not follow each other; nothing where a date is none."""
-    phases = [Entry(at.bundle, subject, phase) for subject, phase in at.bundle.sorted_phases()]
+    phases = [Entry(at.bundle, subject, phase) for subject, phase in at.bundle.sort_phases()]
     if any(_is_no_date(phase.below(key)) for phase in phases for key in ("start", "end")):
         return
     starts, ends = ([parse_moment(phase.item.get(key)) for phase in phases] for key in ("start", "end"))
@@ -456,7 +456,7 @@ def _check_fields_of_phase(at: _At) -> BundleProblems:
 
 def _check_phase_fields(at: _At) -> BundleProblems:
     yield from _check_each_phase(_check_fields_of_phase)(at)
-    phases = at.bundle.sorted_phases()
+    phases = at.bundle.sort_phases()
     if phases and str(phases[0][1].get("auto_migrate_to_this_phase")).lower() in _TRUE:
         words = "in a competition with one phase" if len(phases) == 1 else "to the first phase of a competition"
         path, quote = f"{phases[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {words}\n"

@@ -80,7 +80,7 @@ class OpenedCompetition:
     def locate(self, problem: BundleProblem) -> BundleProblem:
         return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
 
-    def sorted_phases(self) -> list[tuple[str, dict[Any, Any]]]:
+    def sort_phases(self) -> list[tuple[str, dict[Any, Any]]]:
         """By their index, as the unpacker sorts them; as written where that fails."""
         phases = self.mappings("phases")
         try:

@@ -246,7 +246,7 @@ _LIMITS = all_of(
 
 def _check_phases(top: _At) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
-    for subject, phase in top.bundle.sorted_phases():
+    for subject, phase in top.bundle.sort_phases():
         at = Entry(top.bundle, subject, phase)
         yield from _PHASE(at)
         try:
@@ -396,7 +396,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
 def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end their tasks too early, or take over submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
-    for subject, phase in bundle.sorted_phases():
+    for subject, phase in bundle.sort_phases():
         tasks = phase.get("tasks")
         indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []
         known_tasks = [documents[index] for index in indexes if index in documents]

@@ -271,7 +271,7 @@ class CompetitionTrial:
     def solutions(self) -> dict[str, list[str]]:
         """The bundle's own solutions, by the names of the phases whose tasks they solve."""
         paths: dict[str, list[str]] = {}
-        for _, phase in self._bundle.sorted_phases():
+        for _, phase in self._bundle.sort_phases():
             for _, solution in self._bundle.mappings("solutions"):
                 path = self._bundle.path(str(solution.get("path")))
                 if set(phase.get("tasks") or []) & set(solution.get("tasks") or []) and os.path.exists(path):
@@ -280,7 +280,7 @@ class CompetitionTrial:
 
     def run(self, samples: dict[str, list[str]]) -> Iterator[_SampleRun]:
         """Score samples, given by the names of their phases."""
-        for subject, phase in self._bundle.sorted_phases():
+        for subject, phase in self._bundle.sort_phases():
             for path in samples.get(str(phase.get("name")), []):
                 for index in phase.get("tasks") or []:
                     outcome = self._score(index, phase, path)
