@@ -533,22 +533,6 @@ class InstanceDiagnosis:
         true = np.cumsum(judged.right[detections])
         return true / judged.instances[category], true / np.arange(1, len(detections) + 1), judged.score[detections]
 
-    def list_confusions(self) -> list[Row]:
-        """Which categories were taken for which others, the most frequent first, of the detections kept."""
-        table = count_confusions(self.judged, self.least)[:-1, :-1]
-        np.fill_diagonal(table, 0)
-        rows, columns = np.nonzero(table)
-        order = np.argsort(-table[rows, columns], kind="stable")
-        return [
-            {
-                "truth": self.names[row],
-                "detected as": self.names[column],
-                "count": int(table[row, column]),
-                "share": float(table[row, column] / self.judged.instances[row]),
-            }
-            for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
-        ]
-
     def list_images(self) -> list[Row]:
         """A row for each image, those with most mistakes first."""
         counts = self.counts
