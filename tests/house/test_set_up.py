@@ -179,6 +179,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return checkout
 
 
+@pytest.mark.long
 def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
     output = made.run().splitlines()
     assert output[0] == str(made.current())
@@ -194,6 +195,7 @@ def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> N
     assert len(fresh.environments()) == 1
 
 
+@pytest.mark.long
 def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -> None:
     (fresh.folder / "segjudge/cli.py").write_text("def main(arguments): print('usage of', *arguments)\n")
     output = fresh.run("rehearse", "--agents", "a.toml", "--help")
@@ -284,6 +286,7 @@ def test_a_home_that_cannot_be_written_is_no_hindrance(fresh: Checkout) -> None:
     assert "base 1.0" in fresh.run(HOME=os.devnull, XDG_CACHE_HOME="", UV_CACHE_DIR="")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["variables", "file"])
 def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path) -> None:
     (fresh.programs / "uv").unlink()
@@ -360,6 +363,7 @@ def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checko
     assert fresh.environments() == [fresh.current()]
 
 
+@pytest.mark.long
 def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
     own = fresh.folder / ".venv"
     own.mkdir()

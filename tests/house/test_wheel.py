@@ -37,6 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
+@pytest.mark.long
 def test_one_package_holds_everything(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -54,6 +55,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         assert f"segjudge/{name}" in names
 
 
+@pytest.mark.long
 def test_it_holds_the_licence_of_all_that_is_in_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         texts = [archive.read(name) for name in archive.namelist() if ".dist-info/licenses/" in name]
@@ -67,6 +69,7 @@ def test_it_holds_the_licence_of_all_that_is_in_it(wheel: Path) -> None:
     assert others == [], "whose licence text is missing"
 
 
+@pytest.mark.long
 def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
     if not any(map(shutil.which, compiling.COMPILERS)):
         pytest.skip("NO C COMPILER: the wheel is without a kernel")
@@ -130,6 +133,7 @@ def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path,
     assert "EvalAI would accept this bundle, by push and by its web form." in run_in(fresh, mine, "check", "--quick")
 
 
+@pytest.mark.long
 def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Path) -> None:
     packages = next(fresh.glob("lib/python*/site-packages"))
     foreign = packages / "evaluation_script"

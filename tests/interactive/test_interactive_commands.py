@@ -166,6 +166,7 @@ def test_a_run_over_the_wire(demo: Path, tmp_path: Path) -> None:
     assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 0
 
 
+@pytest.mark.long
 @needs_chromium
 def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Path) -> None:
     named = [f"{name} <b>&={path}" for name, path in runs.items()]
