@@ -115,6 +115,25 @@ def coco_instances(folder: Path) -> Path:
     return written(folder, {"instances_val.json": document}) / "instances_val.json"
 
 
+def coco_keypoints(folder: Path) -> Path:
+    """People with all, some and none of COCO's 17 points, and a crowd."""
+    corners = [(10, 10), (40, 50), (20, 80), (60, 100)]
+    annotations = []
+    for k, (y, x) in enumerate(corners):
+        marks = [2 * int(point % 4 >= k) for point in range(17)] if k < 3 else [0] * 17
+        points = [[x + point, y + 2 * point % 20, mark] if mark else [0, 0, 0] for point, mark in enumerate(marks)]
+        annotations.append({
+            "id": k + 1, "image_id": 1 + k % 2, "category_id": 1, "iscrowd": int(k == 2), "area": 1100 + k,
+            "bbox": [x, y, 20, 20], "keypoints": [number for point in points for number in point],
+            "num_keypoints": sum(map(bool, marks)),
+            "segmentation": [[x, y, x + 20, y, x + 20, y + 20, x, y + 20]],
+        })  # fmt: skip
+    images = [{"id": k, "height": SIZE[0], "width": SIZE[1], "file_name": f"{k}.jpg"} for k in (1, 2)]
+    categories = [{"id": 1, "name": "person", "keypoints": [f"point {k}" for k in range(17)], "skeleton": [[1, 2]]}]
+    document = {"images": images, "categories": categories, "annotations": annotations}
+    return written(folder, {"person_keypoints_val.json": document}) / "person_keypoints_val.json"
+
+
 def video_instances(folder: Path) -> Path:
     """Uncompressed run lengths, as YouTube-VIS and OVIS publish them, and a frame without a mask."""
     annotations = []
@@ -262,7 +281,7 @@ def phrases(folder: Path) -> Path:
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
-    "mots": mots, "kitti-mots": kitti_mots,
+    "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
@@ -325,6 +344,17 @@ def send_coco(truth: Path) -> bytes:
         record = {key: one[key] for key in ("image_id", "category_id")}
         records.append({**record, "score": 0.9, "segmentation": rle(mask)})
     return json.dumps(records).encode()
+
+
+def send_keypoints(truth: Path) -> bytes:
+    """A plain list, with flags of 1 and the boxes that some tools write beside."""
+    return json.dumps([
+        {
+            "image_id": one["image_id"], "category_id": 1, "score": 0.9, "bbox": [0, 0, 9, 9],
+            "keypoints": [1 if k % 3 == 2 else number for k, number in enumerate(one["keypoints"])],
+        }
+        for one in json.loads(truth.read_text())["annotations"]
+    ]).encode()  # fmt: skip
 
 
 def send_video_instances(truth: Path) -> bytes:
@@ -413,6 +443,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "ref-davis17": (send_ref_davis17, {"J&F-Mean": 1}),
     "coco": (send_coco, {"AP": 1}),
     "coco-boundary": (send_coco, {"AP": 1}),
+    "coco-keypoints": (send_keypoints, {"AP": 1, "APm": 1, "AR75": 1}),
+    "coco-keypoints-official": (send_keypoints, {"AP": 1, "APm": 1}),
     "lvis": (send_coco, {"AP": 1, "APc": 1}),
     "youtube-vis-2019": (send_video_instances, {"AP": 1}),
     "ovis": (send_video_instances, {"AP": 1, "AP-light": 1}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, engine_of, report_of
@@ -19,7 +20,6 @@ from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
 from ..runner.parallel import WHOLE, Part, cores, results_of_processes
-from ..values import dataclass
 from .phase import Phase
 from .provenance import digest_of
 
@@ -37,6 +37,9 @@ class Scorer:
         content = truth.family if truth.family != protocol.family else truth.form if truth.form != protocol.form else ""
         if content:
             fault = f"holds {content}, which the protocol {protocol.name} does not score"
+            raise HostError(f"the truth of {self.split} {fault}")
+        fault = truth.find_fault(protocol)
+        if fault:
             raise HostError(f"the truth of {self.split} {fault}")
 
     def open(self, results: str) -> OpenedSubmission:

@@ -1,7 +1,6 @@
 """Where challenges run: EvalAI, Codabench and grand-challenge, a room each, which are imported by their own names.
 
-The bundle of EvalAI is the source of the others; a platform that comes or goes is a folder.  `imports` finds what the
-scripts that go there import.
+The bundle of EvalAI is the source of the others; a platform that comes or goes is a folder.
 """
 
 __all__: list[str] = []

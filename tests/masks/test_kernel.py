@@ -539,7 +539,7 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bo
         assert getattr(read, name).tolist() == getattr(usual, name).tolist()
     assert list(read.masks) == list(usual.masks)
     if video:
-        np.testing.assert_array_equal(read.mean_area, usual.mean_area)
+        np.testing.assert_array_equal(read.own_area, usual.own_area)
     assert read.checked.fault.tolist() == usual.checked.fault.tolist()
     sound = usual.checked.fault == 0
     assert read.checked.area[sound].tolist() == usual.checked.area[sound].tolist()

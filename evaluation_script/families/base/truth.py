@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
 from ...files import name_list, quantity, verb
-from ...values import dataclass
 
 #: The split of a published dataset that names none.
 DEFAULT_SPLIT = "val"
@@ -52,6 +51,11 @@ class SplitTruth(abc.ABC):
         """Return what a host should know of it where a protocol scores it."""
         del protocol
         return self.notes
+
+    def find_fault(self, protocol: Any) -> str:
+        """Return why a protocol of its family and form cannot score it, said of the truth; nothing where it can."""
+        del protocol
+        return ""
 
     @abc.abstractmethod
     def read_through(self) -> str:

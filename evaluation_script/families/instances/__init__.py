@@ -1,7 +1,8 @@
-"""Masks or boxes of instances with scores, in images and videos: AP.
+"""Masks, boxes or keypoints of instances with scores, in images and videos: AP.
 
 The contract is the row of the registry and the modules that the toolkit's mirror and reports work with: `protocols`,
-`truth`, `submission` and its `records`, `matching` and `metrics`.  The rest is reached through the engine.
+`truth` and its `keypoints`, `submission` and its `records`, `matching` and `metrics`.  The rest is reached through the
+engine.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import INSTANCE_PROTOCOLS
 
-__all__ = ["FAMILY", "matching", "metrics", "protocols", "records", "submission", "truth"]
+__all__ = ["FAMILY", "keypoints", "matching", "metrics", "protocols", "records", "submission", "truth"]
 
 FAMILY = Family(
     "instances",

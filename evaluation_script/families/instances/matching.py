@@ -7,7 +7,7 @@ processes send each other and what a part holds (`docs/scale.md`).
 from __future__ import annotations
 
 import struct
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...masks.detections import Candidates, OverlappingPairs
 from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
-from ...values import dataclass
+from .keypoints import TrueSets, similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .submission import InstanceRecords
 from .truth import InstanceTruth
@@ -245,6 +245,17 @@ def _annotations_of(block: ImageBlock) -> Array:
 
 def _instances(block: ImageBlock, annotations: Array) -> Instances:
     truth, protocol = block.truth, block.protocol
+    if truth.keypoints is not None and protocol.keypoints:
+        counted = truth.keypoints.count[annotations] > 0
+        return Instances(
+            truth.image[annotations],
+            truth.category[annotations],
+            np.where(counted, truth.area[annotations], np.inf),  # of no range: it counts neither for nor against
+            np.ones(len(annotations)),
+            truth.crowd[annotations],
+            (truth.ids[annotations] == 0) & protocol.id_zero_quirk,
+            np.array(protocol.areas, float),
+        )
     return Instances(
         truth.image[annotations],
         truth.category[annotations],
@@ -258,9 +269,8 @@ def _instances(block: ImageBlock, annotations: Array) -> Instances:
 
 def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
     records, truth, protocol = block.records, block.truth, block.protocol
-    detections = Detections(
-        records.image[indices], records.category[indices], rank, records.area[indices], records.pixels[indices]
-    )
+    extent = np.ones(len(indices)) if protocol.keypoints else records.pixels[indices]
+    detections = Detections(records.image[indices], records.category[indices], rank, records.area[indices], extent)
     if not protocol.federated:
         return detections
     pairs = detections.image * len(truth.categories) + detections.category
@@ -303,6 +313,13 @@ def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Arr
 def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
     """Return how to compute the IoU of these records and instances."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
+    if protocol.keypoints and truth.keypoints is not None:
+        keypoints, predicted_points = truth.keypoints, records.points[indices]
+        true_sets = TrueSets(
+            keypoints.points[annotations], keypoints.marked[annotations],
+            keypoints.sigmas[truth.category[annotations]], truth.area[annotations], truth.boxes[annotations],
+        )  # fmt: skip
+        return lambda pairs: similarities(pairs, predicted_points, true_sets)
     crowd = truth.crowd[annotations] & protocol.crowds & (not protocol.tubes)
     if protocol.boxes:
         return lambda pairs: box_overlaps(pairs, records.boxes[indices], truth.boxes[annotations], crowd)
@@ -331,7 +348,7 @@ class Instances:
     category: Array
     #: As the annotation says: it decides between small, medium and large.
     area: Array
-    #: As it is compared: pixels of the mask, or of the box.
+    #: As it is compared: pixels of the mask, or of the box; the same of all keypoints, whose OKS it does not bound.
     extent: Array
     crowd: Array
     #: It cannot be matched (the original's trouble with id 0).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -11,7 +12,6 @@ from ...files.problems import SubmissionError, quantity, verb
 from ...masks.backend import backend
 from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
-from ...values import dataclass
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
 from .matching import InstanceCounts, decode_counts, merge_counts
@@ -311,6 +311,9 @@ def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[s
         **{f"AP{name}": _mean(precision[:, :, :, area, last]) for area, name in sizes},
         **{f"AP{name}": _mean(by_occlusion[0][:, :, :, area, last]) for area, name in hidden},
         **{f"AP{name}": _mean(precision[:, :, members, 0, last]) for name, members in groups},
+        "AR": _mean(recall[:, :, 0, last]),
+        "AR50": _mean(recall[0, :, 0, last]),
+        "AR75": _mean(recall[5, :, 0, last]),
         **{f"AR@{cap_size}": _mean(recall[:, :, 0, cap]) for cap, cap_size in enumerate(caps)},
         **{f"AR{protocol.recall_of(name)}": _mean(recall[:, :, area, last]) for area, name in sizes},
         **{f"AR{name}": _mean(by_occlusion[1][:, :, area, last]) for area, name in hidden},

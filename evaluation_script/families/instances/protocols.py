@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
@@ -42,6 +40,10 @@ class InstanceProtocol:
     id_zero_quirk: bool = False
     #: Boxes are compared instead of masks.
     boxes: bool = False
+    #: Keypoints are compared instead of masks: the OKS takes the place of the IoU.
+    keypoints: bool = False
+    #: Where the first detection has a box, areas of detections are those of boxes, as in the COCO API.
+    boxes_give_areas: bool = False
     #: Ranges of areas, named as in AREAS.
     areas: Tuple[Range, ...] = tuple(AREAS.values())
     #: Instances are of videos: a mask for each frame.
@@ -58,6 +60,11 @@ class InstanceProtocol:
     revision: int = 1
 
     @property
+    def measure(self) -> str:
+        """What says how much a detection and an instance overlap."""
+        return "OKS" if self.keypoints else "IoU"
+
+    @property
     def form(self) -> str:
         """What the truth holds."""
         return "videos" if self.tubes else "images"
@@ -65,6 +72,8 @@ class InstanceProtocol:
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
+        if self.keypoints:
+            return ("AP", "AP50", "AP75", "APm", "APl", "AR", "AR50", "AR75", "ARm", "ARl")
         recalls = [f"AR@{count}" for count in self.detections]
         sizes = [f"AR{self.recall_of(size)}" for size in ("s", "m", "l")]
         hidden = [name for name in OCCLUSIONS if name] if self.occlusion else []
@@ -103,6 +112,13 @@ _lvis = InstanceProtocol(
     federated=True,
     crowds=False,
 )
+_keypoints = InstanceProtocol(
+    "coco-keypoints",
+    "Keypoints, compared by their OKS; up to 20 for each image and category; annotations without keypoints count "
+    "neither for nor against; boxes of detections are not read.",
+    (20,),
+    keypoints=True,
+)
 _video = InstanceProtocol(
     "youtube-vis-2019",
     "Up to 100 instances for each video and category, compared over all frames; the annotation with id 0 cannot be "
@@ -130,6 +146,15 @@ _ROWS = (
         name="coco-boundary",
         about="As coco, but the IoU is at most that of the boundaries, 2 % of the diagonal wide.",
         boundary=0.02,
+    ),
+    _keypoints,
+    replace(
+        _keypoints,
+        name="coco-keypoints-official",
+        about="As pycocotools computes: num_keypoints decides whether an annotation counts, whatever is marked; boxes "
+        "of detections give their areas; the annotation with id 0 cannot be matched.",
+        id_zero_quirk=True,
+        boxes_give_areas=True,
     ),
     _lvis,
     replace(

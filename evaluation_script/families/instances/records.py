@@ -11,6 +11,7 @@ runs are empty, which pycocotools does not take.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -24,9 +25,10 @@ from ...masks.backend import backend
 from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
-from ...values import dataclass
+from .keypoints import check_points, extents_of, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+POINTS_EXAMPLE = '[{"image_id": 1, "category_id": 1, "keypoints": [x1, y1, 1, x2, y2, 1, …], "score": 0.9}, …]'
 VIDEO_EXAMPLE = (
     '[{"video_id": 1, "category_id": 1, "segmentations": [{"size": [h, w], "counts": "…"}, null, …], "score": 0.9}, …]'
 )
@@ -57,6 +59,8 @@ class KnownImages:
     categories: Array
     #: Of videos, how many frames each has; the sizes are then those of all frames side by side.
     frames: Optional[Array] = None
+    #: How many keypoints each instance has, if any.
+    keypoints: int = 0
 
     @property
     def key(self) -> str:
@@ -100,16 +104,21 @@ class RecordColumns:
     boxes: Array
     #: Index of a record → its polygons.
     polygons: Dict[int, List[Any]]
-    #: Of videos, over the frames that show anything.
-    mean_area: Optional[Array] = None
+    #: Of videos, over the frames that show anything; of keypoints with boxes, those of the boxes.
+    own_area: Optional[Array] = None
+    #: x and y of keypoints.
+    points: Optional[Array] = None
 
 
 #: Records that were parsed, or those of the usual form.
 Records = Union[List[Any], RecordTable]
 
 
-def read_columns(records: Records, images: KnownImages, *, boxes: bool) -> RecordColumns:
-    """Return the records as columns, in which the masks' runs may have faults; raises one of `UNUSUAL`."""
+def read_columns(records: Records, images: KnownImages, *, boxes: bool, points: int = 0) -> RecordColumns:
+    """Return the records as columns, in which the masks' runs may have faults; raises one of `UNUSUAL`.
+
+    Of each its mask is read, or its box, or so many keypoints.
+    """
     if isinstance(records, RecordTable):
         image, category = places_of(images.ids, records.image), places_of(images.categories, records.category)
         score = records.score
@@ -122,6 +131,13 @@ def read_columns(records: Records, images: KnownImages, *, boxes: bool) -> Recor
     if (image < 0).any() or not np.isfinite(score).all():
         raise ValueError
     sound, no_boxes = np.zeros(len(image), np.int8), np.zeros((len(image), 4))
+    if points:
+        if isinstance(records, RecordTable):
+            raise ValueError
+        coordinates = read_points([record["keypoints"] for record in records], points)
+        areas = _areas_of_boxes([record.get("bbox") for record in records]) if boxes else None
+        checked, no_masks = rle.CheckedMasks(sound, extents_of(coordinates)), pack_texts([""] * len(image))
+        return RecordColumns(image, category, score, no_masks, checked, no_boxes, {}, areas, coordinates)
     if boxes:
         if isinstance(records, RecordTable):
             raise ValueError
@@ -202,6 +218,15 @@ def _read_boxes(boxes: List[Any]) -> Array:
     return table
 
 
+def _areas_of_boxes(boxes: List[Any]) -> Array:
+    """Return the areas of boxes, of which some may be missing: not a number."""
+    area = np.full(len(boxes), np.nan)
+    present = [index for index, box in enumerate(boxes) if box is not None and box != []]
+    if present:
+        area[present] = _read_boxes([boxes[index] for index in present])[:, 2:].prod(axis=1)
+    return area
+
+
 def _read_ids(ids: List[Any]) -> List[int]:
     _check_types(ids, int)
     if min(ids) < -LARGEST_ID - 1 or max(ids) > LARGEST_ID:
@@ -263,15 +288,17 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
 
 
 def check_record(
-    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool = False, frames: Optional[int] = None
+    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool = False, frames: Optional[int] = None, points: int = 0
 ) -> None:
     """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size.
 
-    A record of a video has masks for so many frames, and the size of one.
+    A record of a video has masks for so many frames, and the size of one; one of keypoints so many points, and boxes
+    beside them may be read.
     """
     if not isinstance(record, dict):
         raise Flaw("is not an object", f"Write {EXAMPLE}")
     kind, shape = ("image", "bbox" if boxes else "segmentation") if frames is None else ("video", "segmentations")
+    shape = "keypoints" if points else shape
     keys = (f"{kind}_id", "category_id", shape, "score")
     missing = [key for key in keys if key not in record]
     if missing:
@@ -285,7 +312,11 @@ def check_record(
             f"is of {'an image' if frames is None else 'a video'} that the truth lacks",
             f"Use the ids of the truth's {kind}s",
         )
-    if boxes:
+    if points:
+        check_points(record["keypoints"], points)
+        if boxes and record.get("bbox") not in (None, []):
+            _check_box(record["bbox"])
+    elif boxes:
         _check_box(record["bbox"])
     elif frames is not None:
         check_tube(record["segmentations"], size, frames)

@@ -9,11 +9,10 @@ complete is tried again when twice as much was read, so every byte is parsed a f
 from __future__ import annotations
 
 import codecs
-import dataclasses
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 import numpy as np
@@ -29,11 +28,11 @@ from ...masks.run_lengths import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
-from ...values import dataclass
 from .protocols import InstanceProtocol
 from .records import (
     EXAMPLE,
     LARGEST_ID,
+    POINTS_EXAMPLE,
     UNUSUAL,
     VIDEO_EXAMPLE,
     KnownImages,
@@ -79,6 +78,8 @@ class InstanceRecords:
     pixels: Array
     masks: MaskTexts
     boxes: Array
+    #: x and y of keypoints, where these are compared.
+    points: Array
     warnings: List[str]
 
 
@@ -95,7 +96,7 @@ def read_records(
 
     With `only`, rising indices of images, all is checked and what is of these images returned.
     """
-    send = _SEND_RECORDS.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else _SEND_RECORDS
+    send = _SEND_RECORDS.replace(EXAMPLE, _example_of(protocol))
     files = open_files(path, replace(limits, send=send, smaller=_SEND_FEWER))
     try:
         names = [name for name in files.sizes if name.lower().endswith(".json")]
@@ -108,10 +109,14 @@ def read_records(
             checker = _Checker(images, protocol, only)
             return _join_parts(_check_parts(lambda: files.read_chunks(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
-            remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
+            remedy = flaw.remedy.replace(EXAMPLE, _example_of(protocol))
             raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None
     finally:
         files.close()
+
+
+def _example_of(protocol: InstanceProtocol) -> str:
+    return VIDEO_EXAMPLE if protocol.tubes else POINTS_EXAMPLE if protocol.keypoints else EXAMPLE
 
 
 def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
@@ -121,7 +126,7 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
     return _join_parts(iter([checked]), protocol, ArchiveLimits())
 
 
-@dataclasses.dataclass
+@dataclass
 class _CheckedPart:
     """Some of the records, checked."""
 
@@ -135,7 +140,9 @@ class _CheckedPart:
     drawn: int = 0
     #: Index among these records, image, what was found, what to do.
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
-    #: Image, category, score, area, pixels and box of each.
+    #: Whether the first of them has a box that is not empty.
+    begins_with_box: bool = False
+    #: Image, category, score, area, pixels, box and keypoints of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
     masks: List[MaskTexts] = field(default_factory=list)
 
@@ -186,12 +193,15 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
                 sound_parts.append(checked)
     problems.raise_if_any()
     none = np.zeros(0, np.int64)
-    nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
-    rows = [nothing, *(columns for checked in sound_parts for columns in checked.columns)]
-    image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
-    warnings = describe_records(unknown, count, 0 if protocol.boxes else boxed)
+    nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
+    rows = [columns for checked in sound_parts for columns in checked.columns] or [nothing]
+    image, category, score, area, pixels, boxes, points = map(np.concatenate, zip(*rows))
+    if protocol.boxes_give_areas:  # all of them or none, as the first record has it
+        area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
+    shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
+    warnings = describe_records(unknown, count, boxed if shape else 0, shape)
     masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
-    return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
+    return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
@@ -201,7 +211,7 @@ def _check_drawn(cost: int, length: int) -> None:
         raise Flaw(problem, "Write masks as run lengths")
 
 
-def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
+def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mask") -> List[str]:
     """Return what a participant should know of so many records."""
     lines = []
     if unknown:
@@ -209,9 +219,10 @@ def describe_records(unknown: int, count: int, boxed: int = 0) -> List[str]:
         records = quantity(unknown, "record", count)
         lines.append(f"{records} {have} a category that the truth lacks and {were} ignored")
     if boxed:
+        have = verb(boxed, "has", "have")
         lines.append(
-            f"{quantity(boxed, 'record')} {verb(boxed, 'has', 'have')} a bbox beside the mask, which was ignored; the "
-            "official script would take areas from it"
+            f"{quantity(boxed, 'record')} {have} a bbox beside the {shape}, which was ignored; the official script "
+            "would take areas from it"
         )
     if not count:
         lines.append("the submission holds no records")
@@ -222,7 +233,9 @@ class _Checker:
     """Checks records, and keeps those of some images, given by rising indices, or of all."""
 
     def __init__(self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None) -> None:
-        self._images, self._protocol, self._only = images, protocol, only
+        self._images, self._only, self._example = images, only, _example_of(protocol)
+        self._boxes = protocol.boxes or protocol.boxes_give_areas
+        self._points = images.keypoints if protocol.keypoints else 0
         self._part = _CheckedPart(0, 0)
 
     def check(self, json_part: _JsonPart) -> _CheckedPart:
@@ -231,12 +244,13 @@ class _Checker:
         self._part = _CheckedPart(len(records), json_part.length)
         if isinstance(records, RecordTable):
             try:
-                self._keep(read_columns(records, self._images, boxes=self._protocol.boxes), 0)
+                self._keep(read_columns(records, self._images, boxes=self._boxes, points=self._points), 0)
                 return self._part
             except UNUSUAL:
                 records = _parse_records(records.text[: records.end].rstrip(f",{_BLANKS}"))
                 self._part = _CheckedPart(len(records), json_part.length)
         if records:
+            self._part.begins_with_box = isinstance(records[0], dict) and bool(records[0].get("bbox"))
             self._check_by_halves(records, 0)
         return self._part
 
@@ -245,7 +259,7 @@ class _Checker:
         if len(self._part.problems) >= _MOST_PROBLEMS:
             return
         try:
-            columns = read_columns(records, self._images, boxes=self._protocol.boxes)
+            columns = read_columns(records, self._images, boxes=self._boxes, points=self._points)
         except UNUSUAL:
             if len(records) == 1:
                 self._explain(records[0], offset)
@@ -269,12 +283,10 @@ class _Checker:
                 size = (size[0], size[1] // frames)
         problem, remedy = "cannot be read", f"Write {EXAMPLE}"
         try:
-            check_record(record, size, boxes=self._protocol.boxes, frames=frames)
+            check_record(record, size, boxes=self._boxes, frames=frames, points=self._points)
         except Flaw as flaw:
             problem, remedy = flaw.fault, flaw.remedy
-        if self._protocol.tubes:
-            remedy = remedy.replace(EXAMPLE, VIDEO_EXAMPLE)
-        self._part.problems.append((index, printable(image), problem, remedy))
+        self._part.problems.append((index, printable(image), problem, remedy.replace(EXAMPLE, self._example)))
 
     def _keep(self, columns: RecordColumns, offset: int) -> None:
         """Keep records, or note which of their masks have faults."""
@@ -288,8 +300,9 @@ class _Checker:
         self._part.unknown += int((columns.category < 0).sum())
         if self._part.problems:
             return
-        area = pixels if columns.mean_area is None else columns.mean_area
-        table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes)
+        area = pixels if columns.own_area is None else columns.own_area
+        points = np.zeros((len(area), 0)) if columns.points is None else columns.points
+        table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)
         if self._only is not None:
             indices = np.flatnonzero(np.isin(columns.image, self._only))
             table = tuple(column[indices] for column in table)

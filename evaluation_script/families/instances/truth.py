@@ -8,9 +8,10 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from dataclasses import field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import repeat
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from ...masks.polygons import polygon_mask
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
-from ...values import dataclass
 from ..base.truth import SplitTruth
+from .keypoints import TrueKeypoints, read_true_keypoints
+from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
 FAMILY_NAME = "instances"
@@ -56,11 +58,27 @@ class InstanceTruth(SplitTruth):
     inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     #: How much of each instance is hidden, -1 where nothing is known.
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
+    #: Those of all annotations, or why they cannot be scored.
+    keypoints: Optional[TrueKeypoints] = None
+    keypoint_fault: str = ""
+    #: Whether every annotation has a mask.
+    masked: bool = True
     family: str = FAMILY_NAME
 
     @property
     def form(self) -> str:
         return "images" if self.images.frames is None else "videos"
+
+    def find_fault(self, protocol: InstanceProtocol) -> str:
+        if not protocol.keypoints:
+            lacks_masks = not self.masked and not protocol.boxes
+            return f"has annotations without masks, which {protocol.name} compares" if lacks_masks else ""
+        if self.keypoints is None:
+            return self.keypoint_fault or f"holds no keypoints, which {protocol.name} compares"
+        return "" if protocol.boxes_give_areas else self.keypoints.find_miscounted(self.ids)
+
+    def list_oddities(self, protocol: InstanceProtocol) -> List[str]:
+        return [*self.notes, *(self.keypoints.notes if protocol.keypoints and self.keypoints else [])]
 
     def read_through(self) -> str:
         """Return in words how much there is, all of which was read."""
@@ -143,6 +161,11 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
+@lru_cache
+def _compress_nothing(pixels: int) -> str:
+    return rle.compress([pixels])
+
+
 def _reason(error: Exception) -> str:
     """Return what kept a document from being read."""
     if isinstance(error, json.JSONDecodeError):
@@ -168,7 +191,14 @@ class _Document:
         sizes = self._sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
         frames = [image["frames"] for image in self._images if "frames" in image]
-        images = KnownImages(ids, sizes, categories, np.array(frames, np.int64) if frames else None)
+        keypoints, keypoint_fault = self._keypoints()
+        images = KnownImages(
+            ids,
+            sizes,
+            categories,
+            np.array(frames, np.int64) if frames else None,
+            0 if keypoints is None else keypoints.points.shape[1],
+        )
         annotation_ids = [annotation["id"] for annotation in self._annotations]
         self._check_unique(ids.tolist(), "images")
         self._check_unique(categories.tolist(), "categories")
@@ -205,7 +235,22 @@ class _Document:
             else None,
             self._pairs(images, "not_exhaustive_category_ids"),
             np.array([annotation.get("hidden", -1) for annotation in self._annotations], float),
+            keypoints,
+            keypoint_fault,
+            all("segmentation" in annotation for annotation in self._annotations),
         )
+
+    def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
+        """Return the keypoints, or why they cannot be scored, which concerns nobody who compares masks."""
+        entries = [*self._annotations, *self._categories]
+        if not any("keypoints" in entry or "sigmas" in entry for entry in entries):
+            return None, ""
+        try:
+            return read_true_keypoints(self._annotations, self._categories), ""
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            return None, f"has keypoints that cannot be read ({_reason(error)})"
+        except Flaw as flaw:
+            return None, f"{flaw.fault}. {flaw.remedy}"
 
     def _pairs(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""
@@ -228,6 +273,8 @@ class _Document:
             raise HostError(f"{self._name}: {kind} with the same id: {name_list(repeated)}")
 
     def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
+        if "segmentation" not in annotation and {"keypoints", "area"} <= annotation.keys():
+            return _compress_nothing(height * width)
         segmentation = annotation["segmentation"]
         if isinstance(segmentation, list):
             return polygon_mask(segmentation, height, width)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: How truths are published.
 IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"

@@ -83,14 +83,18 @@ class _InstanceTools(FamilyTools):
         return format_places(report)
 
     def describe_metric(self, metric: str) -> str:
-        if precision := re.fullmatch(r"AP(50|75)", metric):
-            return f"Average precision at an intersection over union of .{precision[1]}"
+        if level := re.fullmatch(r"AP(50|75)", metric):
+            return f"Average precision at an intersection over union of .{level[1]}, or of keypoints such an OKS"
+        if level := re.fullmatch(r"AR(50|75)", metric):
+            return f"Average recall at an OKS of .{level[1]}"
         if recall := re.fullmatch(r"AR@(\d+)", metric):
             return (
                 f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image or video"
             )
         if kind := re.fullmatch(r"A([PR])([smlrcf]?|-light|-medium|-heavy)(?:@\d+)?", metric):
-            return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_GROUPS[kind[2]]}, over IoU .50 to .95"
+            return (
+                f"Average {'precision' if kind[1] == 'P' else 'recall'}{_GROUPS[kind[2]]}, over IoU (or OKS) .50 to .95"
+            )
         return metric
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:

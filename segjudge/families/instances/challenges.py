@@ -16,6 +16,9 @@ from segjudge.families.base.challenges import count_categories, encode_json, mov
 from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.run_lengths import encode_labels
 
+#: The points of the demo, as shares of width and height, and the sigma of each.
+_POINTS = {"middle": (0.5, 0.5), "top": (0.5, 0), "right": (1, 0.5), "bottom": (0.5, 1), "left": (0, 0.5)}
+_SIGMA = 0.1
 _FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
 
@@ -30,6 +33,7 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
         "examples": [int(example.images.ids[0]), example.categories[0].id],
         "size": [height, width if lengths is None else width // int(lengths[0])],
         "kind": kind,
+        "points": example.images.keypoints,
     }
 
 
@@ -37,20 +41,23 @@ def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: 
     """Yield one JSON with a detection for each instance."""
     yield (
         "results.json",
-        encode_json(
-            [detection for truth in truths for detection in _list_detections(truth, share, boxes=protocol.boxes)]
-        ),
+        encode_json([detection for truth in truths for detection in _list_detections(truth, protocol, share)]),
     )
 
 
-def _list_detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
+def _list_detections(truth: InstanceTruth, protocol: InstanceProtocol, share: float) -> Iterator[dict[str, object]]:
     frames = truth.images.frames
     for index in np.flatnonzero(~truth.crowd).tolist():
         image = int(truth.image[index])
         height, width = truth.images.sizes[image].tolist()
-        if boxes:
+        if protocol.keypoints:
+            if truth.keypoints is None or not truth.keypoints.count[index]:
+                continue
+            moved = truth.keypoints.points[index] + (shift_of(width, share), 0)
+            shape: dict[str, object] = {"keypoints": np.insert(moved, 2, 1, axis=1).reshape(-1).tolist()}
+        elif protocol.boxes:
             x, *numbers = truth.boxes[index].tolist()
-            shape: dict[str, object] = {"bbox": [x + shift_of(width, share), *numbers]}
+            shape = {"bbox": [x + shift_of(width, share), *numbers]}
         else:
             count = 1 if frames is None else int(frames[image])
             runs = move_runs(truth.masks[index], (height, width // count), count, share)
@@ -67,6 +74,8 @@ def _list_detections(truth: InstanceTruth, share: float, *, boxes: bool) -> Iter
 
 def make_demo(protocol: InstanceProtocol) -> Content:
     videos = first_scenes()
+    if protocol.keypoints:
+        return _publish_keypoints(videos)
     return _publish_vis(videos) if protocol.tubes else _publish_coco(videos)
 
 
@@ -91,6 +100,26 @@ def _publish_coco(videos: list[Scene]) -> Content:
     ]  # fmt: skip
     categories = [{"id": number, "name": name, "frequency": _FREQUENCIES[number]} for number, name in NAMES.items()]
     yield "instances.json", {"images": listing, "categories": categories, "annotations": records}
+
+
+def _publish_keypoints(videos: list[Scene]) -> Content:
+    """Five points of each object, one of them hidden in every second image; an object without any, and a crowd."""
+    ((_, document),) = _publish_coco(videos)
+    for record in document["annotations"]:
+        x, top, across, down = record["bbox"]
+        marks = np.full(len(_POINTS), 2)
+        if record["image_id"] % 2:
+            marks[-1] = 0
+        if record["image_id"] % 5 == record["category_id"]:
+            marks[:] = 0
+        points = [[x + across * right, top + down * below] for right, below in _POINTS.values()]
+        rows = np.column_stack((points, marks)) * (marks > 0)[:, None]
+        record["keypoints"], record["num_keypoints"] = rows.round(1).reshape(-1).tolist(), int((marks > 0).sum())
+        record["iscrowd"] = int(record["image_id"] == len(document["images"]) and record["category_id"] == 1)
+    skeleton = [[1, point] for point in range(2, len(_POINTS) + 1)]
+    for category in document["categories"]:
+        category |= {"keypoints": list(_POINTS), "skeleton": skeleton, "sigmas": [_SIGMA] * len(_POINTS)}
+    yield "person_keypoints.json", document
 
 
 def _publish_vis(videos: list[Scene]) -> Content:

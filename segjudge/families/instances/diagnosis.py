@@ -5,7 +5,7 @@ Errors are of the kinds that TIDE tells apart.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,6 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
 
@@ -42,6 +41,8 @@ class _JudgedDetections:
     instance_category: Array
     instance_image: Array
     crowd: Array
+    #: Which of these excuse one detection alone: people without keypoints.
+    excuses_one: Array
     #: Pairs of one image from _BACKGROUND on: by detection, then the closest first, then as annotated.
     pairs: OverlappingPairs
     #: Which detections count neither for nor against unless they are right.
@@ -83,7 +84,10 @@ class _JudgedDetections:
         crowd, iou = self.crowd[self.pairs.truth], self.pairs.iou
         partner = _assign_partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
         ignored = self.excused.copy()
-        ignored[self.pairs.prediction[own & crowd & (iou > foreground)]] = True
+        excuses_one = self.excuses_one[self.pairs.truth]
+        ignored[self.pairs.prediction[own & crowd & ~excuses_one & (iou > foreground)]] = True
+        free = partner[self.pairs.prediction] < 0
+        ignored |= _assign_partners(self.pairs.of(own & excuses_one & (iou >= foreground) & free), len(ignored)) >= 0
         return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
 
 
@@ -94,6 +98,9 @@ def _judge_detections(
     if not protocol.crowds:
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
     blocks = cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+    uncounted = np.zeros_like(truth.crowd)
+    if protocol.keypoints and truth.keypoints is not None:
+        uncounted = (truth.keypoints.count == 0) & ~truth.crowd
     close = _join_pairs([find_close_pairs(block, _BACKGROUND) for block in blocks])
     pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.truth], -close.pairs.iou, close.pairs.prediction)))
     nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)
@@ -101,7 +108,7 @@ def _judge_detections(
         truth, records,
         close.records, records.score[close.records], records.category[close.records], records.image[close.records],
         close.annotations, truth.category[close.annotations], truth.image[close.annotations],
-        truth.crowd[close.annotations],
+        truth.crowd[close.annotations] | uncounted[close.annotations], uncounted[close.annotations],
         pairs, close.excused, protocol.id_zero_quirk, 0.0, nobody, nothing,
     )  # fmt: skip
     return detections.at(foreground)
@@ -532,6 +539,22 @@ class InstanceDiagnosis:
         detections = detections[np.argsort(-judged.score[detections], kind="stable")]
         true = np.cumsum(judged.right[detections])
         return true / judged.instances[category], true / np.arange(1, len(detections) + 1), judged.score[detections]
+
+    def list_confusions(self) -> list[Row]:
+        """Which categories were taken for which others, the most frequent first, of the detections kept."""
+        table = count_confusions(self.judged, self.least)[:-1, :-1]
+        np.fill_diagonal(table, 0)
+        rows, columns = np.nonzero(table)
+        order = np.argsort(-table[rows, columns], kind="stable")
+        return [
+            {
+                "truth": self.names[row],
+                "detected as": self.names[column],
+                "count": int(table[row, column]),
+                "share": float(table[row, column] / self.judged.instances[row]),
+            }
+            for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
+        ]
 
     def list_images(self) -> list[Row]:
         """A row for each image, those with most mistakes first."""

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from segjudge.evaluation_script.families.instances.protocols import InstanceProt
 from segjudge.evaluation_script.families.instances.records import Category
 from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
-from segjudge.evaluation_script.values import dataclass
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.base.memory import (
     CountedFrames,
     MemoryDoor,
@@ -44,7 +45,7 @@ class InstancesInMemory(MemoryDoor):
 
     def __init__(self, protocol: InstanceProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
         self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda category: category["id"])
-        self._shape = "segmentations" if protocol.tubes else "segmentation"
+        self._shape = "segmentations" if protocol.tubes else "keypoints" if protocol.keypoints else "segmentation"
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """One image or video alone has the name 1."""
@@ -61,6 +62,9 @@ class InstancesInMemory(MemoryDoor):
         records = self._read_records(prediction, f"prediction of {location}")
         facts = {key: truth[key] for key in _IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         instances = truth_of(self._make_document([*annotations, *records], annotations, facts), f"truth of {location}")
+        fault = instances.find_fault(self.protocol)
+        if fault:
+            raise HostError(f"truth of {location}: {fault}")
         keys = {"video_id" if self.protocol.tubes else "image_id": 1}
         detections = check_records([{**record, **keys} for record in records], instances.images, self.protocol)
         ids = [category.id for category in instances.categories]
@@ -84,6 +88,8 @@ class InstancesInMemory(MemoryDoor):
             mask = record.get(self._shape)
             if self.protocol.tubes and mask is not None:
                 record[self._shape] = [None if frame is None else read_run_lengths(frame, location) for frame in mask]
+            elif self.protocol.keypoints and mask is not None:
+                record[self._shape] = read_array(mask, location).reshape(-1).tolist()
             elif mask is not None and not isinstance(mask, list):  # polygons stay
                 record[self._shape] = read_run_lengths(mask, location)
         return records
@@ -91,8 +97,9 @@ class InstancesInMemory(MemoryDoor):
     def _read_columns(self, side: Mapping[str, Any], location: str) -> list[_Record]:
         """Read labels, scores, masks and boxes (left, top, right, bottom)."""
         columns = {key: read_array(side[name], location).tolist() for name, key in _COLUMNS.items() if name in side}
-        if "masks" in side:
-            columns[self._shape] = list(side["masks"])
+        shapes = "keypoints" if self.protocol.keypoints else "masks"
+        if shapes in side:
+            columns[self._shape] = list(side[shapes])
         if "boxes" in side:
             boxes = read_array(side["boxes"], location).astype(float).reshape(-1, 4)
             columns["bbox"] = np.hstack((boxes[:, :2], boxes[:, 2:] - boxes[:, :2])).tolist()
@@ -114,14 +121,22 @@ class InstancesInMemory(MemoryDoor):
             if self.protocol.boxes:
                 defaults |= {"segmentation": nothing, "area": float(np.prod(record["bbox"][2:]))}
             completed.append({**defaults, **record, f"{kind}_id": 1})
+            if self.protocol.keypoints and "area" in record:
+                completed[-1].pop("segmentation", None)  # it would be drawn for nothing
+        skeleton = {}
+        if self.protocol.keypoints:
+            lengths = [len(record[self._shape]) for record in records if self._shape in record]
+            skeleton = {"keypoints": list(map(str, range(1, max(lengths, default=0) // 3 + 1)))}
         return {
             f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
-            "categories": self._categories or [{"id": number, "name": str(number)} for number in ids],
+            "categories": self._categories or [{"id": number, "name": str(number), **skeleton} for number in ids],
             "annotations": completed,
         }
 
     def _find_size(self, records: list[_Record]) -> tuple[tuple[int, int], int]:
         """The size of an image or of a video's frames, and how many there are."""
+        if self.protocol.keypoints:
+            return (1, 1), 1
         shapes = [record[self._shape] for record in records if self._shape in record]
         length = max(map(len, shapes), default=1) if self.protocol.tubes else 1
         for masks in shapes:

@@ -7,7 +7,7 @@ import io
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,6 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
 from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
 from segjudge.system.files import make_folder, open_output
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 #: Pictures are so wide and high at most, in pixels, and so good.
 _SIDE, _QUALITY = 480, 60
 _SMALL_FONT, _OUTLINE = 12, 2
+#: How thick lines between keypoints are, and how large the points are from their middle.
+_LINE, _DOT = 2, 4
 #: So much of a page may be pictures.
 _SHARE = 0.7
 #: On a picture with more masks only the mistakes are written down, and of these so many.
@@ -140,6 +141,9 @@ def _scale_mask(
     rows, columns = (
         np.arange(side) * full_length // side for side, full_length in ((ground.height, height), (ground.width, width))
     )
+    if diagnosis.protocol.keypoints:
+        scale = ground.width / width, ground.height / height
+        return _draw_keypoints(diagnosis.judged.truth, side, number, scale, ground.size)
     if diagnosis.protocol.boxes:
         x, top, across, down = side.boxes[number].tolist()
         return np.outer((rows >= top) & (rows < top + down), (columns >= x) & (columns < x + across))
@@ -147,6 +151,31 @@ def _scale_mask(
         _decode_mask(side.masks[number], [height, width]).T[columns][:, rows].T
     )  # column by column in memory
     return pixels
+
+
+def _draw_keypoints(
+    truth: InstanceTruth,
+    side: InstanceTruth | InstanceRecords,
+    number: int,
+    scale: tuple[float, float],
+    size: tuple[int, int],
+) -> NDArray[np.bool_]:
+    """The points of an instance or detection, and the lines of the skeleton between them."""
+    picture = Image.new("1", size)
+    keypoints = truth.keypoints
+    if keypoints is not None:
+        draw = ImageDraw.Draw(picture)
+        if isinstance(side, InstanceTruth):
+            points, marked = keypoints.points[number], keypoints.marked[number]
+        else:
+            points, marked = side.points[number].reshape(-1, 2), np.ones(len(keypoints.names), bool)
+        places = np.clip(points * scale, -max(size), 2 * max(size)).tolist()
+        for start, stop in keypoints.skeleton:
+            if marked[start] and marked[stop]:
+                draw.line([*places[start], *places[stop]], fill=1, width=_LINE)
+        for x, y in itertools.compress(places, marked):
+            draw.ellipse((x - _DOT, y - _DOT, x + _DOT, y + _DOT), fill=1)
+    return np.asarray(picture)
 
 
 def _encode_picture(picture: Image.Image) -> str:

@@ -14,17 +14,17 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.report.confusion import make_confusion
-from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict
+from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict, take_rows
 from segjudge.report.tables import format_number
 
+from .keypoints import LEAST_OKS, list_keypoints
 from .pictures import make_mistake_pictures
 
 _PACKAGE = "segjudge.families.instances"
 #: So many images are drawn, and shown at once.
 _PICTURES, _OPEN = 24, 4
-#: So many categories have a curve of their own.
-_OWN_CURVES = 12
+#: So many categories have a curve of their own, and so many a place in the matrix of confusion.
+_OWN_CURVES, _IN_MATRIX = 12, 30
 #: Charts are so large, in the units of their drawing.
 _CHART = 100
 #: The curves that stand out, by IoU.
@@ -42,6 +42,14 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
                 "worst_images", "Worst images", {"about": about, "pictures": pictures, "open": _OPEN}, package=_PACKAGE
             )
         )
+    if diagnosis.protocol.keypoints:
+        about = (
+            f"Of the people found, if only inexactly, in detections kept (OKS from {LEAST_OKS} on): what each point "
+            "costs of their mean OKS, those that cost most first; all together cost 1 − OKS. exact: similarity of .85 "
+            "and more, near: of .5 and more; else swapped lies on another point of the same person, foreign on this "
+            "point of somebody else, and far on neither."
+        )
+        sections.append(make_list("Keypoints", list_keypoints(diagnosis), about))
     sections += [
         _make_categories(costly),
         _make_curves(diagnosis, costly),
@@ -70,7 +78,7 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
         rises = [
             f"without {row['kind']} errors ({row['about']}) by {row['cost']:.3f}" for row in (costliest, next_kind)
         ]
-        kinds = f"AP at an IoU of one half would rise most {rises[0]}, then {rises[1]}."
+        kinds = f"AP at an {diagnosis.protocol.measure} of one half would rise most {rises[0]}, then {rises[1]}."
     costs = [row["costs"] for row in costly]
     worst: Markup | str = ""
     if len(costly) > 1:
@@ -94,8 +102,8 @@ def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
 def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
     costs, before = diagnosis.errors.costs(), diagnosis.errors.average(diagnosis.errors.precision)
     about = (
-        f"AP at an IoU of one half is {before:.3f}. By how much it would rise without the errors of each kind, as TIDE "
-        "tells them apart; kinds hide each other, so they do not sum to what is lost."
+        f"AP at an {diagnosis.protocol.measure} of one half is {before:.3f}. By how much it would rise without the "
+        "errors of each kind, as TIDE tells them apart; kinds hide each other, so they do not sum to what is lost."
     )
     note = (
         f"Without any false detection it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
@@ -135,7 +143,8 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
                 ],
             }
         )
-    return Section("curves", "Precision and recall", {"overall": overall, "own": own}, package=_PACKAGE)
+    values = {"overall": overall, "own": own, "measure": diagnosis.protocol.measure}
+    return Section("curves", "Precision and recall", values, package=_PACKAGE)
 
 
 def _format_points(across: np.ndarray, up: np.ndarray) -> str:
@@ -160,6 +169,7 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
         "Scores and thresholds",
         {
             "best": diagnosis.best,
+            "measure": diagnosis.protocol.measure,
             "profiles": diagnosis.counts.profiles(),
             "kind": "video" if diagnosis.protocol.tubes else "image",
             "bins": list(zip(bins.counts.tolist(), bins.scores.tolist(), bins.shares.tolist(), strict=True)),
@@ -171,14 +181,26 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
 
 
 def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
+    """Show the categories that are confused most, as a matrix, and every pair."""
     table = count_confusions(diagnosis.judged, diagnosis.least)
-    about = (
-        "Detections from the best threshold on, matched with instances of any category at an IoU of one half; a cell "
-        "chooses pictures that have it."
-    )
-    return make_confusion([*diagnosis.names, "nothing"], table, "detections", about)
+    wrong = table.sum(0) + table.sum(1) - 2 * np.diagonal(table)
+    most_confused = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
+    indices = [*np.sort(most_confused[wrong[most_confused] > 0]).tolist(), len(table) - 1]
+    names = [*diagnosis.names, "nothing"]
+    rows = [
+        (names[row], [(int(table[row, column]), table[row, column] / max(table[row].sum(), 1)) for column in indices])
+        for row in indices
+    ]
+    values = {
+        "names": [names[column] for column in indices],
+        "rows": rows,
+        "left_out": len(names) - len(indices),
+        "measure": diagnosis.protocol.measure,
+        "pairs": take_rows(diagnosis.list_confusions()),
+    }
+    return Section("confusion", "Confusion", values, package=_PACKAGE)
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
     subject = f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best else "All detections"
-    return f"{subject}, matched at an IoU of one half; those with most mistakes first."
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; those with most mistakes first."

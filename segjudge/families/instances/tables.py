@@ -81,9 +81,13 @@ def format_places(report: Report) -> str:
         ("AP75", "0.75", "all", last_cap),
     ]
     printed_rows += [(f"AP{area[0]}", all_ious, area, last_cap) for area in sizes]
+    printed_rows += [("AR", all_ious, "all", last_cap), ("AR50", "0.50", "all", last_cap)]
+    printed_rows += [("AR75", "0.75", "all", last_cap)]
     printed_rows += [(f"AR@{cap}", all_ious, "all", cap) for cap in caps]
     printed_rows += [(f"AR{protocol.recall_of(area[0])}", all_ious, area, last_cap) for area in sizes]
     for name, iou, area, cap in printed_rows:
+        if name not in values:  # of keypoints there are other numbers than of masks
+            continue
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]
         lines.append(f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap:>3d} ] = {value:0.3f}")

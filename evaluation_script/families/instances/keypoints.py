@@ -1,0 +1,205 @@
+"""Keypoints of instances: where they are, and how similar two sets of them are (OKS), as the COCO API computes it.
+
+The similarity of two points is a Gauss curve of their distance, as wide as the instance is large and as people who
+annotate differ in that point: its sigma, a number that belongs to the skeleton.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Dict, List
+
+import numpy as np
+
+from ...files import Flaw, name_list, quantity
+from ...masks.overlaps import Pairs
+from ...masks.stack import Array
+
+#: Of the people of COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
+COCO_SIGMAS = (
+    0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
+    0.089,
+)  # fmt: skip
+#: Pairs that are compared at once; some MB.
+_PAIRS_AT_ONCE = 1 << 14
+#: No point lies further away; beyond this distances would not be exact.
+_FURTHEST = 1 << 24
+
+
+@dataclass(frozen=True)
+class TrueKeypoints:
+    """The keypoints of all annotations."""
+
+    #: x and y (annotations, points, 2), and which are marked (annotations, points).
+    points: Array
+    marked: Array
+    #: How many are marked, as the truth says: those with none count neither for nor against.
+    count: Array
+    #: Of each category (categories, points).
+    sigmas: Array
+    #: What points are called, and their links as pairs of indices.
+    names: List[str]
+    skeleton: List[List[int]]
+    notes: List[str]
+
+    def find_miscounted(self, ids: Array) -> str:
+        """What is wrong where the truth says other numbers than it marks; else nothing."""
+        miscounted = ids[self.count != self.marked.sum(axis=1)].tolist()
+        if not miscounted:
+            return ""
+        return (
+            f"has annotations whose num_keypoints is not the number of their marked points: {name_list(miscounted)}. "
+            "Correct them, or score by coco-keypoints-official, which goes by num_keypoints"
+        )
+
+
+def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict[str, Any]]) -> TrueKeypoints:
+    """Raises a Flaw, or what malformed annotations lead to, where they cannot be scored."""
+    lacking = [str(annotation.get("id")) for annotation in annotations if "keypoints" not in annotation]
+    if lacking:
+        raise Flaw(f"has annotations without keypoints: {name_list(lacking)}", "Take the file of keypoints")
+    lengths = sorted({len(annotation["keypoints"]) for annotation in annotations})
+    if len(lengths) > 1 or lengths[:1] == [0] or any(length % 3 for length in lengths):
+        raise Flaw(
+            f"has keypoints of {name_list(list(map(str, lengths)))} numbers; all need x, y and a flag for each point",
+            "Mend them",
+        )
+    named: List[Any] = next((category["keypoints"] for category in categories if category.get("keypoints")), [])
+    known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), COCO_SIGMAS)
+    count = lengths[0] // 3 if lengths else len(named) or len(known_sigmas)
+    rows = np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, count, 3)
+    if not (np.abs(rows) <= _FURTHEST).all():
+        raise Flaw("has keypoints that are not finite, or far outside of their image", "Mend them")
+    marked = rows[..., 2] > 0
+    uncounted = [index for index, annotation in enumerate(annotations) if "num_keypoints" not in annotation]
+    unmarked = [annotations[index] for index in np.flatnonzero(~marked.any(axis=1)).tolist()]
+    unboxed = [str(annotation.get("id")) for annotation in unmarked if "bbox" not in annotation]
+    if unboxed:
+        raise Flaw(
+            f"has annotations with neither marked keypoints nor a bbox: {name_list(unboxed)}", "Write their bbox"
+        )
+    said = np.array([annotation.get("num_keypoints", -1) for annotation in annotations], np.int64)
+    notes = []
+    if uncounted:
+        notes.append(
+            f"{quantity(len(uncounted), 'annotation')} without num_keypoints: it is taken to be the number of marked "
+            "points"
+        )
+        said[uncounted] = marked[uncounted].sum(axis=1)
+    return TrueKeypoints(
+        rows[..., :2],
+        marked,
+        said,
+        np.array([_sigmas_of(category, count) for category in categories], float).reshape(-1, count),
+        [str(name) for name in named] if len(named) == count else list(map(str, range(1, count + 1))),
+        _links_of(categories, count),
+        notes,
+    )
+
+
+def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
+    sigmas = category.get("sigmas", COCO_SIGMAS if count == len(COCO_SIGMAS) else None)
+    if sigmas is None:
+        problem = f"has {count} keypoints, whose sigmas are not known: COCO's are of {len(COCO_SIGMAS)}"
+        raise Flaw(problem, f'Write "sigmas": [{count} numbers] into each category')
+    if len(sigmas) != count or not all(np.isfinite(sigmas)) or min(sigmas) <= 0:
+        raise Flaw(f"has sigmas of category {category['id']} that are not {count} numbers above 0", "Mend them")
+    return list(map(float, sigmas))
+
+
+def _links_of(categories: List[Dict[str, Any]], count: int) -> List[List[int]]:
+    """What pictures connect, which no score needs: indices from 0."""
+    links: List[Any] = next((category["skeleton"] for category in categories if category.get("skeleton")), [])
+    return [[start - 1, stop - 1] for start, stop in links if 0 < start <= count and 0 < stop <= count]
+
+
+def read_points(keypoints: List[Any], count: int) -> Array:
+    """Read x and y (detections, 2 * points), and no flags; raises one of `UNUSUAL`."""
+    if not set(map(type, keypoints)) <= {list} or not set(map(len, keypoints)) <= {3 * count}:
+        raise ValueError
+    if not {kind for points in keypoints for kind in map(type, points)} <= {float, int}:
+        raise TypeError
+    table = np.array(keypoints, float).reshape(-1, count, 3)
+    if not (np.abs(table[..., :2]) <= _FURTHEST).all() or not np.isfinite(table[..., 2]).all():
+        raise ValueError
+    return np.ascontiguousarray(table[..., :2]).reshape(-1, 2 * count)
+
+
+def check_points(keypoints: object, count: int) -> None:
+    """Raise a Flaw for the first thing that is wrong with the keypoints of a detection."""
+    remedy = f"Write {3 * count} numbers: x, y and a flag for each of the {count} points"
+    if not isinstance(keypoints, list):
+        raise Flaw("has keypoints that are not a list", remedy)
+    if len(keypoints) != 3 * count:
+        raise Flaw(f"has {len(keypoints):,} numbers in its keypoints, not {3 * count}", remedy)
+    for index, number in enumerate(keypoints):
+        which = f"(point {index // 3 + 1} of {count})"
+        if type(number) not in (int, float):
+            raise Flaw(f"has a keypoint that is not numbers {which}", remedy)
+        bound = _FURTHEST if index % 3 < 2 else sys.float_info.max
+        if not -bound <= number <= bound:
+            problem = f"has a keypoint that is not finite, or far outside of its image {which}"
+            raise Flaw(problem, "Write x and y in pixels")
+
+
+def extents_of(points: Array) -> Array:
+    """The area of the box around each set of points."""
+    pairs = points.reshape(len(points), -1, 2)
+    sides = pairs.max(axis=1) - pairs.min(axis=1)
+    area: Array = sides[:, 0] * sides[:, 1]
+    return area
+
+
+@dataclass(frozen=True)
+class TrueSets:
+    """Some annotated sets of keypoints, and all that their similarity to others needs."""
+
+    #: x and y (annotations, points, 2), which are marked, and the sigmas (annotations, points).
+    points: Array
+    marked: Array
+    sigmas: Array
+    area: Array
+    #: Left, top, width and height.
+    boxes: Array
+
+
+def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
+    """The OKS of each pair: the mean similarity of the marked points.
+
+    Of an annotation that has none it is that of all points, each compared with what is closest to it in the box of the
+    annotation, doubled on each side.
+    """
+    oks = np.zeros(len(pairs.prediction))
+    counts = truth.marked.sum(axis=1)[pairs.truth]
+    for count in np.unique(counts).tolist():  # those with as many points at once: their sums have the original's bits
+        members = np.flatnonzero(counts == count)
+        for start in range(0, len(members), _PAIRS_AT_ONCE):
+            some = members[start : start + _PAIRS_AT_ONCE]
+            points, annotation = predicted[pairs.prediction[some]], pairs.truth[some]
+            if count:
+                alike = point_similarities(points, truth, annotation)[truth.marked[annotation]].reshape(-1, count)
+            else:
+                alike = _similarities_to_boxes(points, truth, annotation)
+            oks[some] = alike.sum(axis=1) / alike.shape[1]
+    return oks
+
+
+def point_similarities(predicted: Array, truth: TrueSets, annotation: Array) -> Array:
+    """The similarity of each point of detections and annotations, marked or not."""
+    offsets = predicted.reshape(len(predicted), -1, 2) - truth.points[annotation]
+    return _similarities_at(offsets, truth, annotation)
+
+
+def _similarities_to_boxes(predicted: Array, truth: TrueSets, annotation: Array) -> Array:
+    corner, sides = truth.boxes[annotation, None, :2], truth.boxes[annotation, None, 2:]
+    points = predicted.reshape(len(predicted), -1, 2)
+    offsets = np.maximum(0, corner - sides - points) + np.maximum(0, points - (corner + sides * 2))
+    return _similarities_at(offsets, truth, annotation)
+
+
+def _similarities_at(offsets: Array, truth: TrueSets, annotation: Array) -> Array:
+    squares = offsets[..., 0] ** 2 + offsets[..., 1] ** 2
+    widths = (truth.sigmas[annotation] * 2) ** 2
+    alike: Array = np.exp(-(squares / widths / (truth.area[annotation, None] + np.spacing(1)) / 2))
+    return alike

@@ -1,0 +1,424 @@
+"""Keypoints: every number of pycocotools on golden and random sets, what is refused, and what a report says of points."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families.instances.diagnosis import diagnose
+from segjudge.families.instances.keypoints import list_keypoints
+from segjudge.scoring.arrays import FrameAccumulator, score_arrays
+from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
+from tests.backends import use_numpy
+from tests.data import FAMILIES_DATA
+from tests.shared import needs_shared
+
+SAFE, OFFICIAL = "coco-keypoints", "coco-keypoints-official"
+NAMES = ("AP", "AP50", "AP75", "APm", "APl", "AR", "AR50", "AR75", "ARm", "ARl")
+FOLDER = FAMILIES_DATA / "keypoints"
+POINTS = 17
+
+
+def golden() -> dict[str, Any]:
+    path = FOLDER / "golden.json"
+    return json.loads(path.read_text())["cases"] if path.exists() else {}
+
+
+def metrics(results: Path, truth: Path, protocol: str, **options: Any) -> dict[str, float | None]:
+    (values,) = segjudge.score(results, truth, protocol, **options).metrics.values()
+    return values
+
+
+def golden_truth(case: dict[str, Any], folder: Path) -> Path:
+    document = json.loads((FOLDER / case["truth"]).read_text())
+    for category in document["categories"] if "sigmas" in case else ():
+        category["sigmas"] = case["sigmas"]
+    (folder / "truth.json").write_text(json.dumps(document))
+    return folder / "truth.json"
+
+
+def check(values: dict[str, float | None], expected: dict[str, float], exact: float = 1e-12) -> None:
+    assert list(values) == list(NAMES)
+    for name, number in expected.items():
+        if number in (None, -1):
+            assert values[name] is None, name
+        else:
+            assert values[name] == pytest.approx(number, abs=exact), name
+
+
+#: What pycocotools stops at or takes otherwise, and a part of what is said instead; nothing where it is scored.
+SAFE_RULES = {
+    "count-0-flags-set": "num_keypoints is not the number of their marked points: 2",
+    "count-set-flags-0": "num_keypoints is not the number of their marked points: 2",
+    "with-boxes": "",
+}
+STOPS = {
+    "no-count": "",
+    "no-area": "",
+    "empty": "",
+    "sixteen-points": "has 48 numbers in its keypoints, not 51",
+    "unknown-image": "is of an image that the truth lacks",
+    "five-points-default": "has 5 keypoints, whose sigmas are not known",
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+@pytest.mark.parametrize("protocol", [SAFE, OFFICIAL])
+@pytest.mark.parametrize("name", golden())
+def test_every_golden_number_is_that_of_pycocotools(
+    name: str, protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        use_numpy(monkeypatch)
+    case = golden()[name]
+    results, truth = FOLDER / case["submission"], golden_truth(case, tmp_path)
+    refusal = STOPS.get(name) or (SAFE_RULES.get(name) if protocol == SAFE else None)
+    if refusal:
+        with pytest.raises((HostError, SubmissionError), match=refusal):
+            metrics(results, truth, protocol)
+        return
+    values = metrics(results, truth, protocol)
+    if "official_error" in case["official"]:
+        assert name in STOPS
+        assert values["AP"] == (0 if name == "empty" else pytest.approx(0.504950495049505))
+    elif name in SAFE_RULES and protocol == SAFE:
+        check(values, golden()["without-boxes"]["official"]["stats"])
+    else:
+        check(values, case["official"]["stats"])
+
+
+def random_set(seed: int, images: int = 12, categories: int = 1) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """People near and far, some of them crowds or without points, and detections that are exact, off or nowhere."""
+    generator = np.random.default_rng(seed)
+    annotations: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    for image in range(1, images + 1):
+        people = []
+        for _ in range(int(generator.integers(0, 5))):
+            corner, sides = generator.uniform(0, 400, 2), generator.uniform(10, 220, 2)
+            points = (generator.uniform(0, 1, (POINTS, 2)) * sides + corner).round(int(seed % 5 > 0))
+            marks = generator.choice([0, 1, 2], POINTS, p=[0.3, 0.2, 0.5]) * int(generator.random() > 0.15)
+            category = int(generator.integers(1, categories + 1))
+            annotations.append({
+                "id": len(annotations) + seed % 2, "image_id": image, "category_id": category,
+                "iscrowd": int(generator.random() < 0.1), "num_keypoints": int((marks > 0).sum()),
+                "keypoints": np.column_stack((points * (marks > 0)[:, None], marks)).reshape(-1).tolist(),
+                "area": float((sides.prod() * generator.uniform(0.3, 0.9)).round(2)),
+                "bbox": [*corner.tolist(), *sides.tolist()],
+                "segmentation": [[0, 0, 9, 0, 9, 9]],
+            })  # fmt: skip
+            people.append((points, sides, category))
+        for _ in range(int(generator.integers(0, 30))):
+            points, category = generator.uniform(0, 500, (POINTS, 2)), 1
+            if people and generator.random() < 0.8:
+                shown, sides, category = people[int(generator.integers(len(people)))]
+                off = generator.choice([0, 0.01, 0.03, 0.1]) * math.sqrt(sides.prod())
+                points = shown + generator.normal(0, 1, (POINTS, 2)) * off
+            flagged = np.column_stack((points.round(2), np.ones(POINTS)))
+            record = {"image_id": image, "category_id": category, "keypoints": flagged.reshape(-1).tolist()}
+            records.append({**record, "score": float(generator.random().__round__(1))})
+            if seed % 3 == 0:
+                records[-1]["bbox"] = [0, 0, *generator.uniform(5, 200, 2).round(1).tolist()]
+    names = [str(point) for point in range(POINTS)]
+    document = {
+        "images": [{"id": number, "height": 600, "width": 700} for number in range(1, images + 1)],
+        "categories": [{"id": k + 1, "name": f"kind {k}", "keypoints": names} for k in range(categories)],
+        "annotations": annotations,
+    }
+    return document, records
+
+
+def official(document: dict[str, Any], records: list[dict[str, Any]]) -> list[float]:
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = json.loads(json.dumps(document))
+        truth.createIndex()
+        evaluation = COCOeval(truth, truth.loadRes(json.loads(json.dumps(records))), "keypoints")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return list(evaluation.stats)
+
+
+def write(folder: Path, document: Any, records: Any) -> tuple[Path, Path]:
+    paths = folder / "results.json", folder / "truth.json"
+    for path, content in zip(paths, (records, document)):
+        path.write_text(json.dumps(content))
+    return paths
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_sets_have_the_bits_of_pycocotools(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document, records = random_set(seed, categories=1 + seed % 2)
+    results, truth = write(tmp_path, document, records)
+    expected = dict(zip(NAMES, official(document, records)))
+    alone = metrics(results, truth, OFFICIAL)
+    check(alone, expected, 0)
+    assert metrics(results, truth, OFFICIAL, jobs=2) == alone
+    use_numpy(monkeypatch)
+    check(metrics(results, truth, OFFICIAL), expected, 0)
+
+
+@pytest.mark.parametrize("boxed", ["all", "first", "others", "none"])
+def test_boxes_give_areas_where_the_first_detection_has_one(boxed: str, tmp_path: Path) -> None:
+    document, records = random_set(3)
+    for index, record in enumerate(records):
+        if boxed not in ("all", "others" if index else "first"):
+            del record["bbox"]
+    results, truth = write(tmp_path, document, records)
+    if boxed == "first":  # pycocotools stops at the first that has none
+        records = [{**record, "bbox": record.get("bbox", [])} for record in records]
+        assert metrics(results, truth, OFFICIAL)["AP"] is not None
+        return
+    check(metrics(results, truth, OFFICIAL), dict(zip(NAMES, official(document, records))), 0)
+
+
+def test_boxes_are_not_read_and_said_so(tmp_path: Path) -> None:
+    document, records = random_set(6)
+    results, truth = write(tmp_path, document, records)
+    scores = segjudge.score(results, truth, SAFE)
+    assert any("have a bbox beside the keypoints, which was ignored" in warning for warning in scores.warnings)
+    bare = [{key: record[key] for key in record if key != "bbox"} for record in records]
+    results.write_text(json.dumps(bare))
+    assert metrics(results, truth, SAFE) == scores.metrics["val"]
+
+
+def test_parts_and_memory_give_the_bits_of_one_run(tmp_path: Path) -> None:
+    document, records = random_set(8, categories=2)
+    expected = segjudge.score(*write(tmp_path, document, records), SAFE)
+
+    def sides(image: int) -> list[Any]:
+        return [[row for row in rows if row["image_id"] == image] for rows in (records, document["annotations"])]
+
+    images = [image["id"] for image in document["images"]]
+    parts = [FrameAccumulator(SAFE, categories=document["categories"]) for _ in range(3)]
+    for image in images:
+        parts[image % 3].update(image, None, *sides(image))
+    whole = parts[0].merge(parts[1]).merge(parts[2])
+    assert whole.values() == expected.metrics["val"]
+    columns = []
+    for image in images:
+        for rows in sides(image):
+            arrays = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area"}
+            side = {
+                name: np.array([row[key] for row in rows]) for name, key in arrays.items() if rows and key in rows[0]
+            }
+            side["keypoints"] = np.array([row["keypoints"] for row in rows]).reshape(-1, POINTS, 3)
+            boxes = np.array([row.get("bbox", [0, 0, 0, 0]) for row in rows], float).reshape(-1, 4)
+            columns.append({"labels": np.zeros(0, int), **side})
+            if rows and "iscrowd" in rows[0]:
+                columns[-1]["boxes"] = np.hstack((boxes[:, :2], boxes[:, :2] + boxes[:, 2:]))
+    found = score_arrays(columns[::2], columns[1::2], SAFE)
+    assert found["AP"] == pytest.approx(expected.metrics["val"]["AP"], abs=1e-9)
+
+
+TRUTH = {
+    "images": [{"id": 1, "height": 100, "width": 100}],
+    "categories": [{"id": 1, "name": "person"}],
+    "annotations": [
+        {
+            "id": 1, "image_id": 1, "category_id": 1, "area": 2500, "iscrowd": 0, "num_keypoints": 17,
+            "bbox": [10, 10, 50, 50], "keypoints": [20, 30, 2] * POINTS,
+        }
+    ],
+}  # fmt: skip
+RECORD = {"image_id": 1, "category_id": 1, "score": 0.5, "keypoints": [20, 30, 1] * POINTS}
+
+
+def with_point(number: str, index: int = 0) -> str:
+    numbers = list(map(str, [20, 30, 1] * POINTS))
+    numbers[index] = number
+    return json.dumps({**RECORD, "keypoints": "HERE"}).replace('"HERE"', f"[{', '.join(numbers)}]")
+
+
+def changed(**change: Any) -> str:
+    return json.dumps({**RECORD, **change})
+
+
+def without(key: str) -> str:
+    return json.dumps({name: value for name, value in RECORD.items() if name != key})
+
+
+NUMBERS = "x, y and a flag"
+HOSTILE = {
+    "NaN": (with_point("NaN"), "not finite"),
+    "infinite": (with_point("-Infinity", 1), "not finite"),
+    "flag is NaN": (with_point("NaN", 2), "not finite"),
+    "flag is infinite": (with_point("Infinity", 50), "not finite"),
+    "huge": (with_point("1e300"), "far outside"),
+    "huge and negative": (with_point("-1e9", 49), "far outside"),
+    "huge whole number": (with_point("9" * 300), "far outside"),
+    "whole number beyond floats": (with_point("9" * 400), "far outside"),
+    "flag beyond floats": (with_point("9" * 400, 2), "not finite"),
+    "overflows to infinity": (with_point("1e999"), "far outside"),
+    "more digits than are read": (with_point("9" * 5000), "cannot be read"),
+    "text": (with_point('"20"'), "not numbers"),
+    "null": (with_point("null"), "not numbers"),
+    "true": (with_point("true"), "not numbers"),
+    "flag is true": (with_point("true", 2), "not numbers"),
+    "a list for a number": (with_point("[1, 2]"), "not numbers"),
+    "an object for a number": (with_point("{}"), "not numbers"),
+    "rows of three": (changed(keypoints=[[20, 30, 1]] * POINTS), "has 17 numbers in its keypoints, not 51"),
+    "51 lists": (changed(keypoints=[[]] * 51), "not numbers"),
+    "without flags": (changed(keypoints=[20, 30] * POINTS), "has 34 numbers in its keypoints, not 51"),
+    "no numbers": (changed(keypoints=[]), "has 0 numbers in its keypoints, not 51"),
+    "one number too many": (changed(keypoints=[1] * 52), "has 52 numbers"),
+    "a body of 133 points": (changed(keypoints=[1] * 399), "has 399 numbers in its keypoints, not 51"),
+    "a million numbers": (changed(keypoints=[0] * 1_000_000), "has 1,000,000 numbers"),
+    "points are text": (changed(keypoints="1, 2, 1"), "not a list"),
+    "points are an object": (changed(keypoints={"x": [1], "y": [2]}), "not a list"),
+    "points are null": (changed(keypoints=None), "not a list"),
+    "points are a number": (changed(keypoints=51), "not a list"),
+    "no keypoints": (without("keypoints"), "lacks keypoints"),
+    "no score": (without("score"), "lacks score"),
+    "no image": (without("image_id"), "lacks image_id"),
+    "no category": (without("category_id"), "lacks category_id"),
+    "nothing at all": ("{}", "lacks image_id and category_id and keypoints and score"),
+    "score is NaN": (json.dumps({**RECORD, "score": math.nan}), "the score"),
+    "score is infinite": (json.dumps({**RECORD, "score": math.inf}), "the score"),
+    "score is null": (changed(score=None), "the score"),
+    "score is text": (changed(score="0.5"), "the score"),
+    "score is true": (changed(score=True), "the score"),
+    "score is a list": (changed(score=[0.5] * POINTS), "the score"),
+    "unknown image": (changed(image_id=9), "an image that the truth lacks"),
+    "image is text": (changed(image_id="000000000001"), "not a whole number"),
+    "image is a float": (changed(image_id=1.0), "not a whole number"),
+    "image beyond 64 bits": (changed(image_id=1 << 70), "larger than an id can be"),
+    "category is text": (changed(category_id="person"), "not a whole number"),
+    "category is null": (changed(category_id=None), "not a whole number"),
+    "a list for a record": ("[1, 2, 3]", "not an object"),
+    "null for a record": ("null", "not an object"),
+    "a key twice": (changed()[:-1] + ', "score": 0.9}', "twice"),
+    "a record of masks": (
+        changed(segmentation={"size": [9, 9], "counts": "…"}).replace('"keypoints"', '"points"'), "lacks keypoints",
+    ),
+    "a box is text": (changed(bbox="1 2 3 4"), "a bbox that is not"),
+    "a box of three": (changed(bbox=[1, 2, 3]), "a bbox that is not"),
+    "a box is negative": (changed(bbox=[1, 2, -3, 4]), "negative or not finite"),
+    "a box is NaN": (changed(bbox=[1, 2, math.nan, 4]), "negative or not finite"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_no_honest_tool_writes_is_a_sentence(name: str, tmp_path: Path) -> None:
+    text, sentence = HOSTILE[name]
+    assert len(HOSTILE) >= 40
+    results, truth = write(tmp_path, TRUTH, [])
+    for protocol in (SAFE, OFFICIAL):
+        results.write_text(f"[{json.dumps(RECORD)}, {text}, {json.dumps(RECORD)}]")
+        if protocol == SAFE and name.startswith("a box"):
+            assert metrics(results, truth, protocol)["AP"] == pytest.approx(1)
+            continue
+        with pytest.raises(SubmissionError, match=sentence) as refusal:
+            metrics(results, truth, protocol)
+        assert name in ("more digits than are read", "a key twice") or "record 1 (image" in str(refusal.value)
+
+
+def test_every_problem_is_reported(tmp_path: Path) -> None:
+    results, truth = write(tmp_path, TRUTH, [{**RECORD, "keypoints": []}, RECORD, {**RECORD, "score": None}])
+    with pytest.raises(SubmissionError) as refusal:
+        metrics(results, truth, SAFE)
+    assert "record 0 (image 1)" in str(refusal.value)
+    assert "record 2 (image 1)" in str(refusal.value)
+
+
+def test_packed_results_and_a_packed_truth_score_the_same(tmp_path: Path) -> None:
+    import gzip
+
+    from segjudge.cli import main
+
+    document, records = random_set(4)
+    results, truth = write(tmp_path, document, records)
+    expected = metrics(results, truth, SAFE)
+    (tmp_path / "results.json.gz").write_bytes(gzip.compress(results.read_bytes()))
+    assert main(["pack", "--layout", "coco", "--root", str(truth), "--out", str(tmp_path / "truth.zip")]) == 0
+    assert metrics(tmp_path / "results.json.gz", tmp_path / "truth.zip", SAFE) == expected
+
+
+def broken(**change: Any) -> dict[str, Any]:
+    (annotation,) = TRUTH["annotations"]
+    kept = {key: value for key, value in {**annotation, **change}.items() if value is not ...}
+    return {**TRUTH, "annotations": [kept]}
+
+
+@pytest.mark.parametrize(("document", "sentence"), [
+    (broken(keypoints=...), "holds no keypoints, which coco-keypoints compares|segmentation"),
+    (broken(keypoints=[1, 2] * POINTS), "has keypoints of 34 numbers"),
+    (broken(keypoints=[1, 2, 2] * 5, num_keypoints=5), 'whose sigmas are not known.*Write "sigmas"'),
+    (broken(keypoints=[math.nan, 2, 2] * POINTS), "not finite"),
+    (broken(keypoints=["a", 2, 2] * POINTS), "keypoints that cannot be read"),
+    (broken(num_keypoints=3), "num_keypoints is not the number of their marked points: 1.*coco-keypoints-official"),
+    (broken(keypoints=[0, 0, 0] * POINTS, num_keypoints=0, bbox=...), "neither marked keypoints nor a bbox: 1"),
+    (broken(area=...), "segmentation"),
+    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0.1]}]}, "sigmas of category 1"),
+    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0] * POINTS}]}, "numbers above 0"),
+])  # fmt: skip
+def test_a_host_hears_what_is_wrong_with_the_truth(document: Any, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=sentence):
+        metrics(*write(tmp_path, document, [RECORD]), SAFE)
+
+
+def test_masks_are_not_compared_where_there_are_none(tmp_path: Path) -> None:
+    results, truth = write(tmp_path, TRUTH, [])
+    with pytest.raises(HostError, match="has annotations without masks, which coco compares"):
+        metrics(results, truth, "coco")
+    results.write_text(json.dumps([{"image_id": 1, "category_id": 1, "score": 1, "bbox": [10, 10, 50, 50]}]))
+    assert metrics(results, truth, "coco-box")["AP"] == pytest.approx(1)
+
+
+def test_keypoints_that_cannot_be_scored_do_not_concern_masks(tmp_path: Path) -> None:
+    square = [[10, 10, 60, 10, 60, 60, 10, 60]]
+    document = broken(keypoints=["a"], segmentation=square)
+    record = {"image_id": 1, "category_id": 1, "score": 1, "segmentation": square}
+    assert metrics(*write(tmp_path, document, [record]), "coco")["AP"] == pytest.approx(1)
+
+
+def test_counts_that_are_missing_are_those_of_the_flags(tmp_path: Path) -> None:
+    scores = segjudge.score(*write(tmp_path, broken(num_keypoints=...), [RECORD]), SAFE)
+    assert scores.metrics["val"]["AP"] == pytest.approx(1)
+    assert any("without num_keypoints: it is taken to be" in note for note in scores.notes)
+
+
+def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
+    from segjudge.cli import main
+
+    other = [(70, 80, 2)] * POINTS
+    own = [(20 + point, 30, 2) for point in range(0, 34, 2)]
+    people = [
+        {**TRUTH["annotations"][0], "id": number, "keypoints": np.array(points).reshape(-1).tolist()}
+        for number, points in enumerate((own, other), 1)
+    ]
+    sent = [[*point] for point in own]
+    sent[0], sent[1], sent[2] = [*own[16]], [*other[1]], [99, 5, 1]
+    record = {**RECORD, "keypoints": np.array(sent).reshape(-1).tolist()}
+    results, truth = write(tmp_path, {**TRUTH, "annotations": people}, [record])
+
+    scores = segjudge.score(results, truth, SAFE)
+    job = prepare(ScoreRequest(str(results), TruthSource(str(truth)), find_protocol(SAFE)))
+    diagnosis = diagnose(job, scores.reports[0])
+    rows = {row["point"]: row for row in list_keypoints(diagnosis)}
+    kinds = {name: [rows[point][name] for point in "1234"] for name in ("exact", "near", "swapped", "foreign", "far")}
+    assert kinds == {
+        "exact": [0, 0, 0, 1], "near": [0] * 4, "swapped": [1, 0, 0, 0], "foreign": [0, 1, 0, 0], "far": [0, 0, 1, 0],
+    }  # fmt: skip
+    assert sum(row["costs"] for row in rows.values()) == pytest.approx(3 / POINTS, abs=1e-3)
+    assert scores.metrics["val"]["AR50"] == 0.5
+    page = tmp_path / "report.html"
+    assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0
+    text = page.read_text()
+    assert "AP at an OKS of one half" in text
+    assert 'id="keypoints"' in text
