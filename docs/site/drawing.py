@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 
-#: Colours that are told apart without red and green: of the truth, of the prediction, of both.
-TRUTH, PREDICTION, BOTH = "#0072b2", "#e69f00", "#009e73"
+#: As in reports: of the truth alone, which is missed; of the prediction alone, which is surplus; of both.
+TRUTH, PREDICTION, BOTH = "#e69f00", "#0072b2", "#009e73"
 INK, PALE = "#333333", "#d9d9d9"
 
 

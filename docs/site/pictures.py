@@ -118,7 +118,7 @@ def over_time() -> Drawing:
     for first, colour in ((0, "#dcefe9"), (18, "#fbeecd")):
         drawing.box((left + first * step, top), (6 * step, height), colour)
     for place, value in enumerate(values):
-        colour = BOTH if value > 0.5 else PREDICTION
+        colour = BOTH if value > 0.5 else TRUTH
         drawing.box((left + place * step + 2, top + height * (1 - value)), (step - 4, height * value), colour)
     drawing.line([(left, top + height / 2), (left + 24 * step, top + height / 2)], dash="4 3")
     for value in (0, 0.5, 1):

@@ -188,7 +188,7 @@ def _encode_picture(picture: Image.Image) -> str:
 
 
 #: Instances of a truth that is drawn alone.
-_COLOURS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
+_COLOURS = ((86, 180, 233), (204, 121, 167), (240, 228, 66), (213, 94, 0), (0, 158, 115), (230, 159, 0))
 #: Between the two halves of a picture, and above each for its title.
 _GAP, _TITLE = 8, 26
 
@@ -324,7 +324,7 @@ _Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 _GROUND = (58, 62, 70)
 #: _Colours of what is right and wrong that the colour-blind can tell apart.
-_RIGHT, _MISSED, _WRONG = (0, 158, 115), (230, 159, 0), (86, 180, 233)
+_RIGHT, _MISSED, _WRONG = (0, 158, 115), (230, 159, 0), (0, 114, 178)
 _ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 _ALPHA = 0.45
 _FONT_SIZE = 14

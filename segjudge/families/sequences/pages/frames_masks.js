@@ -1,7 +1,7 @@
 // Masks of frames: streams inflated when needed, and pictures painted of them.
 const { methods, sequences, moments, kinds, scale } = section.data;
 const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
-const OBJECTS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233], [240, 228, 66], [128, 128, 128]];
+const OBJECTS = [[86, 180, 233], [204, 121, 167], [240, 228, 66], [213, 94, 0], [0, 158, 115], [128, 128, 128], [230, 159, 0], [0, 114, 178]];
 const streams = new Map(), pictures = new Map();
 
 // A stream is a line of JSON, then the runs of label images: labels, and lengths in groups of seven bits.

@@ -1,0 +1,109 @@
+"""One language of colour: docs, pages and pictures agree, and eyes that lack a kind of cone tell its words apart."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.builders import ROOT
+
+#: What linear RGB becomes for eyes without one kind of cone (Machado, Oliveira and Fernandes, 2009, severity 1).
+CONES = {
+    "all": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+#: A distance of 2.3 in CIELAB can just be seen side by side; six of these are two inks that nobody takes for one.
+APART = 15.0
+Floats = NDArray[np.float64]
+
+
+def as_seen(colours: Floats, cones: str) -> Floats:
+    """Return colours (0–255) in CIELAB as they look to such eyes."""
+    linear = np.where(colours <= 10.31, colours / 255 / 12.92, ((colours / 255 + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear @ np.transpose(CONES[cones]), 0, 1)
+    xyz = linear @ np.transpose([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    root = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
+    return np.stack(
+        [
+            116 * root[..., 1] - 16,
+            500 * (root[..., 0] - root[..., 1]),
+            200 * (root[..., 1] - root[..., 2]),
+        ],
+        axis=-1,
+    )
+
+
+def triple(text: str) -> tuple[int, ...]:
+    """Return a colour that is written as #rrggbb, or as three numbers."""
+    if text.startswith("#"):
+        return tuple(bytes.fromhex(text[1:]))
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def read(path: str, pattern: str) -> list[tuple[int, ...]]:
+    match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))
+    assert match, path
+    return [triple(text) for text in match.groups()]
+
+
+NUMBERS = r"[\[(](\d+, \d+, \d+)[\])]"
+#: What is missed, what is surplus, what is right, wherever one of them is written down.
+WORDS = {
+    "player": read(
+        "segjudge/report/pages/frames_masks.js",
+        rf"missing: {NUMBERS}, extra: {NUMBERS}, mixed: {NUMBERS}, right: {NUMBERS}",
+    ),
+    "legend": [
+        *read("segjudge/report/pages/page.css", r"\.missing \{[^}]*?(#\w{6})"),
+        *read("segjudge/report/pages/page.css", r"\.extra \{[^}]*?(#\w{6})"),
+    ],
+    "pictures": read(
+        "segjudge/families/instances/pictures.py", rf"_RIGHT, _MISSED, _WRONG = {NUMBERS}, {NUMBERS}, {NUMBERS}"
+    ),
+    "key": [
+        *read("segjudge/families/instances/pages/page.css", r"\.key\.right \{ background: (#\w{6})"),
+        *read("segjudge/families/instances/pages/page.css", r"\.key\.missed \{ background: (#\w{6})"),
+        *read("segjudge/families/instances/pages/page.css", r"\.key\.wrong \{ background: (#\w{6})"),
+    ],
+    "docs": read("docs/site/drawing.py", r'TRUTH, PREDICTION, BOTH = "(#\w{6})", "(#\w{6})", "(#\w{6})"'),
+}
+MISSING, SURPLUS, OTHER, RIGHT = WORDS["player"]
+
+
+def test_docs_pages_and_pictures_speak_one_language() -> None:
+    assert WORDS["legend"] == [MISSING, SURPLUS]
+    assert WORDS["pictures"] == WORDS["key"] == [RIGHT, MISSING, SURPLUS]
+    assert WORDS["docs"] == [MISSING, SURPLUS, RIGHT]
+
+
+@pytest.mark.parametrize("cones", CONES)
+def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> None:
+    seen = as_seen(np.array([MISSING, SURPLUS, RIGHT], float), cones)
+    for first, second in itertools.combinations(seen, 2):
+        assert np.linalg.norm(first - second) > APART
+
+
+def test_the_first_object_has_no_colour_of_a_mistake() -> None:
+    objects = read("segjudge/report/pages/frames_masks.js", rf"OBJECTS = \[{NUMBERS}, {NUMBERS}, {NUMBERS}")
+    instances = read("segjudge/families/instances/pictures.py", rf"_COLOURS = \({NUMBERS}, {NUMBERS}, {NUMBERS}")
+    assert objects == instances
+    assert not {MISSING, SURPLUS, RIGHT} & set(objects)
+
+
+@pytest.mark.parametrize("side", [400, 24])
+@pytest.mark.parametrize("cones", CONES)
+def test_the_logo_is_of_three_parts_to_all_eyes(cones: str, side: int) -> None:
+    logo = Image.open(ROOT / "logo.png").convert("RGB").resize((side, side), Image.Resampling.LANCZOS)
+    pixels = np.asarray(logo, float)
+    # The truth alone, both, the prediction alone, the ground: from the left of a row through the middle of the masks.
+    across = [round(side * share) for share in (0.22, 0.5, 0.78, 0.02)]
+    seen = as_seen(pixels[round(side * 0.43), across], cones)
+    for first, second in itertools.combinations(seen, 2):
+        assert np.linalg.norm(first - second) > APART
