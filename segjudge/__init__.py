@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
+    from .analysis.comparison import Comparison, compare
+    from .analysis.standings import Ranking, rank
     from .evaluation_script.files.problems import HostError, SubmissionError
     from .scoring import score
     from .scoring.arrays import FrameAccumulator, score_arrays
     from .scoring.scores import Scores, load
     from .system.errors import UsageError
 
-__all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "load", "score", "score_arrays"]
+__all__ = [
+    "Comparison", "FrameAccumulator", "HostError", "Ranking", "Scores", "SubmissionError", "UsageError", "compare",
+    "load", "rank", "score", "score_arrays",
+]  # fmt: skip
 
 # Python writes a module's bytecode without a look at how much was written: where files are limited (`ulimit -f`) or
 # the disk is full, it would leave a part, and could never import the module again.
@@ -27,12 +32,16 @@ if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY or _DI
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
+    "Comparison": "segjudge.analysis.comparison",
     "FrameAccumulator": "segjudge.scoring.arrays",
     "HostError": "segjudge.evaluation_script.files.problems",
+    "Ranking": "segjudge.analysis.standings",
     "Scores": "segjudge.scoring.scores",
     "SubmissionError": "segjudge.evaluation_script.files.problems",
     "UsageError": "segjudge.system.errors",
+    "compare": "segjudge.analysis.comparison",
     "load": "segjudge.scoring.scores",
+    "rank": "segjudge.analysis.standings",
     "score": "segjudge.scoring",
     "score_arrays": "segjudge.scoring.arrays",
 }

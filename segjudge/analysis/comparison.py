@@ -1,154 +1,186 @@
-"""Several methods on the same truth: places, what can be told apart, what failures cost each, and the page of them."""
+"""A comparison with its tables, its words, its page: what `segjudge.compare` returns, and what the command shows."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from segjudge.evaluation_script.families.base.reports import Report, bounds_of
-from segjudge.report.page import ReportPage, Section, describe_digests, make_origins
-from segjudge.report.tables import format_difference, format_number, format_table
-from segjudge.scoring.document import cases_of
+from segjudge.families.base.tools import MethodCosts
+from segjudge.report.page import (
+    ReportPage,
+    Section,
+    describe_digests,
+    make_changes,
+    make_origins,
+    make_page_options,
+    render_page,
+)
+from segjudge.report.tables import PLAIN, Look, format_number, format_table, to_frame
+from segjudge.scoring.scores import Scores
+from segjudge.showing.browser import ShownPage
+from segjudge.showing.figures import write_film
+from segjudge.showing.notebook import draw_worst, is_quick, render_shown
 
-from .rankings import Difference, Mean, Sums, compare_pairs, estimate_means
-from .score_tables import AlgorithmScores, sum_groups, sum_objects
-from .statistics import cases_needed
+from .differences import Mean
+from .methods import ComparedMethods, check_kinds, compare_methods
+from .plots import plot_means
+from .publishing import write_latex, write_markdown
+from .score_tables import name_scores
 
 if TYPE_CHECKING:
-    from segjudge.families.base.tools import MethodCosts
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
-#: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.
-_SEQUENCES, _GROUPS = "sequences", "groups of images or videos"
+    from segjudge.report.page import PageOptions
 
 
-@dataclass(frozen=True)
-class ComparedMethods:
-    """Methods, the first of which the others are compared with, and what can be told of them."""
+class Comparison(ComparedMethods, ShownPage):
+    """Methods that are compared, as people see them."""
 
-    metric: str
-    sums: Sums
-    #: What is compared where metrics are means over the objects of sequences; else groups.
-    sequences: list[str]
-    #: What each kind of failure costs each method, where that is asked for.
-    costs: Mapping[str, Mapping[str, float]]
-    #: The least and the most that the metric may be.
-    bounds: tuple[float, float] = (0.0, 1.0)
+    def __repr__(self) -> str:
+        return self.text()
 
-    @cached_property
-    def pairs(self) -> list[Difference]:
-        """How each two differ."""
-        return compare_pairs(self.sums)
+    def _repr_html_(self) -> str:
+        quick = all(is_quick(scores, self.split) for scores in self.methods.values())
+        costs = self.known_costs if quick else {}
+        bars = {name: self.tools.make_bar(kinds) for name, kinds in costs.items() if kinds}
+        changes = self.changes()
+        return render_shown(
+            "segjudge.analysis/comparison.html",
+            self.reports.values(),
+            compared=self,
+            bars=bars,
+            sentences=self.describe_kinds() if bars else [],
+            film=draw_worst(self.methods, self.split, changes[0].case if changes else ""),
+        )
 
-    @cached_property
-    def means(self) -> list[Mean]:
-        """The mean of each, the best first."""
-        means = estimate_means(self.sums, self.pairs, bounds=self.bounds)
-        return sorted(means, key=lambda mean: mean.value, reverse=not self.sums.smaller)
+    # ── tables ──
 
     @property
-    def about(self) -> str:
-        """What is compared."""
-        counts = self.sums.counts
-        if self.sequences:
-            return f"{self.metric} over {len(counts)} {_SEQUENCES} ({int(counts.sum())} objects)"
-        return f"{self.metric} over {len(counts)} {_GROUPS}, left out one by one"
+    def kinds(self) -> DataFrame:
+        """What each kind of failure costs: a row for each method, a column for each kind."""
+        return to_frame([{"method": name, **costs} for name, costs in self.costs.items()])
 
-    def verdicts(self) -> list[str]:
-        return [describe_pair(pair, self.sums, _SEQUENCES if self.sequences else _GROUPS) for pair in self.pairs]
+    @property
+    def table(self) -> DataFrame:
+        """The place, mean and interval of each method, the best first."""
+        return to_frame([{**asdict(mean), "places": mean.places} for mean in self.means])
 
-    def sign(self, row: str, column: str) -> str:
-        """Whether a method is better (+) or worse (−) than another, or cannot be told apart (=)."""
-        better = self.sums.better_pairs(self.pairs)
-        return "+" if (row, column) in better else "−" if (column, row) in better else "="
+    @property
+    def differences(self) -> DataFrame:
+        """How each two methods differ: their interval, p, and p adjusted for all pairs."""
+        return to_frame([{**asdict(pair), "apart": pair.apart} for pair in self.pairs])
 
-    def kinds(self) -> list[str]:
-        """A sentence on each method but the first: which kinds cost it more or less than that one, if any."""
-        names = list(self.costs)
-        base = self.costs[names[0]]
-        lines = []
-        for name in names[1:] if base else ():
-            costs = self.costs[name]
-            # Only the kinds of sequences sum to what is lost.
-            change = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
-            lines.append(f"{name} loses{change} beside {names[0]}: {format_difference(costs, base)}")
-        return lines
+    # ── what is shown ──
 
-    def places(self) -> list[tuple[str, str, float, str]]:
-        """The places that each method may have, its name, its mean, and the interval of that."""
-        return [
-            (
-                str(mean.place_from) if mean.place_from == mean.place_to else f"{mean.place_from}–{mean.place_to}",
-                mean.name,
-                mean.value,
-                "too few" if mean.low is None else f"{format_number(mean.low)} to {format_number(mean.high)}",
-            )
-            for mean in self.means
-        ]
-
-    def text(self) -> str:
+    def text(self, look: Look = PLAIN) -> str:
         """What is compared, the places and the verdicts as a terminal shows them."""
         body = [[rank, name, format_number(value), reach] for rank, name, value, reach in self.places()]
-        places = format_table(["place", "method", self.metric, "95 %"], body)
-        return "\n".join([f"{self.about}\n\n{places}\n", *self.verdicts()])
+        places = format_table(["place", "method", self.metric, "95 %"], body, look)
+        return "\n".join([f"{self.about}\n\n{places}\n", *self._paint_verdicts(look)])
+
+    def _paint_verdicts(self, look: Look) -> list[str]:
+        return [
+            look.paint(line, "good" if pair.apart else "faint")
+            for line, pair in zip(self.verdicts(), self.pairs, strict=True)
+        ]
+
+    def kinds_text(self, look: Look = PLAIN) -> str:
+        """What each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
+        kinds = list(next(iter(self.costs.values())))
+        total = f"1 − {self.metric.removesuffix('-Mean')}" if self.tools.shares_loss else ""
+        rows = [
+            [name, *([format_number(sum(costs.values()))] if total else []), *map(format_number, costs.values())]
+            for name, costs in self.costs.items()
+        ]
+        title = "Where the loss comes from" if total else "What each kind costs"
+        table = format_table(["method", *([total] if total else []), *kinds], rows, look)
+        return "\n".join([f"\n{title} (docs/ranking.md):", table, *self.describe_kinds()])
+
+    def document(self, *, kinds: bool = False) -> dict[str, Any]:
+        """Everything, as `compare --json` writes it."""
+        sequences = {"sequences": self.sequences} if self.sequences else {}
+        pairs = [pair.document() for pair in self.pairs]
+        costs = {"kinds": self.costs} if kinds else {}
+        return {"metric": self.metric, **sequences, "means": list(map(asdict, self.means)), "pairs": pairs, **costs}
+
+    def markdown(self, *, kinds: bool = True) -> str:
+        """Write what a pull request shows: places, what grew and shrank by kind, and which cases flipped."""
+        return write_markdown(self, kinds=kinds)
+
+    def latex(self, metrics: Sequence[str] = ()) -> str:
+        """Write the table of a paper, for booktabs: intervals, and bold where a method is better than every other."""
+        return write_latex(self, metrics)
+
+    def film(self, path: str | os.PathLike[str], **choice: Any) -> None:
+        """Write frames of a sequence beside each other, a row for the truth and for each method.
+
+        Where none is named, it is the sequence in which the last method loses most beside the first; the options are
+        those of `Scores.film`.
+        """
+        changes = self.changes()
+        choice.setdefault("sequence", changes[0].case if changes else "")
+        write_film(self.open_methods(), os.fspath(path), **choice)
+
+    def plot(self) -> Figure:
+        """Draw the mean of each method with its interval; needs matplotlib."""
+        return plot_means(self.metric, self.means)
+
+    def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
+        """Return the page that `report` writes, as HTML.
+
+        Args:
+            images: the dataset's pictures, over which masks are drawn.
+            budget: megabytes that the page may have.
+            title: its title (default: the names of the results).
+
+        """
+        return render_page(self.make_page(make_page_options(images, budget), title))
+
+    def _explain(self, options: PageOptions) -> MethodCosts:
+        """Explain by their masks where methods differ; where files are not at hand, by the cases that changed."""
+        if not all(scores.is_on_files for scores in self.methods.values()):
+            values = {name: {case: row.get(name) for case, row in self.cases.items()} for name in self.methods}
+            about = "Those first in which the second lost most."
+            return MethodCosts({}, sections=[make_changes(self.noun.capitalize(), values, about)])
+        if self.tools.shares_loss:
+            check_kinds(self.protocol, self.metric, "out")
+        return self.tools.compare_failures(self.open_methods(), options)
+
+    def make_page(self, options: PageOptions, title: str = "") -> ReportPage:
+        """Make the page: places, verdicts and costs, and what their family shows of the methods."""
+        details = self._explain(options)
+        vars(self)["costs"] = details.costs  # they are not read twice
+        provenances = {name: scores.provenance for name, scores in self.methods.items()}
+        sections = [_make_methods(self, details), *details.sections, make_origins([], provenances)]
+        return ReportPage(title or " · ".join(self.methods), sections, describe_digests(*provenances.values()))
 
 
-def compare_methods(reports: Mapping[str, Report], metric: str, details: MethodCosts | None = None) -> ComparedMethods:
-    """Compare methods by their reports on one split: by sequence where the metric is a mean over objects."""
-    costs = details.costs if details else {}
-    bounds = bounds_of(metric, next(iter(reports.values())).protocol)
-    if any(cases_of(report) is not None for report in reports.values()):
-        return ComparedMethods(metric, sum_groups(reports, metric), [], costs, bounds)
-    scores = [
-        AlgorithmScores(name, report.protocol.name, report.values, report.rows()["objects"])
-        for name, report in reports.items()
-    ]
-    sums, sequences = sum_objects(scores, metric)
-    return ComparedMethods(metric, sums, sequences, costs, bounds)
+def compare(*methods: Scores | Mapping[str, Scores], metric: str = "", split: str = "") -> Comparison:
+    """Compare methods by their scores on the same truth, as `segjudge compare` does.
 
+    Args:
+        methods: the scores of each, or one mapping from names to them; without names they have that of their results.
+        metric: which metric (default: J&F-Mean, or the protocol's first).
+        split: which split, where there are several.
 
-def describe_pair(pair: Difference, table: Sums, cases_are: str = _SEQUENCES) -> str:
-    """Say in a sentence what the difference of a pair is, and whether it can be told from chance."""
-    better, worse = table.sort_pair(pair)
-    sign, cases = (1 if better == pair.name else -1), len(table.counts)
-    rows = [table.algorithms.index(name) for name in (better, worse)]
-    between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
-    cases_won, cases_lost = sum(value > 0 for value in between), sum(value < 0 for value in between)
-    if table.smaller:
-        cases_won, cases_lost = cases_lost, cases_won
-    interval = ""
-    if pair.low is not None and pair.high is not None:
-        low, high = sorted((sign * pair.low, sign * pair.high))
-        interval = f", 95 % {low:+.3f} to {high:+.3f}"
-    text = (
-        f"{better} − {worse}: {sign * pair.difference:+.3f}{interval}; "
-        f"p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; "
-        f"{cases_won} won, {cases_lost} lost, {cases - cases_won - cases_lost} tied"
-    )
-    if pair.apart:
-        return f"{text}: {better} is better."
-    needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
-    many = f"about {needed}" if cases_are == _SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
-    outlook = "" if needed is None else f"; to detect a difference of this size takes {many}"
-    return f"{text}: cannot be told apart on {cases} {cases_are}{outlook}."
+    Raises:
+        UsageError: the scores cannot be compared.
+
+    """
+    compared = compare_methods(name_scores(methods), metric, split)
+    return Comparison(**{name: getattr(compared, name) for name in ComparedMethods.__dataclass_fields__})
 
 
 # ── the page ────────────────────────────────────────────────────────────────
 
 
-def make_comparison(
-    compared: ComparedMethods, details: MethodCosts, provenances: Mapping[str, Mapping[str, object]]
-) -> ReportPage:
-    """Make the page of several methods: places, verdicts and costs, and what their family shows of them."""
-    sections = [_make_methods(compared, details), *details.sections, make_origins([], provenances)]
-    return ReportPage(" · ".join(provenances), sections, describe_digests(*provenances.values()))
-
-
-def _make_methods(compared: ComparedMethods, details: MethodCosts) -> Section:
+def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
     names = [mean.name for mean in compared.means]
     about = f"{compared.about}. Places and verdicts hold for all pairs together (sign flips by group, Holm)."
     if compared.sequences:
@@ -161,7 +193,7 @@ def _make_methods(compared: ComparedMethods, details: MethodCosts) -> Section:
     values = {
         "about": about,
         "columns": ["place", "method", compared.metric, "95 %", "", *details.columns],
-        "rows": [[*cells, picture, *details.cells[name]] for cells, picture, name in rows],
+        "rows": [[*cells, picture, *details.cells.get(name, ())] for cells, picture, name in rows],
         "points": details.points,
         "axes": list(details.costs)[:2],
         "bars": [
@@ -170,7 +202,7 @@ def _make_methods(compared: ComparedMethods, details: MethodCosts) -> Section:
         "verdicts": compared.verdicts(),
         "names": names,
         "apart": {(row, column): compared.sign(row, column) for row, column in permutations(names, 2)},
-        "kinds": compared.kinds(),
+        "kinds": compared.describe_kinds(),
     }
     return Section("methods", "Methods", values, package="segjudge.analysis")
 

@@ -1,29 +1,20 @@
-"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones, and their plots."""
+"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.analysis import Method
-from segjudge.analysis.statistics import Floats, Ties, flip_signs, holm, jackknife_error, kendall, ranks_of, wilcoxon
-from segjudge.evaluation_script.families.base.reports import interval
-from segjudge.evaluation_script.files.packed import replace_file
-from segjudge.system.errors import UsageError, install_line
-from segjudge.system.files import file_name, make_folder
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from segjudge.analysis import METHODS, Method
+from segjudge.analysis.statistics import ALPHA, Floats, Ties, holm, kendall, ranks_of, wilcoxon
+from segjudge.report.tables import format_number
 
 _Adjustment = Literal["none", "holm"]
-#: A p that is at most this decides.
-_ALPHA = 0.05
 #: Rows of weights that are looked at together, which bounds the memory.
 _BLOCK = 250
 
@@ -70,7 +61,7 @@ class Rule:
     remove: bool = False
     #: Of test-then-rank alone.
     adjustment: _Adjustment = "none"
-    alpha: float = _ALPHA
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
@@ -221,200 +212,108 @@ def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
     return dict(sorted(zip(names, means.tolist(), strict=True), key=lambda pair: (pair[1], pair[0])))
 
 
-# ── what can be told apart ──────────────────────────────────────────────────
+# ── a ranked task ───────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How two algorithms differ over the same cases: the first less the second."""
+class RankedTask:
+    """The algorithms of a task as they are ranked; lists are in the order of its algorithms."""
 
-    name: str
-    rival: str
-    difference: float
-    error: float
-    low: float | None
-    high: float | None
-    p: float
-    #: p adjusted by Holm for all pairs.
-    adjusted: float
-
-    def document(self) -> dict[str, object]:
-        values = asdict(self)
-        return {"one": values.pop("name"), "other": values.pop("rival"), **values}
+    scores: TaskScores
+    values: list[float]
+    ranks: list[float]
+    #: The ranks by each other method.
+    by_method: Mapping[str, list[float]]
+    #: How many cases gave each algorithm (row) each rank (column).
+    heatmap: list[list[int]]
+    #: Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
+    better: list[list[bool]]
+    #: How rankings of redrawn cases spread: `frequency`, `median`, `low`, `high`, `tau`.
+    stability: Mapping[str, list[Any]]
 
     @property
-    def apart(self) -> bool:
-        return self.adjusted <= _ALPHA
+    def order(self) -> list[int]:
+        """The rows of the algorithms, the best first."""
+        names = self.scores.algorithms
+        return sorted(range(len(names)), key=lambda row: (self.ranks[row], names[row]))
 
+    @property
+    def tau(self) -> str:
+        """How rankings of redrawn cases agree with this one, in words."""
+        tau = self.stability["tau"]
+        mean = f"{sum(tau) / len(tau):.3f}" if tau else "undefined"
+        return f"Kendall's tau of redrawn rankings with this one: {mean} on average"
 
-@dataclass(frozen=True)
-class Mean:
-    """The mean of an algorithm over the cases, and the places that it may have."""
+    @property
+    def title(self) -> str:
+        return self.scores.name or "All cases"
 
-    name: str
-    value: float
-    error: float
-    low: float | None
-    high: float | None
-    #: All pairs considered, its place is in this range with 95 % certainty.
-    place_from: int
-    place_to: int
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each algorithm, the best first."""
+        return [
+            {
+                "rank": self.ranks[row],
+                "algorithm": self.scores.algorithms[row],
+                "value": self.values[row],
+                "low": self.stability["low"][row],
+                "high": self.stability["high"][row],
+                "better than": sum(self.better[row]),
+                **{method: ranks[row] for method, ranks in self.by_method.items()},
+            }
+            for row in self.order
+        ]
 
-
-@dataclass(frozen=True)
-class Sums:
-    """What a metric of each algorithm sums to in each case, and over how many objects."""
-
-    algorithms: tuple[str, ...]
-    #: (algorithms, cases)
-    sums: Floats
-    #: (cases)
-    counts: Floats
-    smaller: bool = False
-
-    def sort_pair(self, pair: Difference) -> tuple[str, str]:
-        """The names of a pair, the better one first."""
-        ahead = not pair.difference or (pair.difference > 0) != self.smaller
-        return (pair.name, pair.rival) if ahead else (pair.rival, pair.name)
-
-    def better_pairs(self, pairs: list[Difference]) -> set[tuple[str, str]]:
-        """The names of the pairs that can be told apart, the better ones first."""
-        return {self.sort_pair(pair) for pair in pairs if pair.apart}
-
-
-def compare_pairs(table: Sums) -> list[Difference]:
-    """Compare each pair of algorithms: jackknife interval, sign flips by case, Holm over all pairs."""
-    pairs = list(combinations(range(len(table.algorithms)), 2))
-    cases, differences = len(table.counts), []
-    flips = flip_signs(np.array([table.sums[row] - table.sums[column] for row, column in pairs]).reshape(-1, cases))
-    for (row, column), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
-        between = table.sums[row] - table.sums[column]
-        value = float(between.sum() / table.counts.sum())
-        error = jackknife_error(between, table.counts)
-        low, high = interval(value, error, cases) if cases > 1 else (None, None)
-        names = table.algorithms[row], table.algorithms[column]
-        differences.append(Difference(*names, value, error, low, high, p, adjusted))
-    return differences
-
-
-def estimate_means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
-    """Estimate the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
-    cases, means = len(table.counts), []
-    better = table.better_pairs(pairs)
-    for name, sums in zip(table.algorithms, table.sums, strict=True):
-        value = float(sums.sum() / table.counts.sum())
-        error = jackknife_error(sums, table.counts)
-        low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
-        place_from = 1 + sum(worse == name for _, worse in better)
-        place_to = len(table.algorithms) - sum(winner == name for winner, _ in better)
-        means.append(Mean(name, value, error, low, high, place_from, place_to))
-    return means
-
-
-# ── plots ───────────────────────────────────────────────────────────────────
-
-
-_BLUE, _ORANGE, _GREY = "#0072b2", "#e69f00", "#8a8f98"
-#: Points of a blob that took every redrawing.
-_LARGEST = 900
-
-
-def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[str]:
-    """Write the plots of one ranking, as `segjudge rank` made it; return their files."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(f"plots need matplotlib: {install_line('interactive')}") from None
-    import matplotlib as mpl
-
-    make_folder(folder)
-    order = sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row]))
-    name = file_name(task.name) or "all"
-    plots = {
-        "stability": _draw_stability,
-        "places": _draw_places,
-        "significance": _draw_significance,
-        "methods": _draw_methods,
-    }
-    paths = []
-    with mpl.rc_context({"svg.hashsalt": name, "font.size": 9, "text.parse_math": False}):
-        for kind, draw in plots.items():
-            size = 2.2 + 0.35 * len(order)
-            figure = Figure(figsize=(max(4.5, size), max(3.2, size * 0.8)), layout="constrained")
-            axes = figure.subplots()
-            draw(axes, task, ranked, order)
-            for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-                paths.append(os.path.join(folder, f"{name}-{kind}.{ending}"))
-                with replace_file(paths[-1]) as partial:
-                    figure.savefig(partial, format=ending, dpi=150, metadata=metadata)
-    return paths
-
-
-def _format_label(name: str) -> str:
-    """Write a name as legends show it: they leave out what begins with an underscore."""
-    return f" {name}" if name.startswith("_") else name
-
-
-def _set_names(axes: Axes, task: TaskScores, order: list[int]) -> None:
-    axes.set_xticks(range(len(order)), [task.algorithms[row] for row in order], rotation=45, ha="right")
-
-
-def _draw_stability(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
-    """Draw how often redrawn cases gave each rank: the larger the blob, the more often."""
-    spread = ranked["stability"]
-    frequency = np.array(spread["frequency"])[order]
-    columns, ranks = np.nonzero(frequency)
-    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=_BLUE, alpha=0.75, linewidths=0)
-    axes.vlines(range(len(order)), [spread["low"][row] for row in order], [spread["high"][row] for row in order], _GREY)
-    axes.plot(range(len(order)), [spread["median"][row] for row in order], "x", color="black")
-    axes.set(ylabel="rank", title=f"{task.name}: ranks of redrawn cases; × median, line 95 %".lstrip(": "))
-    axes.set_yticks(range(1, len(order) + 1))
-    axes.set(xlim=(-0.7, len(order) - 0.3), ylim=(len(order) + 0.7, 0.3))
-    _set_names(axes, task, order)
-
-
-def _draw_places(axes: Axes, task: TaskScores, _ranked: dict[str, Any], order: list[int]) -> None:
-    """Draw the value of each algorithm in each case, at the place that it took there."""
-    count = len(order)
-    within = ranks_of(task.values.T, smaller=task.smaller)
-    for values, ranks in zip(task.values.T, within, strict=True):
-        # Ties are broken by the ranking itself, so that equal runs draw equal plots.
-        order_in_case = sorted(range(count), key=lambda index: (ranks[order[index]], index))
-        x = [rank * (count + 1) + index for rank, index in enumerate(order_in_case)]
-        y = [values[order[index]] for index in order_in_case]
-        axes.plot(x, y, color=_GREY, linewidth=0.4, alpha=0.5)
-        axes.scatter(x, y, 12, [f"C{index % 10}" for index in order_in_case], zorder=2)
-    axes.set_xticks([rank * (count + 1) + (count - 1) / 2 for rank in range(count)], [f"{r + 1}" for r in range(count)])
-    axes.set(xlabel="place in the case", ylabel="value", title=f"{task.name}: who took which place".lstrip(": "))
-    for index, row in enumerate(order):
-        axes.scatter([], [], 12, f"C{index % 10}", label=_format_label(task.algorithms[row]))
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
-
-
-def _draw_significance(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
-    """Draw which algorithm (row) is significantly better or worse than which (column)."""
-    better = np.array(ranked["better"])[np.ix_(order, order)]
-    for row, column in np.ndindex(better.shape):
-        if row != column:
-            sign, colour = (
-                ("+", _BLUE) if better[row, column] else ("−", _ORANGE) if better[column, row] else ("=", _GREY)
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """The header and the rows of the table that a reader sees."""
+        body = []
+        for row in self.rows():
+            low, high = f"{row.pop('low'):g}", f"{row.pop('high'):g}"
+            rank, name, value, beaten, *other_ranks = row.values()
+            spread = low if low == high else f"{low}–{high}"
+            body.append(
+                [f"{rank:g}", name, format_number(value), spread, str(beaten), *(f"{rank:g}" for rank in other_ranks)]
             )
-            axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
-    axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
-    axes.set_title(f"{task.name}: row better +, worse −, not told apart = (Holm)".lstrip(": "))
-    axes.set_yticks(range(len(order)), [task.algorithms[row] for row in order])
-    axes.set_aspect("equal")
-    _set_names(axes, task, order)
+        return ["rank", "algorithm", "value", "95 % of redrawings", "better than", *self.by_method], body
+
+    def sign(self, row: int, column: int) -> str:
+        """Whether an algorithm is better (+) or worse (−) than another, or cannot be told apart (=)."""
+        return "+" if self.better[row][column] else "−" if self.better[column][row] else "="
+
+    def verdict(self) -> str:
+        """Say in words who leads, and whom that can be told apart from."""
+        names, order = self.scores.algorithms, self.order
+        leaders = [row for row in order if self.ranks[row] == self.ranks[order[0]]]
+        if len(leaders) > 1:
+            tied = ", ".join(names[row] for row in leaders)
+            return f"{self.title}: {tied} share the first rank over {len(self.scores.cases)} cases."
+        leader, following = order[0], order[1:]
+        close = [names[row] for row in following if self.sign(leader, row) == "="]
+        apart = f"cannot be told apart from {', '.join(close)}" if close else "is significantly better than every other"
+        text = f"{self.title}: {names[leader]} is first over {len(self.scores.cases)} cases"
+        return f"{text}, and {apart}." if following else f"{text}."
+
+    def document(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        names = {"task": self.scores.name, "cases": [*self.scores.cases], "algorithms": [*self.scores.algorithms]}
+        values = ("values", "ranks", "by_method", "heatmap", "better", "stability")
+        return names | {name: getattr(self, name) for name in values}
 
 
-def _draw_methods(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[int]) -> None:
-    """Draw the rank of each algorithm by each method of ranking."""
-    methods = list(ranked["by_method"])
-    for index, row in enumerate(order):
-        ranks = [ranked["by_method"][method][row] for method in methods]
-        axes.plot(range(len(methods)), ranks, "o-", color=f"C{index % 10}", label=_format_label(task.algorithms[row]))
-    axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
-    axes.set(ylabel="rank", title=f"{task.name}: does the method of ranking matter?".lstrip(": "))
-    axes.set_yticks(range(1, len(order) + 1))
-    axes.invert_yaxis()
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+def rank_by_all(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
+    """Rank a task by the rule and by the other methods, and say which pairs are significant."""
+    rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
+    filled, tested = fill_missing(task, rule), fill_missing(task, rules["test-then-rank"])
+    ranked = rank_task(filled, rule)
+    spread = measure_stability(filled, rule, redraw_cases(len(task.cases), draws))
+    return RankedTask(
+        task,
+        ranked.values[0].tolist(),
+        ranked.ranks[0].tolist(),
+        {
+            name: rank_task(fill_missing(task, other_rule), other_rule).ranks[0].tolist()
+            for name, other_rule in rules.items()
+        },
+        count_ranks(task).tolist(),
+        [[bool(p <= rule.alpha) for p in row] for row in pairwise_p(tested, None, "holm")[0].tolist()],
+        {key: value.tolist() for key, value in asdict(spread).items()},
+    )

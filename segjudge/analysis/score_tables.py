@@ -21,10 +21,12 @@ from segjudge.families import prefers_smaller, tools_of
 from segjudge.report.tables import format_cell, format_csv, format_number
 from segjudge.scoring.document import cases_of, make_document
 from segjudge.scoring.parts import merge_parts
+from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name
 
-from .rankings import Sums, TaskScores
+from .differences import Sums
+from .rankings import TaskScores
 
 #: What a ranking of metrics of mask sequences is of, where nothing else is said.
 _METRIC = "J&F-Mean"
@@ -65,6 +67,27 @@ class AlgorithmScores:
     origin: Mapping[str, object] = field(default_factory=dict)
 
 
+def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
+    """Return scores by name: those of mappings have their key, others the name of their results."""
+    named: list[tuple[str, Scores]] = []
+    for entry in entries:
+        pairs = entry.items() if isinstance(entry, Mapping) else [("", entry)]
+        for name, scores in pairs:
+            if not isinstance(scores, Scores):
+                raise UsageError(f"{scores!r:.60} is no scores: segjudge.score and segjudge.load return them")
+            named.append((str(name) or scores.title.partition(".")[0], scores))
+    names = [name for name, _ in named]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f'two are called {twice}; name them: {{"A": scores, "B": scores}}')
+    return dict(named)
+
+
+def scores_of(name: str, scores: Scores, split: str = "") -> AlgorithmScores:
+    """Take from scores what a ranking needs."""
+    return _read_document(name, make_document(scores.reports, scores.provenance), split)
+
+
 def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
     """Read the document that `score --json` writes; TypeError where it is none."""
     results = {key: values for entry in document["result"] for key, values in entry.items()}
@@ -101,7 +124,7 @@ def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
     return {key: value for key, value in origin.items() if value is not None or (key == "rules" and protocol)}
 
 
-def _check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
+def check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
     """Refuse what cannot be ranked together: other protocols, revisions, rules, truths or cases."""
     pair = f"{scores.name} and {base.name}"
     if scores.protocol != base.protocol:
@@ -132,7 +155,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
     table = np.zeros((len(scores), len(names)))
     counts = np.zeros_like(table)
     for row, method in enumerate(scores):
-        _check_alike(base, method)
+        check_alike(base, method)
         if {entry["sequence"] for entry in method.objects} != set(names):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same sequences")
         if metric not in method.values:
@@ -192,7 +215,7 @@ def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores
 def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     rows = []
     for method in scores:
-        _check_alike(scores[0], method)
+        check_alike(scores[0], method)
         if metric not in method.values:
             raise UsageError(
                 f"{printable(method.protocol)} has no metric {metric}, only {name_list(list(method.values), 99)}"

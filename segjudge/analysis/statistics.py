@@ -12,6 +12,8 @@ from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.masks.stack import Array
 
 Floats = NDArray[np.float64]
+#: A p that is at most this decides.
+ALPHA = 0.05
 #: What equal values get: the smallest of their places, or the mean of their places.
 Ties = Literal["min", "average"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.analysis import METHODS
@@ -15,101 +15,85 @@ from segjudge.system.files import OutputFile, OutputFolder, name_of, open_output
 
 from .shared import (
     DONE,
+    TAKEN,
     Command,
     InputPath,
-    ProgressBar,
     add_jobs_option,
     add_page_options,
-    make_page_options,
+    names,
     say,
+    score_openly,
     whole_number,
     write_page,
 )
 
 if TYPE_CHECKING:
-    from segjudge.analysis.comparison import ComparedMethods
-    from segjudge.analysis.rankings import Rule, TaskScores
-    from segjudge.families.base.tools import ScoredMethod
-    from segjudge.scoring.scores import ScoreRequest
+    from segjudge.analysis.comparison import Comparison
 
 
 # ── compare ─────────────────────────────────────────────────────────────────
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from segjudge.analysis.comparison import compare_methods, make_comparison
-    from segjudge.analysis.score_tables import ranking_metric
+    from segjudge.analysis.comparison import compare
+    from segjudge.analysis.methods import check_kinds, choose_metric
+    from segjudge.analysis.publishing import check_table, write_table
     from segjudge.datasets.opening import TruthSource
     from segjudge.families import tools_of
+    from segjudge.report.page import make_page_options
     from segjudge.scoring.scores import ScoreRequest
 
     protocol = PROTOCOLS[args.protocol]
-    if len(args.results) < 2:
-        raise UsageError("compare needs two results at least")
-    tools, ranked = tools_of(protocol.family), ranking_metric(protocol.metrics)
-    metric = args.metric or ranked
-    for option, value in (("--kinds", args.kinds), ("--out", args.out)):
-        if tools.shares_loss and value and metric != ranked:
-            raise UsageError(f"{option} has no meaning for {metric}, only for {ranked}")
-    if args.kinds or (args.out and tools.shares_loss):
-        tools.check_kinds(protocol)
-    request = ScoreRequest("", TruthSource(args.truth, subset=args.subset or ""), protocol, jobs=args.jobs)
+    metric = choose_metric(protocol, args.metric or "")
+    if args.kinds:
+        check_kinds(protocol, metric)
+    if args.out and tools_of(protocol.family).shares_loss:
+        check_kinds(protocol, metric, "out")
+    if args.table:
+        check_table(args.table)
+    if args.film:
+        from segjudge.showing.figures import check_ending
+
+        check_ending(args.film)
     paths = dict(map(_name_results, args.results))
     if len(paths) < len(args.results):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
-    methods = [_score_method(name, replace(request, results=path), args.split or "") for name, path in paths.items()]
-    reports = {method.name: method.report for method in methods}
-    page = make_page_options(args.images, args.budget) if args.out else None
-    details = tools.compare_failures(methods, page) if args.kinds or args.out else None
-    comparison = compare_methods(reports, metric, details)
+    if len(paths) < 2:
+        raise UsageError("compare needs two results at least")
+    request = ScoreRequest("", TruthSource(args.truth, subset=args.subset or ""), protocol, jobs=args.jobs)
+    methods = {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
+    comparison = compare(methods, metric=metric, split=args.split or "")
+    page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
     print(comparison.text())
-    document: dict[str, Any] = {"metric": metric}
-    document |= {"sequences": comparison.sequences} if comparison.sequences else {}
-    document |= {
-        "means": list(map(asdict, comparison.means)),
-        "pairs": [pair.document() for pair in comparison.pairs],
-    }
     if args.kinds:
-        document["kinds"] = comparison.costs
-        _print_kinds(comparison, f"1 − {ranked.removesuffix('-Mean')}" if tools.shares_loss else "")
-    if args.out and details:
-        provenances = {method.name: method.provenance for method in methods}
-        write_page(make_comparison(comparison, details, provenances), args.out)
-    _write_document(document, args.json)
-    return DONE
+        print(comparison.kinds_text())
+    if page:
+        write_page(page, args.out)
+    if args.markdown:
+        _write_text(comparison.markdown(), args.markdown)
+    if args.table:
+        _write_text(write_table(comparison, args.table), args.table)
+    if args.film:
+        choice = {"sequence": args.sequence} if args.sequence else {}
+        comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **choice)
+        say(f"wrote {args.film}")
+    _write_document(comparison.document(kinds=args.kinds), args.json)
+    return _judge_gain(comparison, args.fail_below)
+
+
+def _judge_gain(comparison: Comparison, least: float | None) -> int:
+    """Say whether the last method gained as much as it had to beside the first; a loss is below zero."""
+    if least is None or comparison.gain >= least:
+        return DONE
+    base, *_, last = comparison.sums.algorithms
+    say(f"{last} gains {comparison.gain:+.3f} beside {base} in {comparison.metric}, less than {least:+g}")
+    return TAKEN
 
 
 def _name_results(text: str) -> tuple[str, str]:
     """Split NAME=RESULTS into name and path; RESULTS alone have the name of their file."""
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     return name or name_of(path).partition(".")[0], path
-
-
-def _score_method(name: str, request: ScoreRequest, split: str) -> ScoredMethod:
-    from segjudge.analysis.score_tables import choose_split
-    from segjudge.families.base.tools import ScoredMethod
-    from segjudge.scoring.scores import prepare
-
-    with ProgressBar() as bar:
-        scorer = prepare(request, bar)
-        scores = scorer.score(bar)
-    reports = {report.split: report for report in scores.reports}
-    report = reports[choose_split(name, list(reports), split)]
-    return ScoredMethod(name, scorer, report, scores.provenance)
-
-
-def _print_kinds(comparison: ComparedMethods, total: str) -> None:
-    """Print what each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
-    from segjudge.report.tables import format_number, format_table
-
-    kinds = list(next(iter(comparison.costs.values())))
-    rows = [
-        [name, *([format_number(sum(costs.values()))] if total else []), *map(format_number, costs.values())]
-        for name, costs in comparison.costs.items()
-    ]
-    print(f"\n{'Where the loss comes from' if total else 'What each kind costs'} (docs/ranking.md):")
-    print(format_table(["method", *([total] if total else []), *kinds], rows))
-    print("\n".join(comparison.kinds()))
 
 
 def _add_compare_options(sub: argparse.ArgumentParser) -> None:
@@ -126,111 +110,58 @@ def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     add_page_options(sub)
     add_jobs_option(sub)
     add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+    add = sub.add_argument_group("for pull requests and papers").add_argument
+    about = "write Markdown: what grew and shrank by kind, and what flipped, from the first method to the last"
+    add("--markdown", metavar="FILE", type=OutputFile, help=about)
+    about = "exit with 4 where the last method gains less than this beside the first: -0.005 lets it lose as much"
+    add("--fail-below", type=float, metavar="GAIN", help=about)
+    about = "write a paper's table as .tex (booktabs) or .md: intervals, and bold where a method is told apart"
+    add("--table", metavar="FILE", type=OutputFile, help=about)
+    about = "write frames of each method beside each other as .pdf, .svg or .png, over --images"
+    add("--film", metavar="FILE", type=OutputFile, help=about)
+    add("--sequence", help="of --film (default: where the last method loses most)")
+    add("--frames", type=names, help="of --film, separated by commas (default: five, with the worst)")
+    add("--errors", action="store_true", help="of --film: draw what is wrong, not the masks")
 
 
 # ── rank ────────────────────────────────────────────────────────────────────
 
 
 def _rank(args: argparse.Namespace) -> int:
-    from segjudge.analysis.rankings import Rule, fill_missing, measure_stability, redraw_cases
-    from segjudge.analysis.score_tables import read_scores, read_table, tasks_of
+    from segjudge.analysis.standings import rank
 
-    if len(args.scores) == 1 and args.scores[0].endswith(".csv"):
-        tasks = read_table(args.scores[0], smaller=args.smaller)
-    else:
-        tasks = tasks_of(read_scores(args.scores, args.split or ""), args.metric or "")
-    missing = _treat_missing(tasks, args.missing)
-    if missing == "zero":
-        tasks = [task.fill(0.0) for task in tasks]
-    rule = Rule(args.method, "average" if args.average_ties else "min", missing == "remove", args.adjustment)
-    document: dict[str, Any] = {"rule": asdict(rule), "tasks": []}
-    for task in tasks:
-        spread = measure_stability(fill_missing(task, rule), rule, redraw_cases(len(task.cases), args.draws))
-        row = {**_rank_task(task, rule), "stability": {key: value.tolist() for key, value in asdict(spread).items()}}
-        document["tasks"].append(row)
-        _print_task(task, row)
-        if args.plots:
-            from segjudge.analysis.rankings import plot_ranking
+    ranking = rank(
+        *args.scores,
+        metric=args.metric or "",
+        split=args.split or "",
+        method=args.method,
+        adjustment=args.adjustment,
+        average_ties=args.average_ties,
+        missing=args.missing,
+        smaller=args.smaller,
+        draws=args.draws,
+    )
+    for note in ranking.notes:
+        say(note)
+    print(ranking.text())
+    if args.plots:
+        from segjudge.analysis.plots import write_plots
 
-            for path in plot_ranking(task, row, args.plots):
-                say(f"wrote {path}")
-    if len(tasks) > 1:
-        document["consensus"] = _print_consensus(document["tasks"])
-    _write_document(document, args.json)
+        for path in [path for task in ranking.tasks for path in write_plots(task, args.plots)]:
+            say(f"wrote {path}")
+    if args.out:
+        write_page(ranking.make_page(), args.out)
+    _write_document(ranking.document(), args.json)
     return DONE
-
-
-def _treat_missing(tasks: list[TaskScores], treatment: str | None) -> str:
-    """Choose what becomes of missing values, and say it; none may be better than those that are there."""
-    incomplete = [task for task in tasks if task.missing]
-    without_worst = [task for task in incomplete if not task.zero_is_worst]
-    if treatment == "zero" and without_worst:
-        task = f" of {without_worst[0].name}" if without_worst[0].name else ""
-        raise UsageError(f"--missing zero: some values{task} are worse than 0, which would win; use last or remove")
-    chosen_treatment = treatment or ("last" if without_worst else "zero")
-    if incomplete:
-        words = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are left out"}
-        say(f"missing values {words[chosen_treatment]}")
-    return chosen_treatment
-
-
-def _rank_task(task: TaskScores, rule: Rule) -> dict[str, Any]:
-    """Rank a task by the rule and by the other methods, and say which pairs are significant."""
-    from segjudge.analysis.rankings import Rule, count_ranks, fill_missing, pairwise_p, rank_task
-
-    rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
-    ranked, tested = rank_task(fill_missing(task, rule), rule), fill_missing(task, rules["test-then-rank"])
-    return {
-        "task": task.name,
-        "cases": list(task.cases),
-        "algorithms": list(task.algorithms),
-        "values": ranked.values[0].tolist(),
-        "ranks": ranked.ranks[0].tolist(),
-        "by_method": {
-            name: rank_task(fill_missing(task, other_rule), other_rule).ranks[0].tolist()
-            for name, other_rule in rules.items()
-        },
-        "heatmap": count_ranks(task).tolist(),
-        # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
-        "better": [[bool(p <= rule.alpha) for p in row] for row in pairwise_p(tested, None, "holm")[0].tolist()],
-    }
-
-
-def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
-    from segjudge.report.tables import format_number, format_table
-
-    spread, methods = ranked["stability"], list(ranked["by_method"])
-    body = []
-    for row in sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row])):
-        low, high = (f"{spread[key][row]:g}" for key in ("low", "high"))
-        beaten = sum(ranked["better"][row])
-        body.append(
-            [f"{ranked['ranks'][row]:g}", task.algorithms[row], format_number(ranked["values"][row]),
-             low if low == high else f"{low}–{high}", str(beaten),
-             *(f"{ranked['by_method'][method][row]:g}" for method in methods)]
-        )  # fmt: skip
-    print(f"{task.name or 'All cases'}: {len(task.cases)} cases")
-    print(format_table(["rank", "algorithm", "value", "95 % of redrawings", "better than", *methods], body))
-    tau = spread["tau"]
-    mean = f"{sum(tau) / len(tau):.3f}" if tau else "undefined"
-    print(f"Kendall's tau of redrawn rankings with this one: {mean} on average\n")
-
-
-def _print_consensus(tasks: list[dict[str, Any]]) -> dict[str, float]:
-    """Print the mean rank of each algorithm over all tasks."""
-    from segjudge.analysis.rankings import average_ranks
-    from segjudge.report.tables import format_table
-
-    ranks = average_ranks({task["task"]: dict(zip(task["algorithms"], task["ranks"], strict=True)) for task in tasks})
-    print(format_table(["all tasks", "mean rank"], [[name, f"{rank:.2f}"] for name, rank in ranks.items()]))
-    return ranks
 
 
 def _write_document(document: dict[str, Any], path: str | None) -> None:
     """Write what was computed as JSON where it was asked for."""
-    if not path:
-        return
-    text = json.dumps(document, indent=1).replace("NaN", "null") + "\n"
+    if path:
+        _write_text(json.dumps(document, indent=1).replace("NaN", "null") + "\n", path)
+
+
+def _write_text(text: str, path: str) -> None:
     if path == "-":
         print(text, end="")
         return
@@ -252,6 +183,7 @@ def _add_rank_options(sub: argparse.ArgumentParser) -> None:
     add("--missing", choices=["zero", "last", "remove"], help=missing)
     add("--smaller", action="store_true", help="small values of a table are good; of metrics it is known")
     add("--draws", type=whole_number(1, 100_000), default=1000, help="redrawings (default: 1000)")
+    add("--out", metavar="FILE", type=OutputFile, help="write a page with the tables and what can be told apart")
     add("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
     add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
 

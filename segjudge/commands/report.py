@@ -18,9 +18,9 @@ from .shared import (
     add_jobs_option,
     add_page_options,
     add_truth_options,
-    make_page_options,
     names,
     read_source,
+    score_openly,
     write_html,
     write_page,
 )
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from segjudge.analysis.report import make_stored_report
     from segjudge.evaluation_script.runner.tuning import reuse_memory
+    from segjudge.report.page import make_page_options
     from segjudge.report.stored import read_result
+    from segjudge.showing.report import make_report, make_stored_report
 
     reuse_memory()
     if not args.truth and not args.results:
@@ -51,25 +52,18 @@ def _report(args: argparse.Namespace) -> int:
     request = ScoreRequest(
         args.results or "", source, PROTOCOLS[args.protocol], args.split or "", args.sequences, jobs=args.jobs
     )
-    make_page = _report_scores if args.results else _report_truth
-    write_page(make_page(request, title, make_page_options(args.images, args.budget)), args.out)
+    options = make_page_options(args.images, args.budget)
+    page = (
+        make_report(score_openly(request), title, options) if args.results else _report_truth(request, title, options)
+    )
+    write_page(page, args.out)
     return DONE
 
 
-def _report_scores(request: ScoreRequest, title: str, options: PageOptions) -> ReportPage:
-    from segjudge.analysis.report import make_report
-    from segjudge.scoring.scores import prepare
-
-    with ProgressBar() as bar:
-        scorer = prepare(request, bar)
-        scores = scorer.score(bar)
-    return make_report(scorer, scores, title, options)
-
-
 def _report_truth(request: ScoreRequest, title: str, options: PageOptions) -> ReportPage:
-    from segjudge.analysis.report import make_truth_report
     from segjudge.datasets.opening import open_truth
     from segjudge.scoring.scores import choose_sequences
+    from segjudge.showing.report import make_truth_report
 
     source, protocol = request.truth, request.protocol
     with ProgressBar() as bar:

@@ -134,7 +134,10 @@ def _score(args: argparse.Namespace) -> int:
         scores = _score_all(options, bar)
     _show(scores.reports, scores.notes, scores.provenance, output)
     if options.report:
-        _write_report(scores, options)
+        from segjudge.report.page import PageOptions
+        from segjudge.showing.report import make_report
+
+        write_page(make_report(scores, name_of(options.results), PageOptions()), options.report)
     return DONE
 
 
@@ -223,14 +226,13 @@ def _score_part(options: _Options) -> int:
 def _score_all(options: _Options, bar: ProgressBar) -> Scores:
     from segjudge.scoring.scores import prepare, prepare_phase
 
-    if options.phase:
-        return prepare_phase(*options.phase_inputs()).score(bar)
-    if not options.scheduler:
-        return prepare(options.request(), bar).score(bar)
-    from segjudge.scoring.sharing import connect, score_by_workers
+    if options.scheduler:
+        from segjudge.scoring.sharing import connect, score_by_workers
 
-    with connect(options.scheduler) as client:
-        return score_by_workers(client, options.request(), bar)
+        with connect(options.scheduler) as client:
+            return score_by_workers(client, options.request(), bar)
+    prepared = prepare_phase(*options.phase_inputs()) if options.phase else prepare(options.request(), bar)
+    return prepared.score_openly(bar) if options.report else prepared.score(bar)
 
 
 def _list_hidden(options: _Options) -> frozenset[str]:
@@ -246,16 +248,6 @@ def _list_hidden(options: _Options) -> frozenset[str]:
         splits = f"{' and '.join(sorted(chosen_splits))} of {phase.codename}, whose scores participants are not shown"
         raise UsageError(f"--results-yaml writes what hubs publish, and nothing of {splits}")
     return hidden
-
-
-def _write_report(scores: Scores, options: _Options) -> None:
-    """Write the page that `segjudge report` writes."""
-    from segjudge.analysis.report import make_report
-    from segjudge.report.page import PageOptions
-    from segjudge.scoring.scores import prepare, prepare_phase
-
-    scorer = prepare_phase(*options.phase_inputs()) if scores.request is None else prepare(scores.request)
-    write_page(make_report(scorer, scores, name_of(options.results), PageOptions()), options.report or "")
 
 
 def _merge(args: argparse.Namespace) -> int:

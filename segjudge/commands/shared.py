@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from segjudge.datasets.opening import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
-    from segjudge.report.page import PageOptions, ReportPage
+    from segjudge.report.page import ReportPage
+    from segjudge.scoring.scores import ScoreRequest, Scores
 
 PROGRAM = "segjudge"
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
@@ -253,10 +254,12 @@ def add_page_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
 
 
-def make_page_options(images: str | None, megabytes: int) -> PageOptions:
-    from segjudge.report.page import PageOptions
+def score_openly(request: ScoreRequest) -> Scores:
+    """Score with a progress bar, and keep open what was scored."""
+    from segjudge.scoring.scores import prepare
 
-    return PageOptions(images or "", megabytes * 1_000_000)
+    with ProgressBar() as bar:
+        return prepare(request, bar).score_openly(bar)
 
 
 class ProgressBar:

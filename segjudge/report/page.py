@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
@@ -30,8 +30,6 @@ _PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
 #: The style of a package's sections.
 _STYLE = "page.css"
-#: Warnings that a notebook shows.
-_WARNINGS = 5
 #: What a row of a table is called by, before its metrics.
 _LEADING = ("sequence", "object", "name", "id")
 #: The template of a section that stands before the summary.
@@ -50,6 +48,10 @@ class PageOptions:
     images: str = ""
     #: Bytes that the page may have, about.
     budget: int = 6_000_000
+
+
+def make_page_options(images: str | os.PathLike[str] | None, megabytes: int) -> PageOptions:
+    return PageOptions(os.fspath(images or ""), megabytes * 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,6 @@ def render_page(page: ReportPage) -> str:
     )
 
 
-def render_notebook(reports: list[Report], warnings: list[str], provenance: Mapping[str, object]) -> str:
-    """Render for a notebook the metrics with their intervals, the first warnings, and what scored."""
-    template = templates().get_template("notebook.html")
-    return template.render(reports=reports, warnings=warnings, most=_WARNINGS, provenance=provenance)
-
-
 @cache
 def templates() -> Environment:
     """What finds templates: by their names here, and as `PACKAGE/NAME` those of other packages.
@@ -165,8 +161,12 @@ def _read(folder: str, name: str) -> str:
 
 
 def _join_styles(page: ReportPage) -> str:
+    return read_styles(section.package for section in page.sections)
+
+
+def read_styles(packages: Iterable[str]) -> str:
     """Join the style of all pages, and that of each package that has one."""
-    folders = dict.fromkeys([PAGES, *(_folder_of(section.package) for section in page.sections)])
+    folders = dict.fromkeys([PAGES, *map(_folder_of, packages)])
     return "".join(_read(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE)))
 
 

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report, Row
@@ -33,6 +33,12 @@ _UNKNOWN = (math.nan, math.nan)
 _SHOWN_FROM = 0.0005
 
 
+#: The numbers of terminals' styles.
+_STYLES = {"strong": 1, "faint": 2, "bad": 31, "good": 32, "warning": 33}
+#: No name is cut shorter.
+_NAME = 16
+
+
 class _PublishedNumbers(TypedDict):
     """What a method reached, as its authors published it."""
 
@@ -44,16 +50,55 @@ class _PublishedNumbers(TypedDict):
     source: str
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format columns as wide as they must be: names to the left, numbers to the right."""
-    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+class Look(NamedTuple):
+    """How text is shown."""
 
-    def line(cells: Sequence[str]) -> str:
-        numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    #: So many columns wide at most; 0: as wide as it is.
+    width: int = 0
+    colour: bool = False
+
+    def paint(self, text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.colour and text else text
+
+
+#: As it is written to files.
+PLAIN = Look()
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], look: Look = PLAIN) -> str:
+    """Format columns as wide as they must be: names to the left, numbers to the right.
+
+    Where the look is too narrow, long names are cut in their middle, and columns go on below.
+    """
+    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
+    if look.width:
+        lines = [[_shorten(row[0], max(_NAME, look.width // 2)), *row[1:]] for row in lines]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n\n".join(_format_columns(lines, widths, columns, look) for columns in _cut_columns(widths, look.width))
+
+
+def _format_columns(lines: list[list[str]], widths: list[int], columns: range, look: Look) -> str:
+    def line(cells: list[str]) -> str:
+        numbers = (cells[column].rjust(widths[column]) for column in columns)
         return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
 
-    return "\n".join(line(row) for row in lines)
+    return "\n".join([look.paint(line(lines[0]), "strong"), *map(line, lines[1:])])
+
+
+def _cut_columns(widths: list[int], width: int) -> list[range]:
+    """Cut the columns after the first into ranges that fit beside it."""
+    starts, across = [1], widths[0]
+    for column in range(1, len(widths)):
+        if width and column > starts[-1] and across + 2 + widths[column] > width:
+            starts.append(column)
+            across = widths[0]
+        across += 2 + widths[column]
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(widths)], strict=True)]
+
+
+def _shorten(text: str, length: int) -> str:
+    """Cut what is longer in its middle."""
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[len(text) - (length - 1 - length // 2) :]}"
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -63,22 +108,26 @@ def format_number(value: float | None, digits: int = 3) -> str:
     return f"{value:.0f}" if isinstance(value, int) or (value > 1 and value.is_integer()) else f"{value:.{digits}f}"
 
 
-def format_report(report: Report, *, compare: bool) -> str:
+def key_of_rows(kind: str) -> str:
+    """Return the column by which the rows of a split's first table are called."""
+    return "sequence" if kind == "sequences" else "name"
+
+
+def format_report(report: Report, *, compare: bool, look: Look = PLAIN) -> str:
     """Format a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
-    key = "sequence" if kind == "sequences" else "name"
-    beside = FAMILIES[report.protocol.family].own_metrics
+    key, beside = key_of_rows(kind), FAMILIES[report.protocol.family].own_metrics
     metrics = [name for name in rows[0] if name not in (*beside, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:_MOST_ROWS]
     body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
-    head = format_table([report.split, *metrics], body)
-    return f"{head}\n{note}\n{_format_means(report, compare=compare)}"
+    head = format_table([report.split, *metrics], body, look)
+    return f"{head}\n{note}\n{_format_means(report, compare=compare, look=look)}"
 
 
-def _format_means(report: Report, *, compare: bool) -> str:
+def _format_means(report: Report, *, compare: bool, look: Look) -> str:
     """Format the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(format_number(report.values[name]) for name in names)]]
@@ -91,7 +140,7 @@ def _format_means(report: Report, *, compare: bool) -> str:
         values = entry["values"]
         label = f"{entry['method']}, {entry['dataset']}"
         rows.append([label, *(format_number(values[name]) if name in values else "" for name in names)])
-    lines = [format_table([f"{report.split}, all", *names], rows)]
+    lines = [format_table([f"{report.split}, all", *names], rows, look)]
     if entries:
         lines.append(f"Published: {format_citations(entries)}")
     beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in own_metrics(report))
@@ -139,7 +188,13 @@ def format_citations(entries: Sequence[_PublishedNumbers]) -> str:
 
 
 def format_leaderboard(
-    title: str, rows: Mapping[str, Mapping[str, object]], labels: Sequence[str], order: str, *, descending: bool
+    title: str,
+    rows: Mapping[str, Mapping[str, object]],
+    labels: Sequence[str],
+    order: str,
+    *,
+    descending: bool,
+    look: Look = PLAIN,
 ) -> str:
     """Format submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
 
@@ -154,7 +209,7 @@ def format_leaderboard(
         [f"{rank}. {name}", *(text(values.get(label)) for label in labels)]
         for rank, (name, values) in enumerate(ranked, 1)
     ]
-    return format_table([title, *labels], body)
+    return format_table([title, *labels], body, look)
 
 
 def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:

@@ -31,8 +31,10 @@ from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_s
 from segjudge.families import tools_of
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from segjudge.evaluation_script.scoring import Phase
@@ -56,6 +58,8 @@ class Scores:
     provenance: dict[str, Any] = field(default_factory=dict)
     #: What was scored, where it can be read again.
     request: ScoreRequest | None = None
+    #: What scored it, where that is still open.
+    opened: PreparedScoring | None = None
 
     def __repr__(self) -> str:
         from segjudge.report.tables import format_report
@@ -63,12 +67,12 @@ class Scores:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
 
     def _repr_html_(self) -> str:
-        from segjudge.report.page import render_notebook
+        from segjudge.showing.notebook import render_scores
 
-        return render_notebook(self.reports, self.warnings, self.provenance)
+        return render_scores(self)
 
     def __getitem__(self, metric: str) -> float | None:
-        return self._report("").values[metric]
+        return self.choose_report("").values[metric]
 
     def __contains__(self, metric: object) -> bool:
         return any(metric in report.values for report in self.reports)
@@ -151,30 +155,93 @@ class Scores:
         """What each kind of failure costs each object, category or unit; but for units the files are read again."""
         from segjudge.report.tables import to_frame
 
-        @cache
-        def open_inputs() -> PreparedScoring:
-            if self.request is None:
-                raise UsageError("kinds of failure need what `score` has read from files")
-            return prepare(self.request)
-
+        open_once = cache(self.open_inputs)
         return to_frame(
             [
                 {"split": report.split, **row}
                 for report in self.reports
-                for row in tools_of(report.protocol.family).list_failures(open_inputs, report)
+                for row in tools_of(report.protocol.family).list_failures(open_once, report)
             ]
         )
 
+    @property
+    def is_on_files(self) -> bool:
+        """Whether what was scored can be read again."""
+        return self.opened is not None or self.request is not None
+
+    @property
+    def title(self) -> str:
+        """What pages call it: the name of the results."""
+        path = self.opened.results if self.opened else self.request.results if self.request else ""
+        return name_of(path) if path else "Scores"
+
+    def open_inputs(self) -> PreparedScoring:
+        """Open again what was scored, for what scores alone do not tell."""
+        if self.opened is not None:
+            return self.opened
+        if self.request is None:
+            raise UsageError("kinds of failure need what `score` has read from files")
+        return prepare(self.request)
+
+    def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
+        """Make the page that `report` writes, as HTML.
+
+        Args:
+            images: the dataset's pictures, over which masks are drawn.
+            budget: megabytes that the page may have.
+            title: its title (default: the names of the results).
+
+        """
+        from segjudge.report.page import make_page_options, render_page
+        from segjudge.showing.report import make_report
+
+        return render_page(make_report(self, title or self.title, make_page_options(images, budget)))
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the page of `segjudge report`: what went wrong, and where; the options are those of `page`."""
+        from segjudge.showing.browser import write_html
+
+        write_html(self.page(**options), path)
+
+    def show(self, **options: Any) -> None:
+        """Show that page: below the cell of a notebook, elsewhere in a browser."""
+        from segjudge.showing.browser import show_html
+
+        show_html(self.page(**options))
+
+    def film(self, path: str | os.PathLike[str], *, split: str = "", **choice: Any) -> None:
+        """Write frames of a sequence beside each other, at print resolution.
+
+        Args:
+            path: the figure to write: .pdf and .svg have outlines and letters as vectors, .png 300 dots an inch.
+            split: which split, where there are several.
+            choice: `sequence` and `frames` (default: where most is lost, in so many `columns`), `images` (the folder
+                of the dataset's pictures), `errors` (draw what is wrong, not the masks), `width` in inches.
+
+        """
+        from segjudge.families.base.tools import ScoredMethod
+        from segjudge.showing.figures import write_film
+
+        method = ScoredMethod(self.title.partition(".")[0], self.open_inputs(), self.choose_report(split), {})
+        write_film([method], os.fspath(path), **choice)
+
+    def plot(self, metric: str = "", *, split: str = "") -> Figure:
+        """Draw a metric of each sequence or category, the lowest first, beside the whole; needs matplotlib."""
+        from segjudge.showing.figures import plot_scores
+
+        return plot_scores(self.choose_report(split), metric)
+
     def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""
-        report = self._report(split)
+        report = self.choose_report(split)
         if metric not in report.values:
             raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise UsageError(f"level is {level!r:.60}; it is a share between 0 and 1, such as 0.95")
         return report.intervals(level).get(metric)
 
-    def _report(self, split: str) -> Report:
+    def choose_report(self, split: str = "") -> Report:
+        """Return the report of a split, or of the only one."""
         chosen = [report for report in self.reports if split in ("", report.split)]
         if len(chosen) != 1:
             raise UsageError(f"name one of the splits {', '.join(report.split for report in self.reports)}")
@@ -237,6 +304,10 @@ class PreparedScoring:
         """Score in this process and those that it forks."""
         reports = [scorer.report(scorer.count(self.results, WHOLE, progress)) for scorer in self.scorers.values()]
         return Scores(reports, self.notes, self.provenance(), self.request)
+
+    def score_openly(self, progress: Progress = ignore_progress) -> Scores:
+        """Score, and keep open what was scored, for pages and kinds of failure."""
+        return replace(self.score(progress), opened=self)
 
     def provenance(self) -> dict[str, Any]:
         """Return what its scores come from."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from segjudge.analysis.rankings import Sums, compare_pairs, estimate_means
+from segjudge.analysis.differences import Sums, compare_pairs, estimate_means
 from segjudge.analysis.statistics import Floats
 from segjudge.platforms.evalai.rows import FINISHED, is_descending
 

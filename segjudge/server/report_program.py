@@ -48,20 +48,20 @@ def _read_levels(order: _Order) -> str:
 
 
 def _make_full_page(order: _Order) -> str:
-    from segjudge.analysis.report import make_report
     from segjudge.report.page import PageOptions, render_page
     from segjudge.scoring.scores import prepare_phase
+    from segjudge.showing.report import make_report
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
-    request = prepare_phase(order["submission"], phase, order["truth"])
-    return render_page(make_report(request, request.score(), order["title"], PageOptions()))
+    scores = prepare_phase(order["submission"], phase, order["truth"]).score_openly()
+    return render_page(make_report(scores, order["title"], PageOptions()))
 
 
 def _make_stored_page(order: _Order) -> str:
-    from segjudge.analysis.report import make_stored_report
     from segjudge.report.stored import read_result
+    from segjudge.showing.report import make_stored_report
 
     try:
         result = read_result(order["result"])

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.analysis.differences import Sums, compare_pairs, estimate_means
 from segjudge.analysis.rankings import (
     Rule,
-    Sums,
     TaskScores,
     average_ranks,
-    compare_pairs,
     count_ranks,
-    estimate_means,
     measure_stability,
     pairwise_p,
     rank_task,

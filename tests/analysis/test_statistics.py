@@ -17,16 +17,13 @@ from scipy.special import stdtrit
 
 import segjudge
 from segjudge.analysis import METHODS, rankings, score_tables, statistics
+from segjudge.analysis.differences import Difference, Sums, compare_pairs, estimate_means
 from segjudge.analysis.rankings import (
-    Difference,
     Rule,
-    Sums,
     TaskScores,
     _Adjustment,
     average_ranks,
-    compare_pairs,
     count_ranks,
-    estimate_means,
     measure_stability,
     pairwise_p,
     rank_task,

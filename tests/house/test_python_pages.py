@@ -41,7 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 Image.fromarray(labels).save(tmp_path / place / name / f"{number:05d}.png")
     (tmp_path / "DAVIS/ImageSets/2017").mkdir(parents=True)
     (tmp_path / "DAVIS/ImageSets/2017/val.txt").write_text("".join(f"{name}\n" for name in TRUTHS))
-    (tmp_path / "results.zip").write_bytes(label_zip({name: list(frames) for name, frames in PREDICTIONS.items()}))
+    for results in ("results.zip", "better.zip"):
+        (tmp_path / results).write_bytes(label_zip({name: list(frames) for name, frames in PREDICTIONS.items()}))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -79,7 +80,9 @@ def test_python_md_scores_files_and_arrays(folder: Path, capsys: pytest.CaptureF
     printed = capsys.readouterr().out.splitlines()
     assert float(printed[-2]) == space["scores"]["J&F-Mean"]
     assert 0 < float(printed[-1]) < 1
-    assert (folder / "run.segjudge").exists()
+    assert space["comparison"].verdict in printed[-4]
+    assert printed[-3].startswith("J&F-Mean: ours, theirs share the first rank")
+    assert [(folder / name).exists() for name in ("run.segjudge", "report.html", "compared.html")] == [True] * 3
 
 
 def test_training_md_logs_j_and_f() -> None:
@@ -107,13 +110,11 @@ def test_training_md_scores_batches_of_torch() -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_notebooks_md_shows_tables() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
+def test_notebooks_md_shows_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
     space = run("notebooks", given())
     assert space["scores"].metrics == segjudge.score("results.zip", "DAVIS", "davis2017", subset="val").metrics
-    assert len(space["both"]) == 2 * len(TRUTHS)
+    assert len(space["comparison"].changes()) == len(TRUTHS)
 
 
 @pytest.mark.usefixtures("folder")

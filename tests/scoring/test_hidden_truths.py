@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge.analysis.report import make_stored_report
 from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import DETAILS
+from segjudge.showing.report import make_stored_report
 from tests.builders import ROOT, png, zipped
 from tests.published import FRAMES, VIDEOS, davis, labels
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.analysis.comparison import ComparedMethods, describe_pair
-from segjudge.analysis.rankings import Sums, compare_pairs, estimate_means
+from segjudge.analysis.comparison import Comparison
+from segjudge.analysis.differences import Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.analysis.score_tables import sum_groups
 from segjudge.cli import main
 from segjudge.evaluation_script.families import report_of
@@ -173,7 +173,7 @@ def test_of_some_metrics_small_values_are_good() -> None:
     text = describe_pair(pair, table)
     assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
-    found = ComparedMethods("IDSW", table, [], {}, bounds_of("IDSW"))
+    found = Comparison("IDSW", table, [], bounds_of("IDSW"))
     assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
     rows = found.means
     assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]

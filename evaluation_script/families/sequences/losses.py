@@ -36,7 +36,7 @@ _LOST = 0.1
 
 
 @dataclass(frozen=True)
-class _ComparedBlock:
+class ComparedBlock:
     """Frames that follow each other; predictions have the names of the objects that they are compared with."""
 
     frames: List[str]
@@ -65,7 +65,7 @@ def _count(words: _Words) -> Array:
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
 
-def _states_of(name: str, block: _ComparedBlock) -> List[str]:
+def _states_of(name: str, block: ComparedBlock) -> List[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
     truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
     in_truth, predicted, shared = truth.area, prediction.area, count_shared(truth, prediction)
@@ -80,7 +80,7 @@ def _states_of(name: str, block: _ComparedBlock) -> List[str]:
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
 
 
-def _of(side: Stacks, name: str, block: _ComparedBlock) -> Stack:
+def _of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
     return side[name] if name in side else empty_stack(len(block.frames), block.size)
 
 
@@ -166,7 +166,7 @@ def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
     return kinds
 
 
-def _window_of(name: str, block: _ComparedBlock, rows: Array) -> _ObjectWindow:
+def _window_of(name: str, block: ComparedBlock, rows: Array) -> _ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
     mine, predicted_stack = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, predicted_stack, Region(mine).boundary, Region(predicted_stack).boundary]
@@ -200,7 +200,7 @@ class ScoredSequence:
     scores: List[ObjectScore]
 
 
-def _prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterator[_ComparedBlock]:
+def prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterator[ComparedBlock]:
     """Yield the masks of a sequence as the protocol compares them; a frame that was not sent is empty."""
     sequence, masks = scored.truth, scored.masks
     frames_sent = masks.frames() if masks is not None else set()
@@ -220,7 +220,7 @@ def _prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Itera
         elif protocol.proposals:
             matched = {str(score.proposal): score.name for score in scored.scores}
             predicted = {matched.get(label, f"proposal {label}"): stack for label, stack in predicted.items()}
-        yield _ComparedBlock(names, block.size, truth, predicted)
+        yield ComparedBlock(names, block.size, truth, predicted)
 
 
 def _fill_frames(stack: Stack, rows: Array, frames: int) -> Stack:
@@ -264,7 +264,7 @@ class _LossCounter:
         self._areas = [np.zeros(len(score.frames)) for score in scored.scores]
         self._parts = [np.zeros((len(score.frames), len(KINDS))) for score in scored.scores]
 
-    def add(self, block: _ComparedBlock) -> None:
+    def add(self, block: ComparedBlock) -> None:
         """Take the frames of a block."""
         for number, places in enumerate(self._places):
             rows = np.array([row for row, frame in enumerate(block.frames) if frame in places], int)
@@ -385,7 +385,7 @@ def view_sequence(
     names = [score.name for score in scored.scores]
     predicted = MaskStream(names, size, width, most_runs) if width else None
     truth = MaskStream(names, size, width, most_runs) if width and with_truth else None
-    for block in _prepare_blocks(scored, protocol):
+    for block in prepare_blocks(scored, protocol):
         counter.add(block)
         for side, masks in ((predicted, block.predicted), (truth, block.truth)):
             if side is not None:

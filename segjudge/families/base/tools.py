@@ -79,6 +79,35 @@ class MethodCosts:
     sections: Sequence[Section] = ()
 
 
+@dataclass(frozen=True)
+class FilmChoice:
+    """Which frames of which sequence are drawn, and how."""
+
+    #: Where nothing is named, those in which most is lost, in so many columns.
+    sequence: str = ""
+    frames: Sequence[str] = ()
+    columns: int = 5
+    #: The folder of a dataset's pictures, over which masks are drawn.
+    images: str = ""
+    #: What is wrong is drawn, in the place of the masks that were predicted and of the truth.
+    errors: bool = False
+
+
+class FilmCell(NamedTuple):
+    """A frame with its masks: pixels (height, width, 3), and by colour the masks whose outlines are drawn."""
+
+    pixels: Array
+    outlines: Sequence[tuple[tuple[int, int, int], Array]]
+
+
+class Film(NamedTuple):
+    """Frames of a sequence: a row for the truth and for each method, by name; a column for each frame."""
+
+    sequence: str
+    rows: Mapping[str, list[FilmCell]]
+    frames: list[str]
+
+
 class FamilyTools:
     """What the toolkit does with a family.  `protocol` is always one of the family's own."""
 
@@ -153,6 +182,15 @@ class FamilyTools:
         """Sum what each kind of failure costs a split; nothing where failures have no kinds."""
         del inputs, report
         return {}
+
+    def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
+        """Make of what each kind costs a bar: name, share, style."""
+        return [(kind, max(cost, 0.0), f"kind-{number}") for number, (kind, cost) in enumerate(kinds.items(), 1)]
+
+    def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
+        """Draw frames of a sequence beside each other; raises UsageError where the family has none."""
+        del choice
+        raise UsageError(f"filmstrips are made of mask sequences, not of {methods[0].report.protocol.name}")
 
     def list_unit_costs(self, report: Report) -> dict[str, float | None]:
         """List what each unit costs, below zero; nothing where the family does not count by unit."""

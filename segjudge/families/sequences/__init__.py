@@ -11,6 +11,8 @@ from segjudge.families.base.tools import (
     Content,
     Facts,
     FamilyTools,
+    Film,
+    FilmChoice,
     Members,
     MethodCosts,
     ScoredMethod,
@@ -105,6 +107,21 @@ class _SequenceTools(FamilyTools):
 
         self.check_kinds(report.protocol)
         return list_failures(open_inputs(), report)
+
+    def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
+        from .report import sum_failures
+
+        return sum_failures(inputs, report)
+
+    def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
+        from .report import make_bar
+
+        return make_bar([*kinds.values()])
+
+    def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
+        from .film import draw_film
+
+        return draw_film(methods, choice)
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         from .report import compare_failures

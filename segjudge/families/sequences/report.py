@@ -115,6 +115,13 @@ def list_failures(inputs: ScoringInputs, report: Report) -> list[Row]:
     ]
 
 
+def sum_failures(inputs: ScoringInputs, report: Report) -> dict[str, float]:
+    """Sum by kind what a split lost; nothing where kinds are not those of its metric."""
+    if not isinstance(report, SequenceReport) or not has_kinds(report.protocol):
+        return {}
+    return dict(zip(KINDS, _LossReader(1, None).read(inputs, report, "").shares, strict=True))
+
+
 def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
     with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
@@ -144,7 +151,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
         costs,
         ["loss", "by kind", *KINDS],
         {name: _format_loss(values) for name, values in shares.items()},
-        {name: _make_bar(values) for name, values in shares.items()},
+        {name: make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
         [_list_differences(by_name, regressions), frames],
     )
@@ -345,18 +352,18 @@ def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: s
     values = {
         "metric": metric,
         "exact": exact,
-        "total": _make_bar(method.shares),
+        "total": make_bar(method.shares),
         "lost": math.fsum(method.shares),
         "families": aspects,
         "sequences": [
-            (sequence.name, sequence.stream, _make_bar(sequence.shares), sequence.loss) for sequence in sequences
+            (sequence.name, sequence.stream, make_bar(sequence.shares), sequence.loss) for sequence in sequences
         ],
         "subsets": _list_subsets(sequences),
     }
     return Section("losses", "Where the loss is", values, package=_PACKAGE)
 
 
-def _make_bar(shares: list[float]) -> _Bar:
+def make_bar(shares: list[float]) -> _Bar:
     right = max(0.0, 1 - math.fsum(shares))
     lost = [(kind, share, f"kind {_MEANINGS[kind][0]} {kind}") for kind, share in zip(KINDS, shares, strict=True)]
     return [("kept", right, "kept"), *lost]
@@ -373,7 +380,7 @@ def _list_subsets(sequences: list[SequenceLosses]) -> list[tuple[str, str, int, 
         if len(groups) > 1:
             for name in sorted(groups):
                 shares = mean_shares((row, 1.0) for row in groups[name])
-                rows.append((title, name.partition(" ")[2], len(groups[name]), _make_bar(shares), sum(shares)))
+                rows.append((title, name.partition(" ")[2], len(groups[name]), make_bar(shares), sum(shares)))
     return rows
 
 
@@ -515,7 +522,7 @@ def _link_sequence(name: str, stream: str) -> Markup:
 def _format_loss(shares: list[float]) -> list[object]:
     """A loss, its kinds as a bar, and each kind."""
     bar = templates().get_template("parts.html").module.bar  # type: ignore[attr-defined]
-    return [sum(shares), bar(_make_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
+    return [sum(shares), bar(make_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
 
 
 def _describe_object(sequence: SequenceLosses, losses: ObjectLosses) -> str:

@@ -20,19 +20,19 @@ from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROT
 from segjudge.evaluation_script.families.sequences.losses import KINDS as FAILURES
 from segjudge.evaluation_script.families.sequences.losses import (
     SHARED,
+    ComparedBlock,
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
-    _ComparedBlock,
     _mark_late,
     _ObjectWindow,
-    _prepare_blocks,
     _SequenceView,
     _share_tracked_loss,
     _states_of,
     _window_of,
     has_kinds,
     mean_shares,
+    prepare_blocks,
     shares_of,
     view_sequence,
 )
@@ -77,7 +77,7 @@ from tests.families.test_unit_losses import losses_of
 def state(truth: str, prediction: str, **others: str) -> str:
     """The state of an object in one frame of a single row, beside other objects of the truth."""
     side = {"1": stack_of(drawn(truth)), **{label[1:]: stack_of(drawn(row)) for label, row in others.items()}}
-    (found,) = _states_of("1", _ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
+    (found,) = _states_of("1", ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
     return found
 
 
@@ -223,7 +223,7 @@ def test_the_window_of_an_object_holds_what_is_around_it() -> None:
         masks[name] = np.zeros((3, *size), bool)
         masks[name][1:, top:bottom, left:right] = True
     masks["other"][1, 14] = False
-    block = _ComparedBlock(
+    block = ComparedBlock(
         ["0", "1", "2"], size,
         {"1": stack_of(*masks["truth"]), "2": stack_of(*masks["other"]), VOID: stack_of(*masks["void"])},
         {"1": stack_of(*masks["sent"]), "2": stack_of(*masks["truth"]), VOID: stack_of(*masks["other"])},
@@ -317,29 +317,29 @@ def rows_of(stack: Any) -> list[str]:
 
 
 def test_blocks_are_compared_with_empty_masks_where_none_were_sent() -> None:
-    first, second = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"])
+    first, second = prepare_blocks(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"])
     assert (first.frames, second.frames, first.size) == (["a", "b", "c"], ["d", "e"], (1, 10))
     assert rows_of(first.predicted["1"]) == ["##........", "..........", ".........."]
     assert rows_of(first.predicted["2"]) == [".......###", "##........", ".........."]
     assert rows_of(second.predicted["2"]) == [".#........", "...#######"]
     assert rows_of(second.truth["1"]) == ["..........", "####......"]
     late = dict(list(SENT.items())[2:])
-    assert [list(block.predicted) for block in _prepare_blocks(scored(late), SEQUENCE_PROTOCOLS["mose"])] == [
+    assert [list(block.predicted) for block in prepare_blocks(scored(late), SEQUENCE_PROTOCOLS["mose"])] == [
         [],
         ["1", "2"],
     ]
-    assert all(not block.predicted for block in _prepare_blocks(scored(None), SEQUENCE_PROTOCOLS["mose"]))
+    assert all(not block.predicted for block in prepare_blocks(scored(None), SEQUENCE_PROTOCOLS["mose"]))
 
 
 def test_proposals_have_the_names_of_the_objects_that_they_were_matched_with() -> None:
-    first, _ = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2017-unsupervised"])
+    first, _ = prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2017-unsupervised"])
     assert {name: rows_of(stack)[0] for name, stack in first.predicted.items()} == {
         "proposal 1": "##........", "1": ".......###"
     }  # fmt: skip
 
 
 def test_one_mask_is_compared_with_each_object() -> None:
-    first, _ = _prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2016"])
+    first, _ = prepare_blocks(scored(), SEQUENCE_PROTOCOLS["davis2016"])
     rows = ["##.....###", "##........", ".........."]
     assert {name: rows_of(stack) for name, stack in first.predicted.items()} == {"1": rows, "2": rows}
 

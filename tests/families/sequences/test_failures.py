@@ -16,7 +16,7 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
-    _ComparedBlock,
+    ComparedBlock,
     _mark_late,
     _share_tracked_loss,
     _states_of,
@@ -44,11 +44,11 @@ def decoded(runs: list[int], size: list[int]) -> Any:
     return values.reshape(size[1], size[0]).T.astype(bool)
 
 
-def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> _ComparedBlock:
+def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> ComparedBlock:
     sides = [{"1": stack_of(truth)}, {"1": stack_of(prediction)}]
     for side, more in zip(sides, (others, predictions), strict=True):
         side |= {str(number): stack_of(mask) for number, mask in enumerate(more, 2)}
-    return _ComparedBlock(["0"], np.shape(truth), *sides)
+    return ComparedBlock(["0"], np.shape(truth), *sides)
 
 
 @needs_shared

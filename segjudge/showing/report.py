@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import public_warnings
@@ -27,14 +27,45 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.truth import SplitTruth
     from segjudge.families.base.tools import ScoringInputs
     from segjudge.report.page import PageOptions
-    from segjudge.scoring.scores import Scores
 
 
-def make_report(inputs: ScoringInputs, scores: Scores, title: str, options: PageOptions) -> ReportPage:
+class ShownScores(Protocol):
+    """Scores, as far as they are shown."""
+
+    @property
+    def reports(self) -> list[Report]:
+        """Those of its splits."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is odd about the truth."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What they come from."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a participant should know."""
+
+    @property
+    def is_on_files(self) -> bool:
+        """Whether what was scored can be read again."""
+
+    def open_inputs(self) -> ScoringInputs:
+        """Open again what was scored."""
+
+    def choose_report(self, split: str = "") -> Report:
+        """The report of a split, or of the only one."""
+
+
+def make_report(scores: ShownScores, title: str, options: PageOptions) -> ReportPage:
+    """Make the page of scores; of those whose files are not at hand it shows what scores hold."""
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
-    splits = {}
+    inputs, splits = scores.open_inputs() if scores.is_on_files else None, {}
     for report in scores.reports:
-        sections = tools_of(report.protocol.family).make_sections(inputs, report, options)
+        tools = tools_of(report.protocol.family)
+        sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
         splits[report.split] = _put_summary(report, sections)
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
     origins = make_origins(public_warnings(warnings), scores.provenance)

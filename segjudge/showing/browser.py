@@ -1,0 +1,58 @@
+"""Pages where their reader is: in a file, below the cell of a notebook, in a browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from segjudge.system.errors import UsageError
+from segjudge.system.files import open_output
+
+#: How high a page is below a cell, in pixels.
+_HEIGHT = 760
+
+
+class ShownPage:
+    """What can be made a page of; the options are those of `page`."""
+
+    def page(self, *args: Any, **options: Any) -> str:
+        """Make the page that `report` writes, as HTML."""
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the page that the command writes."""
+        write_html(self.page(**options), path)
+
+    def show(self, **options: Any) -> None:
+        """Show the page: below the cell of a notebook, elsewhere in a browser."""
+        show_html(self.page(**options))
+
+
+def write_html(text: str, path: str | os.PathLike[str]) -> None:
+    with open_output(path) as file:
+        file.write(text)
+
+
+def show_html(text: str) -> None:
+    shell = _find_notebook()
+    if shell is not None:
+        import html
+
+        frame = f'<iframe srcdoc="{html.escape(text)}" width="100%" height="{_HEIGHT}" style="border:0"></iframe>'
+        shell.display_pub.publish({"text/html": frame, "text/plain": "<page of segjudge>"})
+        return
+    import tempfile
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", prefix="segjudge-", suffix=".html", encoding="utf-8", delete=False) as file:
+        file.write(text)  # the browser reads it when this program may have ended
+    if not webbrowser.open(f"file://{file.name}"):
+        raise UsageError(f"there is no browser here; the page is {file.name}")
+
+
+def _find_notebook() -> Any:
+    """Find the shell of a notebook's kernel, which shows HTML; None elsewhere."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    return shell if hasattr(shell, "kernel") else None

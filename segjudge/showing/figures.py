@@ -1,0 +1,149 @@
+"""Figures of matplotlib: how they are made and written, a metric of sequences or categories, and filmstrips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.files.packed import replace_file
+from segjudge.evaluation_script.files.problems import name_hint, name_list
+from segjudge.families import tools_of
+from segjudge.families.base.tools import FilmChoice, ScoredMethod
+from segjudge.report.tables import key_of_rows
+from segjudge.system.errors import UsageError, install_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#8a8f98"
+#: The lowest rows of a table are drawn, so many at most.
+_MOST_ROWS = 40
+#: Around a filmstrip for its letters, in inches, and how many dots an inch has on paper.
+_MARGIN, _PRINTED = 0.2, 300
+#: What is the same in all plots: names are no formulas, and equal plots are equal files.
+_SETTINGS: Any = {"svg.hashsalt": "segjudge", "font.size": 9, "text.parse_math": False}
+#: The endings of plots, and what their files would else say of when and by what they were made.
+_FORMATS: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+
+
+def make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
+    """Make an empty figure, in inches, that no window of matplotlib holds."""
+    try:
+        from matplotlib.figure import Figure as NewFigure
+    except ImportError:
+        raise UsageError(f"plots need matplotlib: {install_line('interactive')}") from None
+    return NewFigure(figsize=(width, height), layout=layout)
+
+
+def check_ending(path: str) -> str:
+    """The ending of a figure's path, which says in which form it is written."""
+    ending = os.path.splitext(path)[1].lstrip(".").lower()
+    if ending not in _FORMATS:
+        raise UsageError(f"{path}: a figure is written as {name_list(list(_FORMATS))}, by the ending of its name")
+    return ending
+
+
+def save_figure(figure: Figure, path: str, dpi: int = 150) -> None:
+    """Write a figure in the form that a path's ending names; equal figures make equal files."""
+    import matplotlib as mpl
+
+    ending = check_ending(path)
+    with mpl.rc_context(_SETTINGS), replace_file(path) as partial:
+        figure.savefig(partial, format=ending, dpi=dpi, metadata=_FORMATS[ending])
+
+
+def draw_figure(size: tuple[float, float], draw: Callable[[Axes], None]) -> Figure:
+    """Draw into a new figure."""
+    figure = make_figure(*size)
+    import matplotlib as mpl
+
+    with mpl.rc_context(_SETTINGS):
+        draw(figure.subplots())
+    return figure
+
+
+def format_label(name: str) -> str:
+    """Write a name as legends show it: they leave out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
+# ── scores ──────────────────────────────────────────────────────────────────
+
+
+def plot_scores(report: Report, metric: str = "") -> Figure:
+    """Draw a metric of each row of a split's first table, the lowest first, beside that of the whole split."""
+    metric = metric or report.protocol.metrics[0]
+    kind, rows = next(iter(report.rows().items()))
+    rows = [row for row in rows if row.get(metric) is not None]
+    if metric not in report.values or not rows:
+        metrics = [name for name in report.protocol.metrics if name in (rows or report.rows()[kind] or [{}])[0]]
+        raise UsageError(f"{kind} have no {metric}{name_hint(metric, metrics)}")
+    key = key_of_rows(kind)
+    rows = sorted(rows, key=lambda row: row[metric])[:_MOST_ROWS]
+
+    def draw(axes: Axes) -> None:
+        axes.barh(range(len(rows)), [row[metric] for row in rows], color=BLUE, height=0.7)
+        axes.set_yticks(range(len(rows)), [str(row[key]) for row in rows])
+        axes.invert_yaxis()
+        whole, title = report.values[metric], f"{metric} of {kind}"
+        if whole is not None:
+            axes.axvline(whole, color=ORANGE)
+            low, high = report.intervals().get(metric, (whole, whole))
+            axes.axvspan(low, high, color=ORANGE, alpha=0.2, linewidth=0)
+            title += f"; the line is {report.split}, {whole:.3f}"
+        axes.set(xlabel=metric, title=title)
+
+    return draw_figure((6.0, 1.2 + 0.22 * len(rows)), draw)
+
+
+# ── filmstrips ──────────────────────────────────────────────────────────────
+
+
+def write_film(  # noqa: PLR0913 - published: what a user may say of a figure
+    methods: Sequence[ScoredMethod],
+    path: str,
+    *,
+    sequence: str = "",
+    frames: Iterable[object] = (),
+    columns: int = 5,
+    images: str | os.PathLike[str] = "",
+    errors: bool = False,
+    width: float = 6.9,
+) -> None:
+    """Write frames of methods as a figure: of a page's width, with outlines and letters as vectors where it has any."""
+    check_ending(path)
+    choice = FilmChoice(sequence, [str(frame) for frame in frames], columns, os.fspath(images), errors=errors)
+    film = tools_of(methods[0].report.protocol.family).draw_film(methods, choice)
+    height, across = next(iter(film.rows.values()))[0].pixels.shape[:2]
+    cell = (width - _MARGIN) / len(film.frames)
+    tall = len(film.rows) * cell * height / across + _MARGIN
+    figure = make_figure(width, tall, layout=None)
+    grid = figure.subplots(
+        len(film.rows),
+        len(film.frames),
+        squeeze=False,
+        gridspec_kw={
+            "left": _MARGIN / width, "right": 1, "top": 1 - _MARGIN / tall, "bottom": 0, "wspace": 0.02, "hspace": 0.02,
+        },
+    )  # fmt: skip
+    for row, (name, cells) in enumerate(film.rows.items()):
+        grid[row, 0].set_ylabel(format_label(name), fontsize=8)
+        for column, (frame, picture) in enumerate(zip(film.frames, cells, strict=True)):
+            axes = grid[row, column]
+            axes.imshow(picture.pixels, interpolation="none")
+            for colour, mask in picture.outlines:
+                if mask.any():
+                    axes.contour(mask, [0.5], colors=[tuple(share / 255 for share in colour)], linewidths=0.6)
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            if row == 0:
+                axes.set_title(frame, fontsize=8, pad=2)
+    save_figure(figure, path, _PRINTED)

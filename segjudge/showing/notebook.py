@@ -1,0 +1,115 @@
+"""What scores and comparisons show below the cell of a notebook, on a light page or on a dark one."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+from PIL import Image
+
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families import tools_of
+from segjudge.families.base.tools import Film, FilmChoice, ScoredMethod
+from segjudge.report.page import picture_kind, rank_kinds, read_styles, templates
+from segjudge.system.errors import UsageError
+
+if TYPE_CHECKING:
+    from .report import ShownScores
+
+#: Warnings that are shown.
+_WARNINGS = 5
+#: Masks of so many objects in frames are read again for kinds of failure, which takes seconds.
+_MOST_MASKS = 10_000
+#: Frames of a filmstrip, how wide each is, how good, and methods that have one.
+_COLUMNS, _SIDE, _QUALITY, _ROWS = 4, 240, 60, 4
+#: A rule of a style, outside of queries; a class in its selector; a class in HTML.
+_RULE = re.compile(r"(?<![^}\s/])([.\w][^{}@/;]*)\{([^{}]*)\}")
+_SELECTED = re.compile(r"\.([a-z][\w-]*)")
+_CLASSES = re.compile(r'class="([^"]*)"')
+
+
+def render_scores(scores: ShownScores) -> str:
+    """Show the metrics with their intervals, what is lost to what, the worst moment, and the first warnings."""
+    splits = []
+    for report in scores.reports:
+        tools = tools_of(report.protocol.family)
+        kinds = _sum_kinds(scores, report)
+        splits.append(
+            {
+                "report": report,
+                "verdict": rank_kinds(kinds),
+                "bar": tools.make_bar(kinds) if kinds else [],
+                "film": draw_worst({"": scores}, report.split),
+                "intervals": report.intervals(),
+                "errors": report.errors(),
+            }
+        )
+    return render_shown("segjudge.showing/notebook.html", scores.reports, splits=splits, most=_WARNINGS, scores=scores)
+
+
+def render_shown(template: str, reports: Iterable[Report], **values: object) -> str:
+    """Render a template below its style: of the pages' styles those rules whose classes it has."""
+    text = templates().get_template(template).render(**values)
+    packages = {type(tools_of(report.protocol.family)).__module__ for report in reports}
+    used_classes = {name for names in _CLASSES.findall(text) for name in names.split()}
+    rules = [
+        f".segjudge {selector.strip()}{{{' '.join(body.split())}}}"
+        for selector, body in _RULE.findall(read_styles(packages))
+        if "," not in selector and (classes := set(_SELECTED.findall(selector))) and classes <= used_classes
+    ]
+    style = templates().get_template("segjudge.showing/notebook.css").render()
+    return f"<style>{style}{''.join(rules)}</style>\n{text}"
+
+
+def is_quick(scores: ShownScores, split: str) -> bool:
+    """Whether what was scored can be read again in seconds."""
+    rows = scores.choose_report(split).rows().get("objects", [])
+    masks = sum(len(getattr(score, "frames", ())) for score in getattr(scores.choose_report(split), "scores", ()))
+    return scores.is_on_files and max(masks, len(rows)) <= _MOST_MASKS
+
+
+def _sum_kinds(scores: ShownScores, report: Report) -> dict[str, float]:
+    """Sum what each kind of failure costs; nothing where files are not at hand any more, or would take long."""
+    if not is_quick(scores, report.split):
+        return {}
+    try:
+        return tools_of(report.protocol.family).sum_failures(scores.open_inputs(), report)
+    except (HostError, SubmissionError, UsageError, OSError):  # they were moved since, or failures have no kinds
+        return {}
+
+
+def draw_worst(methods: Mapping[str, ShownScores], split: str, sequence: str = "") -> list[dict[str, Any]]:
+    """Draw what is wrong in frames of a sequence, a row for each method; nothing where masks are not at hand."""
+    if not all(scores.is_on_files for scores in methods.values()) or len(methods) > _ROWS:
+        return []
+    try:
+        inputs = [
+            ScoredMethod(name, scores.open_inputs(), scores.choose_report(split), {})
+            for name, scores in methods.items()
+        ]
+        tools = tools_of(inputs[0].report.protocol.family)
+        film = tools.draw_film(inputs, FilmChoice(sequence, columns=_COLUMNS, errors=True))
+    except (HostError, SubmissionError, UsageError, OSError):
+        return []
+    return [*_list_rows(film)]
+
+
+def _list_rows(film: Film) -> Iterable[dict[str, Any]]:
+    for name, cells in film.rows.items():
+        title = " · ".join(filter(None, [film.sequence, name]))
+        pictures = [(frame, _shrink(cell.pixels)) for frame, cell in zip(film.frames, cells, strict=True)]
+        yield {"title": title, "pictures": pictures}
+
+
+def _shrink(pixels: Any) -> Markup:
+    """Make a small picture of a frame, as an address that holds it."""
+    image = Image.fromarray(pixels)
+    image.thumbnail((_SIDE, _SIDE))
+    data = io.BytesIO()
+    image.save(data, picture_kind(), quality=_QUALITY)
+    return Markup(f"data:image/{picture_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}")  # noqa: S704

@@ -1,0 +1,361 @@
+"""What Python returns shows itself: the words and the page of the commands, Markdown, LaTeX, figures, a notebook's cell."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segjudge
+from segjudge import Comparison, Scores, UsageError, cli
+from segjudge.analysis.publishing import write_paper_markdown
+from segjudge.report.tables import Look, format_table
+from tests.builders import ROOT
+
+EXAMPLES = ROOT / "examples/sequences-dev"
+TRUTH = ROOT / "annotations/sequences-dev.zip"
+NAMES = ("strong", "lagging")
+METHODS = [f"{name}={EXAMPLES / name}.zip" for name in NAMES]
+COMMAND = ["compare", *METHODS, "--truth", str(TRUTH), "--split", "dev"]
+
+
+@pytest.fixture(scope="module")
+def scored() -> dict[str, Scores]:
+    return {name: segjudge.score(EXAMPLES / f"{name}.zip", TRUTH, split="dev") for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def comparison(scored: dict[str, Scores]) -> Comparison:
+    return segjudge.compare(scored)
+
+
+def moved(shift: int, videos: int = 8) -> Scores:
+    """A square in each video, predicted so many pixels beside itself, and a little more in every next one."""
+    truths, predictions = {}, {}
+    for number in range(videos):
+        truths[f"v{number}"] = np.zeros((4, 60, 80), np.uint8)
+        truths[f"v{number}"][:, 20:40, 10:40] = 1
+        predictions[f"v{number}"] = np.roll(truths[f"v{number}"], shift + shift * number // 8, axis=2)
+    return segjudge.score_arrays(predictions, truths, "davis2017")
+
+
+# ── one path for commands and Python ────────────────────────────────────────
+
+
+def test_a_comparison_says_what_the_command_prints(
+    comparison: Comparison, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main([*COMMAND, "--kinds", "--out", str(tmp_path / "a.html"), "--json", str(tmp_path / "a.json")]) == 0
+    printed = capsys.readouterr().out
+    assert printed == f"{comparison!r}\n{comparison.kinds_text()}\n"
+    comparison.report(tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert json.loads((tmp_path / "a.json").read_text()) == comparison.document(kinds=True)
+    assert comparison.verdict in printed
+
+
+def test_a_ranking_says_what_the_command_prints(
+    scored: dict[str, Scores], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = [str(tmp_path / f"{name}.segjudge") for name in NAMES]
+    for scores, path in zip(scored.values(), files, strict=True):
+        scores.save(path)
+    assert cli.main(["rank", *files, "--out", str(tmp_path / "a.html"), "--json", str(tmp_path / "a.json")]) == 0
+    ranking = segjudge.rank(scored)
+    assert capsys.readouterr().out == f"{ranking!r}\n"
+    assert json.loads((tmp_path / "a.json").read_text()) == ranking.document()
+    ranking.report(tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert ranking.verdict == "J&F-Mean: strong is first over 3 cases, and cannot be told apart from lagging."
+    assert list(ranking.table["algorithm"]) == ["strong", "lagging"]
+    assert segjudge.rank(*files).document() == ranking.document()
+
+
+def test_scores_write_the_page_of_the_command(
+    scored: dict[str, Scores], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, truth = str(EXAMPLES / "lagging.zip"), str(TRUTH)
+    words = ["report", results, "--truth", truth, "--split", "dev", "--out", str(tmp_path / "a.html")]
+    assert cli.main(words) == 0
+    scored["lagging"].report(tmp_path / "b.html", title="lagging.zip")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    capsys.readouterr()
+
+
+def test_scores_without_files_have_a_page_of_what_they_hold(scored: dict[str, Scores], tmp_path: Path) -> None:
+    scored["lagging"].save(tmp_path / "run.segjudge")
+    for scores in (segjudge.load(tmp_path / "run.segjudge"), moved(3)):
+        page = scores.page(title="Ours")
+        assert "<title>Ours</title>" in page
+        assert 'id="tables"' in page
+        assert 'id="sequences"' in segjudge.compare({"a": scores, "b": scores}).page()
+        with pytest.raises(UsageError, match="need what `score` has read from files"):
+            scores.film(tmp_path / "film.png")
+
+
+def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:
+    assert list(comparison.table["name"]) == ["strong", "lagging"]
+    assert list(comparison.table["value"]) == pytest.approx([comparison.methods[name]["J&F-Mean"] for name in NAMES])
+    assert comparison.differences["difference"][0] == pytest.approx(-np.diff(comparison.table["value"])[0])
+    losses = comparison.kinds.set_index("method").sum(axis=1)
+    assert losses.tolist() == pytest.approx([1 - value for value in comparison.table["value"]])
+    assert [change.case for change in comparison.changes()] == ["crossing", "late-guest", "solo"]
+    assert {change.case for change in comparison.changes() if change.has_flipped} == {"crossing", "late-guest"}
+
+
+# ── refusals ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
+        (["--metric", "J-Decay", "--kinds"], "--kinds has no meaning for J-Decay, only for J&F-Mean"),
+        (["--protocol", "mosev2", "--kinds"], "failures of mosev2 have no kinds"),
+        (["--table", "a.doc"], "a.doc: a table is written as .tex or .md, by the ending of its name"),
+        (["--film", "a.gif"], "a.gif: a figure is written as svg, png, pdf, by the ending of its name"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_anything_is_scored(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["compare", "no-such.zip", "neither.zip", "--truth", "absent.zip", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_every_metric_of_a_report_can_be_asked_for(scored: dict[str, Scores]) -> None:
+    report = scored["strong"].choose_report()
+    instances = segjudge.score(
+        ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017"
+    )
+    from segjudge.analysis.methods import choose_metric
+
+    for values, protocol in (
+        (report.values, report.protocol),
+        *((one.values, one.protocol) for one in instances.reports),
+    ):
+        assert [choose_metric(protocol, metric) for metric in values] == list(values)
+
+
+def test_scores_of_other_truths_are_not_compared(scored: dict[str, Scores]) -> None:
+    strong = scored["strong"]
+    with pytest.raises(UsageError, match="b and a were scored on different truths"):
+        segjudge.compare({"a": strong, "b": replace(strong, provenance={**strong.provenance, "truth": "zip:0"})})
+    with pytest.raises(UsageError, match="two are called strong; name them"):
+        segjudge.compare(strong, strong)
+    with pytest.raises(UsageError, match="needs two results at least"):
+        segjudge.compare(strong)
+    with pytest.raises(UsageError, match="is no scores: segjudge.score and segjudge.load return them"):
+        segjudge.compare({"a": "a.zip"})  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match="rank takes scores or files, not both"):
+        segjudge.rank(strong, "scores.csv")
+
+
+# ── pull requests ───────────────────────────────────────────────────────────
+
+
+def test_a_pull_request_sees_what_grew_what_shrank_and_what_flipped(comparison: Comparison) -> None:
+    text = comparison.markdown()
+    assert text.startswith("### J&F-Mean: 0.933 → 0.445 (-0.488, not told apart from chance)\n")
+    assert "| leak | 0.000 | 0.146 | +0.146 ▲ grew |" in text
+    assert "**2 of 3 sequences flipped**: 2 fell below one half, 0 rose to it or above." in text
+    assert "| `crossing` | 0.942 | 0.407 | -0.536 |" in text
+    other_way = segjudge.compare({name: comparison.methods[name] for name in reversed(NAMES)}).markdown()
+    assert "| leak | 0.146 | 0.000 | -0.146 ▼ shrank |" in other_way
+    assert "0 fell below one half, 2 rose to it or above." in other_way
+
+
+def test_names_are_nothing_but_text_in_markdown() -> None:
+    odd = "a|b `@all` <img src=x> [x](y)"
+    text = segjudge.compare({odd: moved(0), "*bold*": moved(3)}).markdown()
+    assert "| `a\\|b '@all' <img src=x> [x](y)` |" in text
+    verdict = next(line for line in text.splitlines() if line.startswith("- "))
+    assert verdict.startswith(r"- a\|b \`\@all\` \<img src=x\> \[x\](y) − \*bold\*: +")
+
+
+@pytest.mark.parametrize(("least", "code"), [("-0.4", 4), ("-0.5", 0), ("0.1", 4)])
+def test_a_loss_beyond_the_threshold_fails(least: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*COMMAND, "--fail-below", least]) == code
+    said = "lagging gains -0.488 beside strong in J&F-Mean, less than "
+    assert (said in capsys.readouterr().err) == bool(code)
+
+
+def test_of_a_metric_whose_small_values_are_good_a_rise_is_a_loss(comparison: Comparison) -> None:
+    decay = segjudge.compare(comparison.methods, metric="J-Decay")
+    assert decay.gain == pytest.approx(-0.123, abs=0.001)
+    assert decay.gain < 0 < comparison.methods["lagging"]["J-Decay"] - comparison.methods["strong"]["J-Decay"]  # type: ignore[operator]
+
+
+# ── papers ──────────────────────────────────────────────────────────────────
+
+
+def test_bold_is_whoever_can_be_told_apart_from_all_others() -> None:
+    apart = segjudge.compare({"near_&_50%": moved(2), "far": moved(9)})
+    text = apart.latex(["J-Mean", "J-Decay"])
+    assert r"near\_\&\_50\% & \textbf{" in text
+    assert text.count(r"\textbf") == 1, "their decay is the same"
+    assert r"Method & J-Mean $\uparrow$ & J-Decay $\downarrow$ \\" in text
+    value, low, high = re.search(r"far & ([\d.]+) .*\n.*?\[([\d.]+), ([\d.]+)\]", text).groups()  # type: ignore[union-attr]
+    mean = apart.for_metric("J-Mean").means[-1]
+    assert [float(value), float(low), float(high)] == [round(100 * one, 1) for one in (mean.value, mean.low, mean.high)]  # type: ignore[operator]
+    assert "**" in write_paper_markdown(apart, ["J-Mean"])
+
+
+def test_nothing_is_bold_where_three_sequences_tell_nothing(comparison: Comparison, tmp_path: Path) -> None:
+    for ending in ("tex", "md"):
+        assert cli.main([*COMMAND, "--table", str(tmp_path / f"t.{ending}")]) == 0
+    assert r"\textbf" not in (tmp_path / "t.tex").read_text()
+    assert (tmp_path / "t.tex").read_text() == comparison.latex()
+    table = (tmp_path / "t.md").read_text()
+    assert table.startswith("| method | J&F-Mean ↑ | J-Mean ↑ | J-Recall ↑ | J-Decay ↓ | F-Mean ↑ | F-Recall ↑ |")
+    assert "**" not in table
+
+
+def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
+    scored: dict[str, Scores], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*COMMAND, "--sequence", "solo", "--frames", "00003,00005"]
+    for name in ("a.png", "b.png", "a.svg", "a.pdf"):
+        assert cli.main([*words, "--film", str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.width == 2070, "6.9 inches at 300 dots"
+        assert round(image.info["dpi"][0]) == 300
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    svg = (tmp_path / "a.svg").read_text()
+    assert svg.count("<image ") == 6, "the truth and two methods in two frames"
+    assert svg.count('id="QuadContourSet') == 6
+    assert [name for name in ("truth", "strong", "lagging", "00003", "00005") if f"<!-- {name} -->" not in svg] == []
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    scored["lagging"].film(tmp_path / "errors.svg", errors=True, columns=3)
+    assert (tmp_path / "errors.svg").read_text().count("<image ") == 3
+    assert cli.main([*COMMAND, "--film", str(tmp_path / "c.png"), "--sequence", "sool"]) == 2
+    assert "there is no sequence 'sool', only crossing, late-guest, solo; did you mean solo?" in capsys.readouterr().err
+    assert cli.main([*words[:-1], "99999", "--film", str(tmp_path / "c.png")]) == 2
+    assert "solo has no frame 99999" in capsys.readouterr().err
+
+
+def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict[str, Scores], tmp_path: Path) -> None:
+    from segjudge.families.base.tools import FilmChoice, ScoredMethod
+    from segjudge.families.sequences.film import draw_film
+
+    assert cli.main(["demo", "--frames", str(tmp_path / "pictures")]) == 0
+    scores = scored["lagging"]
+    method = ScoredMethod("lagging", scores.open_inputs(), scores.choose_report(), {})
+    film = draw_film([method], FilmChoice("crossing", ["00010"], errors=True))
+    (cell,) = film.rows["lagging"]
+    truth = np.logical_or.reduce([mask for _, mask in cell.outlines])
+    ground = (cell.pixels == (58, 62, 70)).all(axis=2)
+    assert not (ground & truth).any(), "whatever is true is right, missing or mixed up"
+    assert len(np.unique(cell.pixels.reshape(-1, 3), axis=0)) == 5, "the ground, right, missing, too much, mixed up"
+    folder = next(path for path in (tmp_path / "pictures").rglob("crossing") if path.is_dir())
+    over = draw_film([method], FilmChoice("crossing", ["00010"], images=str(tmp_path / "pictures")))
+    with Image.open(sorted(folder.glob("*"))[10]) as image:
+        outside = ~np.logical_or.reduce([mask for _, mask in over.rows["truth"][0].outlines])
+        assert (over.rows["truth"][0].pixels[outside] == np.asarray(image.convert("RGB"))[outside]).all()
+
+
+def test_films_and_pages_speak_one_language_of_colour() -> None:
+    from segjudge.families.sequences import film
+
+    script = (ROOT / "segjudge/families/sequences/pages/frames_masks.js").read_text(encoding="utf-8")
+    objects = re.search(r"const OBJECTS = (\[.*?\]);", script)[1]  # type: ignore[index]
+    assert [list(colour) for colour in film._OBJECTS] == json.loads(objects)
+    for name in ("missing", "extra", "mixed", "right"):
+        colour = re.search(rf"{name}: (\[.*?\])", script)[1]  # type: ignore[index]
+        assert list(getattr(film, f"_{name.upper()}")) == json.loads(colour)
+
+
+# ── notebooks ───────────────────────────────────────────────────────────────
+
+
+def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(scored: dict[str, Scores]) -> None:
+    text = scored["lagging"]._repr_html_()
+    assert "<b>J&amp;F-Mean is 0.445.</b> 26 % of what is lost is leak" in text
+    assert text.count("data:image/") == 4
+    assert 'class="kind shape leak"' in text
+    assert ".segjudge .shape{background-color:" in text
+    assert "[data-jp-theme-light=false] .segjudge" in text
+    assert "color-scheme: light dark" in text
+    used = {name for names in re.findall(r'class="([^"]*)"', text) for name in names.split()}
+    assert {"bar", "kept", "swatch", "reel"} <= used
+    assert ".poster" not in text, "what it does not need stays in the page"
+    assert len(text) < 40_000
+
+
+def test_a_notebook_shows_numbers_where_files_are_gone(tmp_path: Path) -> None:
+    results = tmp_path / "results.zip"
+    results.write_bytes((EXAMPLES / "lagging.zip").read_bytes())
+    scores = segjudge.score(results, TRUTH, split="dev")
+    results.unlink()
+    for text in (scores._repr_html_(), moved(3)._repr_html_()):
+        assert "data:image" not in text
+        assert "<th>J&amp;F-Mean</th>" in text
+
+
+def test_a_notebook_shows_comparisons_rankings_and_other_families(
+    scored: dict[str, Scores], comparison: Comparison
+) -> None:
+    text = comparison._repr_html_()
+    assert text.count("data:image/") == 8
+    assert "lagging loses +0.488 beside strong: leak +0.146" in text
+    assert "strong is first over 3 cases" in segjudge.rank(scored)._repr_html_()
+    instances = segjudge.score(
+        ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"
+    )
+    text = instances._repr_html_()
+    assert 'class="kind-2"' in text
+    assert "data:image" not in text
+
+
+def test_show_brings_the_page_below_a_cell_or_into_a_browser(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    published: list[dict[str, str]] = []
+    shell = SimpleNamespace(kernel=object(), display_pub=SimpleNamespace(publish=published.append))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    comparison.show(title="Two")
+    assert "&lt;title&gt;Two&lt;/title&gt;" in published[0]["text/html"]
+    monkeypatch.delitem(sys.modules, "IPython")
+    opened: list[str] = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("webbrowser.open", lambda address: not opened.append(address))  # type: ignore[func-returns-value]
+    comparison.show()
+    assert Path(opened[0].removeprefix("file://")).read_text(encoding="utf-8") == comparison.page()
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    with pytest.raises(UsageError, match="there is no browser here; the page is "):
+        comparison.show()
+
+
+def test_plots_draw_scores_comparisons_and_rankings(scored: dict[str, Scores], comparison: Comparison) -> None:
+    axes = scored["lagging"].plot().axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["crossing", "late-guest", "solo"]
+    assert len(comparison.plot().axes[0].lines) == 4
+    ranking = segjudge.rank(scored)
+    assert "does the method of ranking matter" in ranking.plot("methods").axes[0].get_title()
+    with pytest.raises(UsageError, match="there is no plot 'method'.*did you mean methods"):
+        ranking.plot("method")
+    with pytest.raises(UsageError, match="sequences have no J-Meen.*did you mean J-Mean"):
+        scored["lagging"].plot("J-Meen")
+
+
+# ── tables that fit ─────────────────────────────────────────────────────────
+
+
+def test_a_table_fits_its_width_or_goes_on_below() -> None:
+    header, rows = ["a long name of something", *"bcd"], [["x" * 60, "0.123", "0.456", "0.789"], ["y", "1", "2", "3"]]
+    assert "\n\n" not in format_table(header, rows)
+    text = format_table(header, rows, Look(34))
+    assert max(map(len, text.splitlines())) <= 34
+    assert text.split("\n\n")[1].splitlines()[0].split() == ["a", "long", "n…omething", "d"]
+    assert "…" in text
+    for line in text.replace("\n\n", "\n").splitlines():
+        assert line.rstrip() == line
