@@ -200,25 +200,6 @@ def _journal_errors(folder: str) -> Iterator[None]:
         raise JournalError(f"{path} cannot be written or read ({error}). Is the disk full, or read-only?") from None
 
 
-def journal_problem(folder: str) -> str:
-    """What is wrong with a journal, which is not changed; nothing if it can be used."""
-    if not os.path.exists(os.path.join(folder, NAME)):
-        return ""
-    try:
-        with _journal_errors(folder), closing(_connection(folder, "mode=ro")) as db:
-            _check(db, folder)
-    except JournalError as error:
-        return str(error)
-    return ""
-
-
-def open_jobs_in(folder: str) -> int:
-    """How many jobs of a journal are not done; 0 if it cannot be read."""
-    with suppress(sqlite3.Error), closing(_connection(folder, "mode=ro")) as db:
-        return int(db.execute("SELECT count(*) FROM jobs WHERE state != 'done'").fetchone()[0])
-    return 0
-
-
 @contextmanager
 def _lock_opening(folder: str) -> Iterator[None]:
     """Keep other workers of this folder from opening the journal meanwhile."""
@@ -517,6 +498,25 @@ class Journal:
         query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"
         with self._read() as db:
             return {row["what"]: row["n"] for row in db.execute(query)}
+
+    @staticmethod
+    def problem_in(folder: str) -> str:
+        """What is wrong with a journal, which is not changed; nothing if it can be used."""
+        if not os.path.exists(os.path.join(folder, NAME)):
+            return ""
+        try:
+            with _journal_errors(folder), closing(_connection(folder, "mode=ro")) as db:
+                _check(db, folder)
+        except JournalError as error:
+            return str(error)
+        return ""
+
+    @staticmethod
+    def count_open_jobs(folder: str) -> int:
+        """How many jobs of a journal are not done; 0 if it cannot be read."""
+        with suppress(sqlite3.Error), closing(_connection(folder, "mode=ro")) as db:
+            return int(db.execute("SELECT count(*) FROM jobs WHERE state != 'done'").fetchone()[0])
+        return 0
 
 
 def _row(db: sqlite3.Connection, submission: int, resumed: str) -> sqlite3.Row | None:

@@ -104,7 +104,7 @@ def serve_health(
                 self._answer(200 if idle < _STALE_SECONDS else 503, _health(started, idle, answered_at()))
             elif self.path == "/metrics":
                 try:
-                    self._answer(200, metrics(journal()))
+                    self._answer(200, _metrics(journal()))
                 except JournalError as error:
                     self._answer(503, f"{error}\n")
             else:
@@ -138,7 +138,7 @@ def _moment(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(round(seconds), datetime.UTC).isoformat().replace("+00:00", "Z")
 
 
-def metrics(journal: Journal) -> str:
+def _metrics(journal: Journal) -> str:
     """The numbers in Prometheus' text format."""
     lines = []
     numbers = journal.numbers()

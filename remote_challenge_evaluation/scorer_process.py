@@ -79,18 +79,6 @@ def forbid_inspection() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
 
-def has_process_limit() -> bool:
-    """Test whether a cgroup bounds how many processes we may have."""
-    with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
-        for line in file.read().splitlines():
-            _, kind, path = line.split(":", 2)
-            for root in ("/sys/fs/cgroup", f"/sys/fs/cgroup/{kind}"):
-                with suppress(OSError), open(f"{root}{path}/pids.max", encoding="ascii") as limit:
-                    if limit.read().strip() != "max":
-                        return True
-    return False
-
-
 # ── what can be scored ──────────────────────────────────────────────────────
 
 

@@ -31,7 +31,7 @@ from .download import GoneError, TooLargeError, download, fetch_head
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
 from .scorer_process import ScoringOutcome, ScoringRequest, run_scorer
 from .services import JobBlockedError, WorkerServices, keep_report
-from .settings import ScoredPhase, annotation_path
+from .settings import ScoredPhase
 
 # ── what a team reads ───────────────────────────────────────────────────────
 
@@ -198,7 +198,7 @@ class SubmissionScoring:
         request = ScoringRequest(
             submission=path,
             codename=phase["codename"],
-            annotation=annotation_path(settings, scored_phase),
+            annotation=settings.annotation_path(scored_phase),
             metadata={**row, "status": RUNNING},
             memory=settings.memory_bytes,
             bundle=settings.bundle,

@@ -295,17 +295,3 @@ class WorkerServices:
     stop: Stop
     #: Whether the worker ends when no submission waits any more.
     once: bool = False
-
-
-def is_token_refusal(error: ApiError) -> bool:
-    """Tell EvalAI's own refusal of the token from that of a proxy between us and it."""
-    return error.denied and isinstance(error.body, dict) and bool(error.body.keys() & {"detail", "error"})
-
-
-def is_token_accepted(jobs: Jobs) -> bool:
-    """Ask the server whether it still accepts our token, after it refused something."""
-    try:
-        jobs.challenge()
-    except ApiError as error:
-        return not is_token_refusal(error)
-    return True

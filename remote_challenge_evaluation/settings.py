@@ -1,4 +1,4 @@
-"""The settings of a worker, and the check that its challenge can be scored with them, before any submission is touched.
+"""The settings of a worker, and what is said of a challenge that this machine can score.
 
 Settings come from the environment, by the names of EvalAI's documentation and a few of ours.
 """
@@ -9,13 +9,12 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, Self, TypedDict, cast
 
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
-from segjudge.platforms.evalai.client import ApiError, Jobs, is_plain_token, is_safe_for_token
-from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
+from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
 
-from .journal import NAME, open_jobs_in
+from .journal import NAME, Journal
 
 
 class ScorerChoice(TypedDict):
@@ -105,51 +104,54 @@ class WorkerSettings:
     #: WEBHOOK that incidents are sent to.
     webhook: str = field(default="", repr=False)
 
+    def with_absolute_paths(self) -> Self:
+        """Scorers run in folders of their own."""
+        is_bundle = any(os.path.isfile(name) for name in CONFIG_NAMES) and not self.evaluate
+        bundle = os.path.abspath(self.bundle) if self.bundle or is_bundle else ""
+        annotations, python = self.annotations, self.scorer_python
+        beside = os.path.join(bundle if os.path.isdir(bundle) else os.path.dirname(bundle), annotations)
+        if annotations == WorkerSettings.annotations and os.path.isdir(beside):
+            annotations = beside
+        is_bucket = annotations.startswith("s3://")
+        return replace(
+            self,
+            save_dir=os.path.abspath(self.save_dir),
+            bundle=bundle,
+            evaluate=os.path.abspath(self.evaluate) if self.evaluate else "",
+            scorer_python=os.path.abspath(python) if os.sep in python else python,
+            annotations=annotations if is_bucket else os.path.abspath(annotations),
+        )
 
-def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """Raises SettingsError with everything that is missing or wrong."""
-    values: dict[str, str | int | float] = {}
-    problems = []
-    for setting in fields(WorkerSettings):
-        name = setting.name.upper()
-        text = environment.get(name, "").strip()
-        if not text:
-            if setting.name in _REQUIRED:
-                problems.append(f"{name} is not set: {_REQUIRED[setting.name]}")
-            continue
-        try:
-            values[setting.name] = _value(str(setting.type), text)
-        except (ValueError, OverflowError):
-            problems.append(f"{name} is {text[:40]!r}, which is not a number")
-    problems += _value_problems(values)
-    if problems:
-        raise SettingsError("\n".join(problems))
-    values["api_server"] = str(values["api_server"]).rstrip("/")
-    return WorkerSettings(**values)  # type: ignore[arg-type]
+    @property
+    def scorer_choice(self) -> ScorerChoice:
+        """What decides whose `evaluate()` scores."""
+        return cast("ScorerChoice", {name: getattr(self, name) for name in ScorerChoice.__annotations__})
 
+    def annotation_path(self, phase: ScoredPhase) -> str:
+        """Empty where a phase's scorer finds its own annotation file."""
+        return os.path.join(self.annotations, phase["annotation"]) if phase["annotation"] else ""
 
-def make_paths_absolute(settings: WorkerSettings) -> WorkerSettings:
-    """Scorers run in folders of their own."""
-    is_bundle = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
-    bundle = os.path.abspath(settings.bundle) if settings.bundle or is_bundle else ""
-    annotations, python = settings.annotations, settings.scorer_python
-    beside = os.path.join(bundle if os.path.isdir(bundle) else os.path.dirname(bundle), annotations)
-    if annotations == WorkerSettings.annotations and os.path.isdir(beside):
-        annotations = beside
-    is_bucket = annotations.startswith("s3://")
-    return replace(
-        settings,
-        save_dir=os.path.abspath(settings.save_dir),
-        bundle=bundle,
-        evaluate=os.path.abspath(settings.evaluate) if settings.evaluate else "",
-        scorer_python=os.path.abspath(python) if os.sep in python else python,
-        annotations=annotations if is_bucket else os.path.abspath(annotations),
-    )
-
-
-def scorer_choice(settings: WorkerSettings) -> ScorerChoice:
-    """What decides whose `evaluate()` scores."""
-    return cast("ScorerChoice", {name: getattr(settings, name) for name in ScorerChoice.__annotations__})
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> WorkerSettings:
+        """Raises SettingsError with everything that is missing or wrong."""
+        values: dict[str, str | int | float] = {}
+        problems = []
+        for setting in fields(WorkerSettings):
+            name = setting.name.upper()
+            text = environment.get(name, "").strip()
+            if not text:
+                if setting.name in _REQUIRED:
+                    problems.append(f"{name} is not set: {_REQUIRED[setting.name]}")
+                continue
+            try:
+                values[setting.name] = _value(str(setting.type), text)
+            except (ValueError, OverflowError):
+                problems.append(f"{name} is {text[:40]!r}, which is not a number")
+        problems += _value_problems(values)
+        if problems:
+            raise SettingsError("\n".join(problems))
+        values["api_server"] = str(values["api_server"]).rstrip("/")
+        return cls(**values)  # type: ignore[arg-type]
 
 
 def _value(kind: str, text: str) -> str | int | float:
@@ -166,7 +168,7 @@ def check_no_forgotten_journal(settings: WorkerSettings, folder: str = ".") -> N
     save_dir = os.path.abspath(settings.save_dir)
     if settings.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(save_dir, NAME)):
         return
-    count = open_jobs_in(folder)
+    count = Journal.count_open_jobs(folder)
     if count:
         raise SettingsError(
             f"{os.path.join(os.path.abspath(folder), NAME)} is a journal of an earlier version and holds {count} "
@@ -207,84 +209,3 @@ def _value_problems(values: dict[str, Any]) -> list[str]:
 
 class StartError(Exception):
     """Raised when the challenge cannot be scored here; the text says what to fix."""
-
-
-def folder_problem(folder: str) -> str:
-    """Why a state folder cannot be made or written; nothing if it can."""
-    existing = folder
-    while not os.path.lexists(existing):
-        existing = os.path.dirname(existing)
-    if not os.path.isdir(existing):
-        return f"SAVE_DIR {folder}: {existing} is not a folder"
-    return "" if os.access(existing, os.W_OK | os.X_OK) else f"SAVE_DIR {folder}: {existing} cannot be written"
-
-
-def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
-    """Lines about what is in place; raises StartError if something is not, ApiError if no server answers."""
-    challenge = _challenge(jobs, settings)
-    lines = [
-        f"token: accepted by {settings.api_server}",
-        f"queue: {settings.queue_name} is of challenge {settings.challenge_pk}",
-        f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
-    ]
-    rows = {row["codename"]: row for row in jobs.phases()}
-    table = "challenge_config.yaml" if any("script" in phase for phase in phases.values()) else "phases.py"
-    problems = [f"{table} has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
-    splits = jobs.splits()
-    for name in sorted(rows.keys() & phases.keys()):
-        number, labels = rows[name]["id"], phases[name]["labels"]
-        path = annotation_path(settings, phases[name])
-        if os.path.isfile(path) or not phases[name].get("needs_annotation", True):
-            lines.append(f"phase {number}: {name}, {path or 'its own truth'}, {', '.join(labels)}")
-        else:
-            problems.append(f"{path or settings.annotations}: there is no annotation file for {name}; set ANNOTATIONS")
-        phase_splits = [split for split in splits if parse_key(split.get("challenge_phase")) == number]
-        problems += _label_problems(name, phase_splits, labels, table)
-    if problems:
-        raise StartError("\n".join(problems))
-    return lines
-
-
-def annotation_path(settings: WorkerSettings, phase: ScoredPhase) -> str:
-    """Empty where a phase's scorer finds its own annotation file."""
-    return os.path.join(settings.annotations, phase["annotation"]) if phase["annotation"] else ""
-
-
-def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
-    """The splits and labels of a phase that the server does not have as we do."""
-    if len(splits) != len(scored):
-        return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
-    boards = [labels for labels in map(board_labels, splits) if labels is not None]
-    if len(boards) != len(splits):
-        return []  # a server that does not send them
-    problems = []
-    for split, labels in scored.items():
-        board = next((board for board in boards if set(board) == set(labels)), None)
-        if board is not None:
-            boards.remove(board)
-            continue
-        labels_of_boards = "; ".join(", ".join(board) for board in boards)
-        problems.append(
-            f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {labels_of_boards}. "
-            f"Labels cannot change once a challenge is there: change {table}"
-        )
-    return problems
-
-
-def _challenge(jobs: Jobs, settings: WorkerSettings) -> ChallengeRow:
-    try:
-        challenge = jobs.challenge()
-    except ApiError as error:
-        if error.status == 400:
-            raise StartError(f"QUEUE_NAME: {error}") from None
-        raise
-    if challenge["id"] != settings.challenge_pk:
-        raise StartError(f"CHALLENGE_PK is {settings.challenge_pk}, but the queue is of challenge {challenge['id']}")
-    if challenge.get("is_docker_based"):
-        raise StartError("This challenge runs code that participants upload: another worker scores it, not this one.")
-    if not challenge.get("remote_evaluation"):
-        raise StartError(
-            "This challenge has remote_evaluation: False, so EvalAI's own worker scores it, and both would report. "
-            "Push it with --variant remote."
-        )
-    return challenge

@@ -20,7 +20,7 @@ from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, Submissio
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, DONE, SCORED, Job, JobGoneError, JournalError
 from .scoring import FAILURES, PAUSE, SubmissionReporting, SubmissionScoring
-from .services import JobBlockedError, TokenRefusedError, WorkerServices, is_token_accepted
+from .services import JobBlockedError, TokenRefusedError, WorkerServices
 from .settings import ScoredPhase
 
 #: Deaths of workers under one submission after which it is thought to cause them.
@@ -143,7 +143,7 @@ class Worker:
             try:
                 return self._jobs.submission(message.submission)
             except ApiError as error:
-                if error.status != 404 and not (error.denied and is_token_accepted(self._jobs)):
+                if error.status != 404 and not (error.denied and self._jobs.accepts_token()):
                     raise
                 why = str(error)
             if remaining and self._services.stop.wait(_LOOKUP_PAUSE):
@@ -233,7 +233,7 @@ class Worker:
         self._fault(self._journal.change(job, failures=FAILURES), why)
 
     def _on_api_error(self, job: Job, error: ApiError) -> None:
-        if error.denied and not is_token_accepted(self._jobs):
+        if error.denied and not self._jobs.accepts_token():
             self._journal.release(job, PAUSE)
             raise TokenRefusedError(str(error)) from None
         if error.transient:

@@ -14,11 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedError, growing_pauses
+from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
 from segjudge.system.processes import Child, Streams
 
-from .journal import DamagedError, Journal, JournalError, UnusableError, journal_problem
+from .journal import DamagedError, Journal, JournalError, UnusableError
 from .monitoring import Log, send_to_webhook, serve_health
-from .scorer_process import forbid_inspection, has_process_limit, read_annotations, read_phases
+from .scorer_process import forbid_inspection, read_annotations, read_phases
 from .services import (
     ApiQueue,
     OwnQueue,
@@ -27,19 +28,8 @@ from .services import (
     WorkerServices,
     WorkQueue,
     fetch_annotations,
-    is_token_accepted,
-    is_token_refusal,
 )
-from .settings import (
-    ScoredPhase,
-    SettingsError,
-    StartError,
-    WorkerSettings,
-    check_challenge,
-    folder_problem,
-    make_paths_absolute,
-    scorer_choice,
-)
+from .settings import ScoredPhase, SettingsError, StartError, WorkerSettings
 from .worker import Sweep, Worker
 
 #: Seconds between two turns that found nothing.
@@ -64,7 +54,7 @@ class WorkerLoop:
     def __init__(self, settings: WorkerSettings, *, once: bool = False) -> None:
         forbid_inspection()
         os.umask(0o077)
-        self._settings, self._once = make_paths_absolute(settings), once
+        self._settings, self._once = settings.with_absolute_paths(), once
         self._stop = Stop(settings.grace_seconds)
         self._stop.listen()
         self._log = Log(settings.log_format)
@@ -73,7 +63,7 @@ class WorkerLoop:
 
     def check(self) -> list[str]:
         """Check that a start would succeed, without changing anything; return lines about what was found."""
-        problem = folder_problem(self._settings.save_dir) or journal_problem(self._settings.save_dir)
+        problem = _folder_problem(self._settings.save_dir) or Journal.problem_in(self._settings.save_dir)
         if problem:
             raise StartError(problem)
         with tempfile.TemporaryDirectory(prefix="segjudge-check-") as folder:
@@ -81,10 +71,10 @@ class WorkerLoop:
             self._journal = Journal(folder, self._stop.check)
             try:
                 phases = self._read_challenge(folder)
-                lines = check_challenge(self._jobs, self._settings, phases)
+                lines = _check_challenge(self._jobs, self._settings, phases)
                 if any("script" in phase for phase in phases.values()):
                     return lines  # a host's own files are for its own evaluate() to read
-                return lines + read_annotations(folder, scorer_choice(self._settings), self._stop.check)
+                return lines + read_annotations(folder, self._settings.scorer_choice, self._stop.check)
             except ApiError as error:
                 raise self._start_failure(error) from None
             finally:
@@ -128,7 +118,7 @@ class WorkerLoop:
 
     def _read_challenge(self, folder: str) -> dict[str, ScoredPhase]:
         """The phases that this machine can score; where their annotations are is settled, too."""
-        phases = read_phases(folder, scorer_choice(self._settings), self._stop.check)
+        phases = read_phases(folder, self._settings.scorer_choice, self._stop.check)
         names = [phase["annotation"] for phase in phases.values() if phase["annotation"]]
         address, owner = self._settings.annotations, self._journal.worker
         annotations = fetch_annotations(address, folder, names, owner, self._stop.check)
@@ -145,12 +135,12 @@ class WorkerLoop:
         for pause in growing_pauses():
             self._stop.check()
             try:
-                for line in check_challenge(self._jobs, self._settings, phases):
+                for line in _check_challenge(self._jobs, self._settings, phases):
                     self._log("start", text=line)
                 break
             except (StartError, ApiError) as error:
                 is_final = not isinstance(error, ApiError) or (
-                    is_token_refusal(error) or not (error.denied or error.transient)
+                    error.refuses_token or not (error.denied or error.transient)
                 )
                 refusals = refusals + 1 if is_final else 0
                 if refusals >= _REFUSALS:
@@ -200,7 +190,7 @@ class WorkerLoop:
 
     def _loop(self, worker: Worker, sweep: Sweep) -> None:
         pauses = growing_pauses()
-        if not has_process_limit():
+        if not _has_process_limit():
             text = "nothing bounds the processes and the CPU time of scorers; set a limit in the unit or the container"
             self._log("not limited", text=text)
         must_poll = self._once
@@ -229,7 +219,7 @@ class WorkerLoop:
             return
         if isinstance(error, UnusableError):
             raise StartError(str(error)) from None
-        if isinstance(error, TokenRefusedError) or (isinstance(error, ApiError) and is_token_refusal(error)):
+        if isinstance(error, TokenRefusedError) or (isinstance(error, ApiError) and error.refuses_token):
             if self._is_token_refused():
                 self._alert(f"EvalAI no longer accepts AUTH_TOKEN: {error}")
                 raise TokenRefusedError(str(error)) from None
@@ -249,7 +239,7 @@ class WorkerLoop:
 
     def _is_token_refused(self) -> bool:
         """Ask again and again whether the server accepts the token."""
-        return all(not (self._stop.wait(_REFUSAL_PAUSE) or is_token_accepted(self._jobs)) for _ in range(_REFUSALS))
+        return all(not (self._stop.wait(_REFUSAL_PAUSE) or self._jobs.accepts_token()) for _ in range(_REFUSALS))
 
     def _is_done(self, *, is_busy: bool) -> bool:
         """Tell whether `--once` has nothing left to wait for."""
@@ -298,6 +288,97 @@ class WorkerLoop:
         self._journal.add("faults")
         if self._settings.webhook:
             send_to_webhook(self._settings.webhook, f"segjudge worker: {text}", self._log, self._stop.check_over)
+
+
+# ── what is checked before any submission is touched ────────────────────────
+
+
+def _folder_problem(folder: str) -> str:
+    """Why a state folder cannot be made or written; nothing if it can."""
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        return f"SAVE_DIR {folder}: {existing} is not a folder"
+    return "" if os.access(existing, os.W_OK | os.X_OK) else f"SAVE_DIR {folder}: {existing} cannot be written"
+
+
+def _check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
+    """Lines about what is in place; raises StartError if something is not, ApiError if no server answers."""
+    challenge = _challenge(jobs, settings)
+    lines = [
+        f"token: accepted by {settings.api_server}",
+        f"queue: {settings.queue_name} is of challenge {settings.challenge_pk}",
+        f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
+    ]
+    rows = {row["codename"]: row for row in jobs.phases()}
+    table = "challenge_config.yaml" if any("script" in phase for phase in phases.values()) else "phases.py"
+    problems = [f"{table} has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
+    splits = jobs.splits()
+    for name in sorted(rows.keys() & phases.keys()):
+        number, labels = rows[name]["id"], phases[name]["labels"]
+        path = settings.annotation_path(phases[name])
+        if os.path.isfile(path) or not phases[name].get("needs_annotation", True):
+            lines.append(f"phase {number}: {name}, {path or 'its own truth'}, {', '.join(labels)}")
+        else:
+            problems.append(f"{path or settings.annotations}: there is no annotation file for {name}; set ANNOTATIONS")
+        phase_splits = [split for split in splits if parse_key(split.get("challenge_phase")) == number]
+        problems += _label_problems(name, phase_splits, labels, table)
+    if problems:
+        raise StartError("\n".join(problems))
+    return lines
+
+
+def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
+    """The splits and labels of a phase that the server does not have as we do."""
+    if len(splits) != len(scored):
+        return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
+    boards = [labels for labels in map(board_labels, splits) if labels is not None]
+    if len(boards) != len(splits):
+        return []  # a server that does not send them
+    problems = []
+    for split, labels in scored.items():
+        board = next((board for board in boards if set(board) == set(labels)), None)
+        if board is not None:
+            boards.remove(board)
+            continue
+        labels_of_boards = "; ".join(", ".join(board) for board in boards)
+        problems.append(
+            f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {labels_of_boards}. "
+            f"Labels cannot change once a challenge is there: change {table}"
+        )
+    return problems
+
+
+def _challenge(jobs: Jobs, settings: WorkerSettings) -> ChallengeRow:
+    try:
+        challenge = jobs.challenge()
+    except ApiError as error:
+        if error.status == 400:
+            raise StartError(f"QUEUE_NAME: {error}") from None
+        raise
+    if challenge["id"] != settings.challenge_pk:
+        raise StartError(f"CHALLENGE_PK is {settings.challenge_pk}, but the queue is of challenge {challenge['id']}")
+    if challenge.get("is_docker_based"):
+        raise StartError("This challenge runs code that participants upload: another worker scores it, not this one.")
+    if not challenge.get("remote_evaluation"):
+        raise StartError(
+            "This challenge has remote_evaluation: False, so EvalAI's own worker scores it, and both would report. "
+            "Push it with --variant remote."
+        )
+    return challenge
+
+
+def _has_process_limit() -> bool:
+    """Test whether a cgroup bounds how many processes we may have."""
+    with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file.read().splitlines():
+            _, kind, path = line.split(":", 2)
+            for root in ("/sys/fs/cgroup", f"/sys/fs/cgroup/{kind}"):
+                with suppress(OSError), open(f"{root}{path}/pids.max", encoding="ascii") as limit:
+                    if limit.read().strip() != "max":
+                        return True
+    return False
 
 
 #: Seconds between the end of a worker and the start of the next one in its place.

@@ -4,6 +4,7 @@ The settings come from EvalAI's variables and the image's command line.
 """
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -11,9 +12,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent import futures
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,8 +25,11 @@ from segjudge.code_upload import LOCAL_VARIABLE, PORT
 from segjudge.code_upload.environments.tasks import make_task
 from segjudge.code_upload.messages import SERVICE
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.client import DEFAULT_HOST, LONGEST, ApiError, Client, Jobs, is_safe_for_token, waits
+from segjudge.platforms.evalai.rows import FINISHED, for_rest
+from segjudge.system.files import replace
 
-from .reporting import Target, read_target, report_to_evalai, write_report
 from .service import EvaluationOutcome, Service, TimeLimits, count_connections
 
 log = logging.getLogger("environment")
@@ -42,6 +47,39 @@ _DEFAULT_SECONDS = 86_400.0
 _MESSAGE_BYTES = 16 << 20
 
 
+#: Tries before the waits between them stay the same.
+_TRIES = 10
+#: EvalAI's variables.
+_TOKEN, _SERVER, _BODY = "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The submission that is evaluated, on a server."""
+
+    server: str
+    challenge: int
+    phase: int
+    submission: int
+    token: str = field(repr=False)
+
+
+def _read_target(environment: Mapping[str, str]) -> _Target:
+    """The submission that EvalAI's variables name; raises HostError."""
+    missing = [name for name in (_TOKEN, _BODY) if not environment.get(name)]
+    if missing:
+        raise HostError(f"{' and '.join(missing)} not set: EvalAI sets them; {LOCAL_VARIABLE}=1 evaluates without it")
+    try:
+        body = json.loads(environment[_BODY])
+        numbers = [int(body[name]) for name in ("challenge_pk", "phase_pk", "submission_pk")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostError(f"{_BODY} is not a message of EvalAI's queue ({type(error).__name__}: {error})") from None
+    server = (environment.get(_SERVER) or DEFAULT_HOST).rstrip("/")
+    if not is_safe_for_token(server):
+        raise HostError(f"{_SERVER} is {server}: a token goes over https only, or to this machine")
+    return _Target(server, numbers[0], numbers[1], numbers[2], environment[_TOKEN])
+
+
 @dataclass(frozen=True)
 class _EnvironmentSettings:
     """The settings of an environment's process."""
@@ -51,7 +89,7 @@ class _EnvironmentSettings:
     episodes: int
     seed: int
     #: None: the result is printed and saved.
-    target: Target | None
+    target: _Target | None
     result: str
     bind: str
     port: int
@@ -69,7 +107,7 @@ def read_settings(words: list[str], environment: Mapping[str, str]) -> _Environm
         options=_options(args.option),
         episodes=args.episodes,
         seed=args.seed,
-        target=None if local else read_target(environment),
+        target=None if local else _read_target(environment),
         result=args.result,
         bind=environment.get(_BIND) or "127.0.0.1",
         port=args.port,
@@ -163,20 +201,20 @@ def _report(service: Service, settings: _EnvironmentSettings) -> EvaluationOutco
     """Report the outcome until it is accepted; an agent that ends before loses its result."""
     if settings.target is None:
         outcome = service.current()
-        sys.stdout.write(write_report(settings.result, outcome) + "\n")
+        sys.stdout.write(_write_report(settings.result, outcome) + "\n")
         sys.stdout.flush()
         return outcome
-    return report_to_evalai(settings.target, service.current, time.sleep)
+    return _report_to_evalai(settings.target, service.current, time.sleep)
 
 
 def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
     """Report the failure of an environment that cannot start, where EvalAI's variables say whose it is."""
     try:
-        target = read_target(environment)
+        target = _read_target(environment)
     except HostError:
         return
     failure = f"The environment cannot be started, and it is not your fault. Tell the organisers: {reason}"
-    report_to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
+    _report_to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
 
 
 def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grpc.Server, int]:
@@ -211,6 +249,70 @@ def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grp
     server.start()
     threading.current_thread().name = "environment"
     return server, port
+
+
+# ── the report: to EvalAI until it is accepted, or to a file ─────────────────
+
+
+def _report_to_evalai(
+    target: _Target, outcome: Callable[[], EvaluationOutcome], sleep: Callable[[float], object]
+) -> EvaluationOutcome:
+    """Report until the server has accepted it, and return the outcome that was reported.
+
+    The outcome is asked for again before each try: an agent that ends meanwhile loses its result.
+    """
+    client = Client(target.server, target.token)
+    jobs = Jobs(client, target.challenge, "", sleep)
+    refused = ""
+    for wait in itertools.chain(waits(_TRIES), itertools.repeat(LONGEST)):
+        report = outcome()
+        if refused:
+            report = EvaluationOutcome(failure=refused, timings=report.timings)
+        try:
+            _put(jobs, target, report)
+        except ApiError as error:
+            log.warning("EvalAI did not take the report: %s", error.message)
+            if report.result is not None and error.status in (400, 422) and error.body is not None:
+                refused = f"The result was not accepted by EvalAI ({error.message}). Tell the organisers."
+                continue
+            if report.result is not None and error.transient and _is_finished(client, target):
+                return report  # the answer was lost, not the result
+            sleep(max(wait, error.wait or 0.0))
+            continue
+        except (TypeError, ValueError) as error:  # what JSON does not have
+            refused = f"The result cannot be sent ({error}). Tell the organisers."
+            continue
+        return report
+    raise AssertionError  # the waits never end
+
+
+def _is_finished(client: Client, target: _Target) -> bool:
+    """Ask, once, whether the server already has the result."""
+    try:
+        row = client.call("GET", routes.SUBMISSION, {"submission": target.submission})
+    except ApiError:
+        return False
+    return isinstance(row, dict) and row.get("status") == FINISHED
+
+
+def _put(jobs: Jobs, target: _Target, outcome: EvaluationOutcome) -> None:
+    facts = outcome.metadata()
+    metadata = json.dumps(facts)
+    if outcome.result is None:
+        jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
+        return
+    stdout = f"{facts['steps']} steps; seconds for each: {json.dumps(facts['seconds_per_step'])}\n"
+    accuracies = for_rest(outcome.result, outcome.hidden)
+    jobs.finish(target.submission, target.phase, accuracies, stdout=stdout, metadata=metadata)
+
+
+def _write_report(path: str, outcome: EvaluationOutcome) -> str:
+    """Write the outcome to a file in one step, and return its text."""
+    status = "finished" if outcome.result is not None else "failed"
+    document = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.metadata()}
+    text = json.dumps(document, indent=2)
+    replace(Path(path), text + "\n")
+    return text
 
 
 if __name__ == "__main__":

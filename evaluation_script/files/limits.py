@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
 
+from ..values import dataclass
 from .problems import Flaw, Problems, printable
 
 #: What operating systems leave in archives.

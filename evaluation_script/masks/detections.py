@@ -7,11 +7,11 @@ a detection could choose, or crowds are about, the loop runs in Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from ..values import dataclass
 from .stack import Array
 
 

@@ -7,7 +7,6 @@ Many masks at once are one text and the bounds of each (`MaskTexts`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import (
     TYPE_CHECKING,
@@ -26,6 +25,7 @@ from typing import (
 import numpy as np
 
 from ..files import Flaw, printable
+from ..values import dataclass
 from .stack import Array, Size, empty_labels
 
 if TYPE_CHECKING:

@@ -104,6 +104,11 @@ class MaskStream:
             painted.append(stack)
         self._take(image.reshape(frames, -1))
 
+    def add_labels(self, images: Array, groups: List[Tuple[int, ...]]) -> None:
+        """Take label images that have the size of the page; each label is the index of its group of objects."""
+        self._groups = groups
+        self._take(images.reshape(len(images), -1))
+
     def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
         """Return images with an object added; where another one is, the label becomes that of both."""
         index, below = self._indices[name], image[window][flags]

@@ -8,10 +8,10 @@ import os
 import signal
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
 
 from ..files.problems import Flaw, HostError, SubmissionError
+from ..values import dataclass
 from .supervisor import die_with_parent
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import FrozenSet, Optional, Tuple
 
 from ..files.limits import ArchiveLimits
+from ..values import dataclass
 
 #: The values of `Phase.detail`.
 DETAILS = ("means", "sequences", "all")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, engine_of, report_of
@@ -20,6 +19,7 @@ from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
 from ..runner.parallel import WHOLE, Part, cores, results_of_processes
+from ..values import dataclass
 from .phase import Phase
 from .provenance import digest_of
 

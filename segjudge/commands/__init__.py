@@ -47,6 +47,9 @@ COMMANDS = {
     "build": _Row("evalai", "Build the zip that EvalAI takes, for one of the four ways to run a challenge."),
     "check": _Row("evalai", "Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."),
     "push": _Row("evalai", "Check the bundle, have EvalAI validate it, then create or update the challenge."),
+    "board": _Row(
+        "board", "Write a challenge's leaderboards as a static page, CSV and badges, to show them elsewhere."
+    ),
     "worker": _Row(
         "worker",
         "Score the submissions of a remote challenge until asked to stop; its settings are environment variables.",

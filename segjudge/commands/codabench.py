@@ -65,7 +65,6 @@ class _Options:
 
     def build(self, source: BundleSource, out: str) -> BuiltCompetitions:
         from segjudge.platforms.codabench.build import CodabenchOptions, build
-        from segjudge.platforms.codabench.competition import IMAGE
 
         say_version(source)
         if self.kernel:
@@ -73,7 +72,9 @@ class _Options:
         built = build(
             source,
             out,
-            CodabenchOptions(self.image or IMAGE, self.queue or "", self.hidden, not self.no_kernel, self.samples),
+            CodabenchOptions(
+                self.image or CodabenchOptions.image, self.queue or "", self.hidden, not self.no_kernel, self.samples
+            ),
         )
         for text, codenames in built.notes.items():
             say(f"{', '.join(codenames)}: {text}.")
@@ -171,9 +172,9 @@ def _try_samples(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
 
 def _open_compute_worker(python: str | None) -> ComputeWorker:
     from segjudge.platforms.codabench.trial import ComputeWorker
-    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
-    return ComputeWorker(open_interpreter(python or sys.executable))
+    return ComputeWorker(Interpreter.open(python or sys.executable))
 
 
 def _list_samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
@@ -253,9 +254,9 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
 
 def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
-    from segjudge.platforms.codabench.push import CompetitionPush, read_account
+    from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 
-    code, account = DONE, None if args.dry_run else read_account()
+    code, account = DONE, None if args.dry_run else CodabenchAccount.read()
     with read_options(_Options, args).targets() as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):
@@ -269,12 +270,12 @@ def _push(args: argparse.Namespace) -> int:
 
 
 def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
-    from segjudge.platforms.codabench.push import NotUnpackedError, digest_of
+    from segjudge.platforms.codabench.push import NotUnpackedError
 
     name = os.path.basename(path)
     earlier = None if again else push.recall(name)
     if earlier is not None and earlier.number:
-        is_same = earlier.digest == digest_of(path)
+        is_same = earlier.is_of(path)
         print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")
         if not is_same:
             say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")

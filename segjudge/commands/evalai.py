@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.platforms.evalai.bundle.push import ChallengePush, PushedChallenge
     from segjudge.platforms.evalai.bundle.server_state import ServerState
+    from segjudge.platforms.evalai.bundle.trial import HostedWorker, SubmissionOutcome
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-    from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome
 
 # ── run ─────────────────────────────────────────────────────────────────────
 
 
 def _run(args: argparse.Namespace) -> int:
-    from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
     source = choose_bundle(args.bundle, args.path)
     say_version(source)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        return _run_bundle(source, folder, worker_interpreter(args.python, source.root))
+        return _run_bundle(source, folder, Interpreter.for_worker(args.python, source.root))
 
 
 def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
@@ -55,7 +55,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-    from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
+    from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 
     root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
     writable = os.access(dist if os.path.isdir(dist) else root, os.W_OK)
@@ -212,9 +212,8 @@ def _build(args: argparse.Namespace) -> int:
 def fetch_kernel(source: BundleSource) -> None:
     """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
     from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
-    from segjudge.platforms.evalai.bundle.build import takes_kernel
 
-    if not takes_kernel(source):
+    if not source.takes_kernel:
         raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
     if find_for_worker() is None:
         say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
@@ -288,16 +287,16 @@ def _print_members(path: str) -> None:
 def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
     """Learn what the server holds, without a token after the last push from here, and what could not be checked."""
     from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
-    from segjudge.platforms.evalai.bundle.server_state import load_state
-    from segjudge.platforms.evalai.client import read_settings, server_address
+    from segjudge.platforms.evalai.bundle.server_state import ServerState
+    from segjudge.platforms.evalai.client import EvalAISettings, server_address
 
     try:
         name = find_repository("", root)
-        last_push = load_state(root, server_address(), name)
+        last_push = ServerState.load(root, server_address(), name)
     except HostError as error:
         return None, [f"what an update may not change ({error})"]
     try:
-        return ChallengePush(read_settings(), name).fetch_state(last_push), []
+        return ChallengePush(EvalAISettings.read(), name).fetch_state(last_push), []
     except HostError as error:
         unknown = [f"what the server holds ({error})"]
     if last_push is not None:
@@ -310,12 +309,11 @@ def _try_bundle(source: BundleSource, path: str, name: str | None, not_checked: 
     from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
     from segjudge.platforms.evalai.hosted_worker.interpreter import (
         PINNED_PYTHON,
-        open_interpreter,
-        worker_interpreter,
+        Interpreter,
     )
 
     root, problems = source.root, list[BundleProblem]()
-    python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)
+    python = Interpreter.for_worker(name, root) if source.is_foreign else Interpreter.open(name or sys.executable)
     trials = [try_requirements(root, path), try_samples(root, path, python)]
     if source.is_foreign and python.version == PINNED_PYTHON:
         del trials[0]  # the other one installs them, as EvalAI's worker does
@@ -413,20 +411,19 @@ def _push(args: argparse.Namespace) -> int:
         ChallengePush,
         RejectedError,
         find_repository,
-        locate_sentences,
         without_sponsors,
     )
-    from segjudge.platforms.evalai.bundle.server_state import load_state
-    from segjudge.platforms.evalai.client import read_settings
+    from segjudge.platforms.evalai.bundle.server_state import ServerState
+    from segjudge.platforms.evalai.client import EvalAISettings
 
     how, source = read_options(_Build, args), choose_bundle(args.bundle, args.path)
-    root, account = source.root, read_settings()
+    root, account = source.root, EvalAISettings.read()
     name = find_repository(args.repository or "", root)
     process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
         existing = process.fetch_challenge()
-        state = process.fetch_state(load_state(root, account.host, name), existing) if existing else None
+        state = process.fetch_state(ServerState.load(root, account.host, name), existing) if existing else None
         if not passes(check(bundle, state)):
             return OURS
         if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
@@ -440,7 +437,7 @@ def _push(args: argparse.Namespace) -> int:
                 return DONE
             challenge = process.create_or_update(bundle)
         except RejectedError as error:
-            print_problems(list(locate_sentences(bundle, error.sentences)))
+            print_problems(list(error.locate(bundle)))
             return OURS
         with Bundle(bundle) as opened:
             config, scoring = opened.config, describe_scoring(opened)
@@ -451,10 +448,10 @@ def _push(args: argparse.Namespace) -> int:
 
 def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
     """Build the bundle, with the kernel where it can be had."""
-    from segjudge.platforms.evalai.bundle.build import build, takes_kernel
+    from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
-    if how.kernel or (not how.no_kernel and takes_kernel(source)):
+    if how.kernel or (not how.no_kernel and source.takes_kernel):
         try:
             fetch_kernel(source)
         except HostError as error:
@@ -472,13 +469,13 @@ def _note_push(
     challenge: PushedChallenge,
 ) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
-    from segjudge.platforms.evalai.bundle.server_state import save_state, state_after_push
+    from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import server_address
 
     try:
         source = process.source(challenge.number)
-        state = state_after_push(config, source=source, approved=challenge.approved, scoring=scoring)
-        save_state(root, server_address(), repository, state)
+        state = ServerState.after_push(config, source=source, approved=challenge.approved, scoring=scoring)
+        state.save(root, server_address(), repository)
     except OSError as error:
         say(f"warning: what was pushed could not be noted ({error})")
 

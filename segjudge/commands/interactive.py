@@ -75,7 +75,7 @@ def _interactive(args: argparse.Namespace) -> int:
         code: int = args.action(args)
     except NotWritten:
         raise
-    except (OSError, ValueError) as error:  # of a dataset, a report, a server
+    except OSError as error:  # of a dataset, a report, a server
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
         if "the interactive session needs more" not in str(error):

@@ -201,12 +201,11 @@ def _choose_clock(date: str | None) -> Callable[[], float]:
 
 def _start_scorer(options: _Options, root: str) -> JobScorer:
     """Start the stand-in for the worker, after checking that it runs."""
-    from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
-    from segjudge.platforms.evalai.hosted_worker.process import find_sandbox_for
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
     from segjudge.server.workers import JobScorer
 
-    python = worker_interpreter(options.python, root)
-    return JobScorer(python, options.seconds, find_sandbox_for(python, required=options.require_sandbox))
+    python = Interpreter.for_worker(options.python, root)
+    return JobScorer(python, options.seconds, python.find_sandbox(required=options.require_sandbox))
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:

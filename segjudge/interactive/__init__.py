@@ -2,9 +2,9 @@
 
 A session has the rules, the robot that draws, the storage of scores and the budget of time (`session`, `evaluation`,
 `robot`, `reports`) and knows nothing of a wire.  Programs use it through `DavisInteractiveSession`: in their process,
-or with the client of `remote_session` on a server, whose sessions `session_host` holds and `server` offers over HTTP.
-Written from the published behaviour of the DAVIS interactive framework, whose names programs import; the contract is
-`DavisInteractiveSession` and these modules.
+or with the client of `remote_session` on a server, whose sessions `session_host` holds and `server` offers over HTTP;
+both ends agree on `wire_format`.  Written from the published behaviour of the DAVIS interactive framework, whose names
+programs import; the contract is `DavisInteractiveSession` and these modules.
 """
 
 from segjudge.system.errors import install_line
@@ -32,4 +32,5 @@ __all__ = [
     "server",
     "session",
     "session_host",
+    "wire_format",
 ]

@@ -10,12 +10,14 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import ClassVar, Generic, NotRequired, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image
 
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID
 
@@ -29,7 +31,11 @@ class _MissingFiles(FileNotFoundError, AssertionError):
     """Raised when files of a sequence are missing; a subclass of both errors that programs catch."""
 
 
-class _WrongFile(ValueError, AssertionError):
+class SessionInputError(HostError, ValueError):
+    """Raised for files and settings with which there can be no session; a ValueError for programs that catch one."""
+
+
+class _WrongFile(SessionInputError, AssertionError):
     """Raised when a file's content is wrong; a subclass of both errors that programs catch."""
 
 
@@ -175,7 +181,7 @@ class Davis:
     def __init__(self, davis_root: str | os.PathLike[str] | None = None) -> None:
         root = root_of(davis_root)
         if not root:
-            raise ValueError(f"There is no davis_root: give it, or set the variable {_ROOT_VARIABLE}")
+            raise SessionInputError(f"There is no davis_root: give it, or set the variable {_ROOT_VARIABLE}")
         self.davis_root = os.path.abspath(root)
         if not os.path.isdir(self.davis_root):
             warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is made", stacklevel=2)
@@ -195,12 +201,12 @@ class Davis:
 
     def sequences(self, subset: str) -> list[str]:
         if subset not in self.sets:
-            raise ValueError(f"Subset must be a valid subset: {list(self.sets)}")
+            raise SessionInputError(f"Subset must be a valid subset: {list(self.sets)}")
         names = self.sets[subset]
         twice = sorted({name for name in names if names.count(name) > 1})
         if not names or twice:
             path = os.path.join(self.davis_root, "ImageSets", self.VERSION, f"{subset}.txt")
-            raise ValueError(f"{path}: names {twice[0]} twice" if twice else f"{path}: names no sequence")
+            raise SessionInputError(f"{path}: names {twice[0]} twice" if twice else f"{path}: names no sequence")
         return names
 
     def _is_set_as_catalogued(self, subset: str) -> bool:
@@ -233,7 +239,7 @@ class Davis:
         masks = self._load_masks(sequence)
         largest = max(_find_largest_id(mask) for mask in masks)
         if not largest:
-            raise ValueError(f"{sequence}: its masks below {self.davis_root} show no object")
+            raise SessionInputError(f"{sequence}: its masks below {self.davis_root} show no object")
         return {
             "name": sequence,
             "set": next(name for name, names in self.sets.items() if sequence in names),
@@ -337,7 +343,9 @@ def _read_masks(paths: tuple[str, ...]) -> Array:
     frames = [_read_mask(path) for path in paths]
     odd_path = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
     if odd_path is not None:
-        raise ValueError(f"{odd_path}: has another size than the frames before it; all frames of a session have one")
+        raise SessionInputError(
+            f"{odd_path}: has another size than the frames before it; all frames of a session have one"
+        )
     masks = np.stack(frames)
     masks.flags.writeable = False  # all callers share it
     return masks
@@ -348,9 +356,9 @@ def _read_mask(path: str) -> Array:
         with Image.open(path) as image:
             mask = np.asarray(image)
     except (OSError, SyntaxError) as error:
-        raise ValueError(f"{path}: cannot be read ({error})") from None
+        raise SessionInputError(f"{path}: cannot be read ({error})") from None
     if mask.ndim != 2:
-        raise ValueError(f"{path}: is a picture in colour, not a mask of ids")
+        raise SessionInputError(f"{path}: is a picture in colour, not a mask of ids")
     return mask
 
 
@@ -371,8 +379,11 @@ def lists_of(root: str) -> dict[str, list[str]]:
     if not root:
         return lists
     for path in list_files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
-        with open(path, encoding="utf-8") as file:
-            lists[os.path.basename(path).removesuffix(".txt")] = [line.strip() for line in file if line.strip()]
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise SessionInputError(f"{path}: is not UTF-8 ({error})") from None
+        lists[os.path.basename(path).removesuffix(".txt")] = [line.strip() for line in lines if line.strip()]
     if {"train", "val"} <= lists.keys() and "trainval" not in lists:
         lists["trainval"] = lists["train"] + lists["val"]
     return lists

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import FrameComparison
 
-from .dataset import Davis, InteractiveDataset, lists_of, load_first_scribbles, root_of
+from .dataset import Davis, InteractiveDataset, SessionInputError, lists_of, load_first_scribbles, root_of
 from .masks import as_ids, object_ids
 from .reports import METRICS, THRESHOLD, AbstractStorage, LocalStorage, Sample, Summary, SummaryTerms, summarize
 from .robot import InteractiveScribblesRobot
@@ -61,7 +61,7 @@ class EvaluationService:
         if metric_to_optimize not in METRICS:
             raise ValueError(f"metric_to_optimize not between available metrics: {tuple(METRICS)}")
         if dataset is None and subset not in {**Davis.sets, **lists_of(root_of(davis_root))}:
-            raise ValueError(f"Subset must be a valid subset: {Davis.sets.keys()}")
+            raise SessionInputError(f"Subset must be a valid subset: {Davis.sets.keys()}")
         self.davis: InteractiveDataset = Davis(davis_root) if dataset is None else dataset
         self.storage = LocalStorage() if storage is None else storage
         self.subset, self.sequences = subset, self.davis.sequences(subset)

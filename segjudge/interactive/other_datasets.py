@@ -21,7 +21,7 @@ from segjudge.families.sequences.published import frame_images_of, open_sequence
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 from segjudge.system.files import make_folder, replace
 
-from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord
+from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord, SessionInputError
 from .robot import InteractiveScribblesRobot
 from .scribbles import ScribbleLine, Scribbles
 
@@ -39,7 +39,7 @@ class MaskDataset:
 
     def __init__(self, path: str, layout: str = "generic", images: str | None = None) -> None:
         if layout not in OPTIONAL_LAYOUTS:
-            raise ValueError(f"There is no layout {layout!r}, only {sorted(OPTIONAL_LAYOUTS)}")
+            raise SessionInputError(f"There is no layout {layout!r}, only {sorted(OPTIONAL_LAYOUTS)}")
         self._path, self._layout = os.path.abspath(os.path.expanduser(path)), layout
         self._images = images or self._path
         self._packed = open_sequences(TruthSource(self._path)).splits if is_packed(self._path) else None
@@ -53,7 +53,7 @@ class MaskDataset:
     def sequences(self, subset: str) -> list[str]:
         """The sequences of a split of the packed file, or of a list of the dataset."""
         if self._packed is not None and subset not in self._packed:
-            raise ValueError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
+            raise SessionInputError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
         if subset not in self._subsets:  # every session asks, and a published layout is read completely
             splits = self._packed or open_sequences(TruthSource(self._path, self._layout, subset)).splits
             by_name = {sequence.name: sequence for sequence in splits[subset].sequences}
@@ -82,10 +82,10 @@ class MaskDataset:
     def _make_record(self, name: str) -> SequenceRecord:
         sequence = self._sequences[name]
         if len({block.size for block in sequence.blocks}) != 1:
-            raise ValueError(f"{name}: the size of its frames changes, which a session has no words for")
+            raise SessionInputError(f"{name}: the size of its frames changes, which a session has no words for")
         ids = ids_of(sequence)
         if not ids:
-            raise ValueError(f"{name}: its masks in {self._path} show no object")
+            raise SessionInputError(f"{name}: its masks in {self._path} show no object")
         height, width = sequence.blocks[0].size
         return {
             "name": name,

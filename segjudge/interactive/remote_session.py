@@ -15,6 +15,7 @@ from requests.exceptions import ChunkedEncodingError
 from segjudge.platforms.evalai.client import waits
 
 from . import wire_format
+from .dataset import SessionInputError
 from .evaluation import as_masks
 from .masks import encode_frames
 from .reports import ReportFiles, Sample, Summary
@@ -42,7 +43,7 @@ class RemoteConnector:
         if not user_key or not session_key:
             raise ValueError("user_key and session_key must be specified")
         if urlsplit(host).scheme not in ("http", "https"):
-            raise ValueError(
+            raise SessionInputError(
                 f"host: {host!r} is neither 'localhost' nor an address that begins with http:// or https://"
             )
         self.user_key, self.session_key, self.host = user_key, session_key, host.rstrip("/")

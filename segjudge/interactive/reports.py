@@ -17,7 +17,7 @@ import pandas as pd
 
 from segjudge.system.files import replace
 
-from .dataset import RECORDS
+from .dataset import RECORDS, SessionInputError
 
 #: Metric → column of a report.
 METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
@@ -289,11 +289,14 @@ class ReportFiles:
         """Go on with the newest unfinished session whose state matches; return that state."""
         paths = sorted(self.folder.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
         for path in reversed(paths):
-            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise SessionInputError(f"{path}: cannot be read ({error})") from None
             if matches(state):
                 self.name = path.name.removesuffix(_STATE)
                 return state
-        raise ValueError(f"resume: {self.folder} has no unfinished session {description}")
+        raise SessionInputError(f"resume: {self.folder} has no unfinished session {description}")
 
     def finish(self, report: pd.DataFrame, summary: Summary) -> None:
         """Write the final report; the state is removed last, so that an interrupted end is repeated."""

@@ -20,6 +20,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.system.files import file_name, make_folder, replace
 
+from .dataset import SessionInputError
 from .davis_session import DavisInteractiveSession
 from .masks import as_ids, encode_frames
 from .reports import METRICS, Sample, Summary, SummaryTerms, read_report, summarize
@@ -142,7 +143,7 @@ _IMAGE_WIDTH = 640
 
 
 @dataclass(frozen=True)
-class Run:
+class _Run:
     """A report and its summary."""
 
     name: str
@@ -158,7 +159,7 @@ class Run:
         return next(name for name in METRICS if name in self.summary["curve"])
 
 
-def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) -> Run:
+def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) -> _Run:
     """Read a run from `[NAME=]REPORT.csv`; its summary is beside it, or is computed.
 
     `samples` are those of the session with their numbers of objects, since a report has no row for a sample without
@@ -178,11 +179,11 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
         summary_file = file.with_suffix(".summary.json")
         has_summary = summary_file.exists()
         of_run = _read_summary(summary_file) if has_summary else summarize(report, SummaryTerms(samples=samples))
-        return Run(name or file.stem, report, of_run, _folder_of_steps(file), has_summary or samples is not None)
+        return _Run(name or file.stem, report, of_run, _folder_of_steps(file), has_summary or samples is not None)
     except FileNotFoundError:
-        raise ValueError(f"{file}: there is no such report") from None
+        raise SessionInputError(f"{file}: there is no such report") from None
     except ValueError as error:
-        raise ValueError(
+        raise SessionInputError(
             f"{file}: is not a report of an interactive session ({type(error).__name__}: {error})"
         ) from None
 
@@ -202,17 +203,17 @@ def _read_summary(path: Path) -> Summary:
     return cast("Summary", values)
 
 
-def plot(runs: list[Run], out: Path, progress: _Progress) -> None:
+def plot(runs: list[_Run], out: Path, progress: _Progress) -> None:
     """Write the curves as PNG and SVG, and `index.html` with everything."""
     if len({run.metric for run in runs}) > 1:
         metrics = ", ".join(f"{run.name}: {METRIC_NAMES[run.metric]}" for run in runs)
-        raise ValueError(f"the runs were measured by different metrics ({metrics})")
+        raise SessionInputError(f"the runs were measured by different metrics ({metrics})")
     make_folder(out)
     svg = _write_curves(runs, out)
     _write_page(runs, _write_steps(runs, out, progress), svg, out)
 
 
-def _write_curves(runs: list[Run], out: Path) -> str:
+def _write_curves(runs: list[_Run], out: Path) -> str:
     """Write `curves.png` and `curves.svg`; return the SVG."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -240,7 +241,7 @@ def _write_curves(runs: list[Run], out: Path) -> str:
     return text.getvalue()
 
 
-def _write_steps(runs: list[Run], out: Path, progress: _Progress) -> list[dict[str, object]]:
+def _write_steps(runs: list[_Run], out: Path, progress: _Progress) -> list[dict[str, object]]:
     """Write each interaction as a script, for a page that is opened as a file may fetch nothing; return their list."""
     steps, images = [], dict[str, list[str]]()
     files = [(index, path) for index, run in enumerate(runs) for path in sorted(run.steps.glob("*.json"))]
@@ -260,7 +261,7 @@ def _write_steps(runs: list[Run], out: Path, progress: _Progress) -> list[dict[s
     return steps
 
 
-def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: Path) -> None:
+def _write_page(runs: list[_Run], steps: list[dict[str, object]], svg: str, out: Path) -> None:
     metric = METRIC_NAMES[runs[0].metric]
     curves = {
         "curves": Markup(svg[svg.index("<svg") :]),  # noqa: S704 - Matplotlib escapes the names
@@ -279,7 +280,7 @@ def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: 
     replace(out / "index.html", render_page(ReportPage("Interactive runs", sections, beside=("img", "script"))))
 
 
-def _make_row(run: Run) -> list[object]:
+def _make_row(run: _Run) -> list[object]:
     curve = run.summary["curve"]
     at_threshold = run.summary["metric_at_threshold"][run.metric]
     return [run.name, run.summary["auc"], at_threshold, curve[run.metric][-1], round(curve["time"][-2], 1)]
@@ -300,7 +301,7 @@ def _read_step(path: Path) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError):
         valid = False
     if not valid:
-        raise ValueError(f"{path}: is not an interaction as `interactive run --steps` keeps them")
+        raise SessionInputError(f"{path}: is not an interaction as `interactive run --steps` keeps them")
     return step
 
 

@@ -32,7 +32,7 @@ _UPLOAD_SECONDS = 600.0
 _UPLOADS = 2
 
 #: Bytes of a submission that stays in memory while it arrives; a larger one is written to disk.
-_SMALL_BODY = 4 << 20
+SMALL_BODY = 4 << 20
 
 T = TypeVar("T")
 _Handler = Callable[[Request], Awaitable[Response]]
@@ -133,7 +133,7 @@ class _Handlers:
             raise BlockingIOError("Masks of this session are on their way already.")
         self._uploads[key] += 1
         try:
-            with tempfile.SpooledTemporaryFile(_SMALL_BODY, dir=str(self._host.folder)) as body:
+            with tempfile.SpooledTemporaryFile(SMALL_BODY, dir=str(self._host.folder)) as body:
                 in_time = await self._measure(request, body, user, key)
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {_UPLOAD_SECONDS:.0f} seconds.") from None
@@ -157,7 +157,7 @@ class _Handlers:
                 return session.take_masks(submission, self._host.limits.runs, checksum, arrived)
 
         # A parsed body is several times as large, so large ones take turns.
-        async with self._large if size > _SMALL_BODY else nullcontext():
+        async with self._large if size > SMALL_BODY else nullcontext():
             return await self._in_thread(submit)
 
     async def report(self, request: Request) -> Response:

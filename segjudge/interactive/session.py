@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from .dataset import Davis, InteractiveDataset, lists_of, root_of
+from .dataset import Davis, InteractiveDataset, SessionInputError, lists_of, root_of
 from .evaluation import UNPUBLISHED, EvaluationService
 from .reports import LocalStorage, ReportFiles, Sample, StoredProgress, Summary, read_report
 from .scribbles import Scribbles, fuse_scribbles
@@ -192,7 +192,7 @@ class LocalConnector:
             valid = list(dict.fromkeys([*_LOCAL_SUBSETS, *sorted(lists_of(root_of(davis_root)))]))
             # A program may have added subsets to the catalogue.
             if subset not in valid and (subset == UNPUBLISHED or subset not in Davis.sets):
-                raise ValueError(f"For local connector, `subset` must be a valid subset: {valid}")
+                raise SessionInputError(f"For local connector, `subset` must be a valid subset: {valid}")
         self.storage = LocalStorage()
         self._service = EvaluationService(
             subset, self.storage, davis_root, None, max_t, max_i, metric_to_optimize,
@@ -269,7 +269,11 @@ class Session(SessionRules):
 
         saved = self.files.resume(matches, "of this subset with these samples and limits")
         self._return_to(saved)
-        self.connector.restore(saved["session_key"], saved["service"], read_report(self.files.temporary))
+        try:
+            report = read_report(self.files.temporary)
+        except ValueError as error:
+            raise SessionInputError(f"{self.files.temporary}: cannot be read ({error})") from None
+        self.connector.restore(saved["session_key"], saved["service"], report)
         return saved
 
     def _terms_to_save(self) -> dict[str, object]:

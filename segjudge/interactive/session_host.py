@@ -28,7 +28,7 @@ import pandas as pd
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.system import files
 
-from .dataset import InteractiveDataset, load_first_scribbles, shape_of
+from .dataset import InteractiveDataset, SessionInputError, load_first_scribbles, shape_of
 from .reports import ReportFiles, Summary, read_report
 from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
 from .wire_format import MaskSubmission, ScribblesAnswer, quote
@@ -102,7 +102,7 @@ class SessionHost:
         for name in names:
             frames, height, width = shape_of(self.dataset.dataset[name])
             if frames * width * height > self.limits.pixels:
-                raise ValueError(f"{name}: has more than {self.limits.pixels:,} pixels in all of its frames")
+                raise SessionInputError(f"{name}: has more than {self.limits.pixels:,} pixels in all of its frames")
             for number in range(1, self.dataset.num_scribbles(name) + 1):
                 load_first_scribbles(self.dataset, name, number)
             self.most_marks = max(self.most_marks, 1000 + frames * 256 * 4)
@@ -213,7 +213,7 @@ class SessionHost:
             session = self._make_session(name, user)
             try:
                 session.go_on()
-            except ValueError:
+            except SessionInputError:
                 raise LookupError(
                     "This session was begun with other sequences or limits than the server has now."
                 ) from None
@@ -304,20 +304,23 @@ def _checksum(data: bytes) -> str:
 
 
 def read_users(path: str) -> dict[str, str]:
-    """Read the checksum of each key → name, from lines `name key`; raises ValueError with the line that is wrong."""
+    """Read the checksum of each key → name, from lines `name key`; raises SessionInputError with the wrong line."""
     users: dict[str, str] = {}
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            words = line.split("#")[0].split()
-            if not words:
-                continue
-            if len(words) != 2 or len(words[1]) < 16:
-                raise ValueError(f"{path}:{number}: is not `name key` with a key of 16 characters or more")
-            if _checksum(words[1].encode()) in users:
-                raise ValueError(f"{path}:{number}: the key of {words[0]} is there twice")
-            users[_checksum(words[1].encode())] = words[0]
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise SessionInputError(f"{path}: is not UTF-8 ({error})") from None
+    for number, line in enumerate(lines, 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or len(words[1]) < 16:
+            raise SessionInputError(f"{path}:{number}: is not `name key` with a key of 16 characters or more")
+        if _checksum(words[1].encode()) in users:
+            raise SessionInputError(f"{path}:{number}: the key of {words[0]} is there twice")
+        users[_checksum(words[1].encode())] = words[0]
     if not users:
-        raise ValueError(f"{path}: holds no user; write lines of `name key`")
+        raise SessionInputError(f"{path}: holds no user; write lines of `name key`")
     return users
 
 
@@ -476,7 +479,9 @@ def _read_entry(path: Path) -> tuple[str, dict[str, list[str]]]:
             return str(user), {str(name): list(sessions) for name, sessions in sequences.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
-    raise ValueError(f"{path}: is not a ledger of sessions; restore it from a copy, or remove it, which forgets a user")
+    raise SessionInputError(
+        f"{path}: is not a ledger of sessions; restore it from a copy, or remove it, which forgets a user"
+    )
 
 
 _UPTIME = "uptime"

@@ -34,9 +34,10 @@ REQUEST_KEY = "Request-Key"
 LATE = "Too-Late"
 
 #: Decimals of every J and F that leaves the server: with more, fewer queries would reveal the truth pixel by pixel.
-_DECIMALS = 4
+DECIMALS = 4
 
-#: The errors that cross the wire, and the status of each; any other is a defect of the server.
+#: The errors that cross the wire, and the status of each; any other, one that inherits from them (a KeyError) or comes
+#: from the operating system included, is a defect of the server.
 _ERRORS: dict[type[Exception], int] = {
     ValueError: 400,
     TypeError: 422,
@@ -79,9 +80,9 @@ class InteractionBody(TypedDict):
 
 def describe_error(error: Exception) -> tuple[dict[str, str], int]:
     """An error as it is sent, the name of its class on the list and its message, and its status."""
-    for kind, status in _ERRORS.items():
-        if isinstance(error, kind):
-            return {"error": kind.__name__, "message": str(error)}, status
+    kind = type(error)
+    if kind in _ERRORS and getattr(error, "errno", None) is None:
+        return {"error": kind.__name__, "message": str(error)}, _ERRORS[kind]
     return {"error": "RuntimeError", "message": "This is a defect of the server; its log tells more."}, 500
 
 
@@ -94,21 +95,21 @@ def error_of(body: object, status: int) -> Exception:
 
 def round_report(report: pd.DataFrame) -> pd.DataFrame:
     """Round a report as it leaves the server; J&F is made of the rounded J and F, so it reveals no more than they."""
-    j, f = (report[name].round(_DECIMALS) for name in ("jaccard", "contour"))
-    return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(_DECIMALS))
+    j, f = (report[name].round(DECIMALS) for name in ("jaccard", "contour"))
+    return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(DECIMALS))
 
 
 def round_summary(summary: Summary) -> Summary:
     """Round a summary as it leaves the server: seconds are exact."""
     curve = {
-        name: values if name == "time" else [round(value, _DECIMALS) for value in values]
+        name: values if name == "time" else [round(value, DECIMALS) for value in values]
         for name, values in summary["curve"].items()
     }
     at_threshold = {
-        name: value if name == "threshold" else round(value, _DECIMALS)
+        name: value if name == "threshold" else round(value, DECIMALS)
         for name, value in summary["metric_at_threshold"].items()
     }
-    return {**summary, "auc": round(summary["auc"], _DECIMALS), "metric_at_threshold": at_threshold, "curve": curve}
+    return {**summary, "auc": round(summary["auc"], DECIMALS), "metric_at_threshold": at_threshold, "curve": curve}
 
 
 #: The bytes of a request, in memory or in a temporary file.

@@ -62,7 +62,7 @@ class Library:
         sources = sorted(str(path) for path in SOURCES.glob("*.c"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
+            _run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
             digest = hashlib.sha256(partial.read_bytes()).hexdigest()
             self.checksum.write_text(f"{digest}\n{_sources_digest(command)}\n", encoding="ascii")
             partial.replace(self.path)
@@ -73,7 +73,7 @@ class Library:
                 partial.unlink()
 
 
-def run(command: list[str], **variables: str) -> None:
+def _run(command: list[str], **variables: str) -> None:
     """Run a compiler or pip; raises `CompileError` with the end of what it says."""
     try:
         process = subprocess.run(
@@ -90,7 +90,7 @@ def fetch(folder: Path, words: list[str]) -> None:
     """Have pip make a folder of the cache; the last of its words is the option that names it."""
     partial = Path(f"{folder}.{os.getpid()}.partial")
     try:
-        run([sys.executable, "-m", "pip", *words, str(partial)])
+        _run([sys.executable, "-m", "pip", *words, str(partial)])
         partial.replace(folder)
     except OSError as error:
         if not folder.is_dir():  # somebody else was faster otherwise

@@ -255,14 +255,19 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     return f"{costly}." if count <= len(costs) / 3 else f"It is spread: {costly}."
 
 
-def name_worst(rows: list[Row], noun: str) -> Markup | str:
-    """Name the first of rows with a name, what it costs, and the kinds of that, sorted by cost."""
+def name_worst(rows: list[Row], noun: str, split: str = "") -> Markup | str:
+    """Name the first of rows with a name, what it costs, and the kinds of that, sorted by cost.
+
+    Its link opens it in the player of a split, where that has it, or else its table.
+    """
     if len(rows) < 2 or rows[0]["costs"] < _LITTLE:
         return ""
     kinds = {key: cost for key, cost in rows[0].items() if key not in ("name", "costs")}
-    text = Markup('Worst: <a href="#{}">{}</a>, which costs {}, most of it {}.')
+    name = rows[0]["name"]
+    opens = Markup(' data-open="{}"').format(f"{split}/{name}") if split else ""
+    text = Markup('Worst: <a href="#{}"{}>{}</a>, which costs {}, most of it {}.')
     return text.format(
-        _anchor_of(noun), rows[0]["name"], format_number(rows[0]["costs"]), max(kinds, key=kinds.__getitem__)
+        _anchor_of(noun), opens, name, format_number(rows[0]["costs"]), max(kinds, key=kinds.__getitem__)
     )
 
 
@@ -316,11 +321,11 @@ def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], a
 
 
 def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
-    """Show kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
+    """Show kinds of mistakes (kind, about, cost, and maybe count and style), each with a bar."""
     values = {
         "about": about,
         "counted": any("count" in row for row in rows),
-        "rows": rows,
+        "rows": [{"style": "", **row} for row in rows],
         "largest": max([row["cost"] for row in rows] + [1e-9]),
         "note": note,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,7 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import WHOLE, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families import tools_of
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
@@ -47,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Scores:
     return Scores(*merge_parts([os.fspath(path)]))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Scores:
     """The scores of results, split by split; a value is None where there is nothing to average."""
 

@@ -12,7 +12,7 @@ from segjudge.platforms.evalai.bundle.fields import TEXTS, TRUE, as_integer
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.rules import check_server_rules, first_word, phase_slug
-from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
+from segjudge.platforms.evalai.bundle.server_state import ServerState
 
 from .accounts import PARTICIPANT
 from .evalai_json import NUMBERS
@@ -59,7 +59,7 @@ def refuse_bundle(services: Services, bundle: str, repository: str, *, saving: b
     state: ServerState | None = None
     if challenge:
         slugs = [phase.slug.rpartition("-")[0] for phase in services.store.phases(challenge.id)]
-        state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
+        state = replace(ServerState.after_push(challenge.config, source="here"), slugs=slugs)
     try:
         with Bundle(bundle) as opened:
             return refusal(list(check_server_rules(opened, state)), saving=saving)

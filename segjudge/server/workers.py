@@ -15,6 +15,7 @@ from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import (
     CORES,
     MEMORY,
+    SECONDS,
     DiedError,
     HungError,
     UnloadableError,
@@ -23,7 +24,6 @@ from segjudge.platforms.evalai.hosted_worker.process import (
     WorkerTerms,
 )
 from segjudge.platforms.evalai.hosted_worker.requirements import install_requirements
-from segjudge.platforms.evalai.hosted_worker.worker import SECONDS
 from segjudge.platforms.evalai.rows import FAILED
 from segjudge.system.bounds import ResourceGroup
 from segjudge.system.files import remove_folder

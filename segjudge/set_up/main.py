@@ -17,8 +17,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, mark_in_use
-from .installer import SetUpError, say
+from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, mark_in_use, say
 
 __all__ = ["SetUpError", "compile_bytecode", "main", "prepare"]
 

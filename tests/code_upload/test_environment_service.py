@@ -23,7 +23,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from segjudge.agent import ActionRefusedError, Environment
-from segjudge.code_upload.messages import _MAGIC as MAGIC
 from segjudge.code_upload.messages import Action, Labels, pack_message
 from segjudge.code_upload_challenge_evaluation.environment.__main__ import read_settings
 from segjudge.evaluation_script import main
@@ -33,6 +32,8 @@ from segjudge.masks.run_lengths import encode_labels
 from tests.builders import png, zipped
 from tests.environments import MEMORY, SIZE, VIDEOS, Caller, Served, dataset
 from tests.wire import field_of, varint
+
+MAGIC = b"SJ1\0"
 
 GOOD = Labels(SIZE, {})
 CODE = grpc.StatusCode

@@ -15,12 +15,6 @@ from hypothesis import strategies as st
 
 from segjudge.code_upload import messages
 from segjudge.code_upload.messages import (
-    _MAGIC as MAGIC,
-)
-from segjudge.code_upload.messages import (
-    _MOST_FIELDS as MOST_FIELDS,
-)
-from segjudge.code_upload.messages import (
     SERVICE,
     Action,
     Labels,
@@ -31,6 +25,9 @@ from segjudge.code_upload.messages import (
 )
 from tests.builders import ROOT
 from tests.wire import field_of
+
+#: What the protocol has before a message of ours, and how many fields a message may hold.
+MAGIC, MOST_FIELDS = b"SJ1\0", 200_000
 
 PROTOS = ROOT / "code_upload_challenge_evaluation/protos"
 

@@ -300,7 +300,7 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
     [
         ("import segjudge", 1, 10, _SLOW | {"numpy", "argparse"}),
         ("main(['--help'])", 6, 40, _SLOW | {"numpy", "dataclasses", "json", "zipfile"}),
-        ("main(['score', '--help'])", 25, 75, _SLOW | {"numpy"}),
+        ("main(['score', '--help'])", 26, 75, _SLOW | {"numpy"}),
         (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 69, 185, _SCORING),
         (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 59, 180, _ON_TRUTH),
         (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 60, 205, _ON_TRUTH),

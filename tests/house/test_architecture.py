@@ -160,7 +160,7 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
 
 def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
     shown = {path.name for path in SCRIPT.iterdir() if path.name not in ("__pycache__", "phase_data")}
-    assert shown == TOP | {"families", "files", "masks", "runner", "scoring"}
+    assert shown == TOP | {"families", "files", "masks", "runner", "scoring", "values"}
     assert evaluation_script.__all__ == ["evaluate"]
 
 

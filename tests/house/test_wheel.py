@@ -50,7 +50,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "platforms/codabench/page-wheels.txt", "report/published.json",
         "server/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
         "starting/logo.png", "starting/CHANGELOG.md", "starting/files/challenge_config.yaml.jinja",
-        "families/tracking/texts.html.jinja", "families/sequences/pages/frames.js",
+        "families/tracking/texts.html.jinja", "report/pages/frames.js",
     ):  # fmt: skip
         assert f"segjudge/{name}" in names
 

@@ -125,6 +125,26 @@ def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, c
     assert "Traceback" not in output
 
 
+def test_a_defect_of_ours_is_not_taken_for_the_hosts_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fail(_seed: int) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("segjudge.interactive.other_datasets.make_demo_scenes", fail)
+    assert main(["interactive", "demo", "--out", str(tmp_path / "demo")]) == 3
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", [b"ann \xff", b"ann"], ids=["no UTF-8", "no key"])
+def test_a_wrong_list_of_users_is_the_hosts_to_mend(demo: Path, tmp_path: Path, text: bytes, capsys: Any) -> None:
+    (tmp_path / "users").write_bytes(text)
+    assert main(["interactive", "serve", "--root", str(demo), "--users", str(tmp_path / "users"), "--port", "0"]) == 3
+    output = capsys.readouterr().err
+    assert f"{tmp_path / 'users'}:" in output
+    assert "Traceback" not in output
+
+
 def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
     for words, output in (
         ([], "give --root, or --host"),

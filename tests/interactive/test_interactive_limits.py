@@ -24,7 +24,7 @@ from segjudge.system.files import hold_folder
 from tests.interactive.test_interactive_session import Clock
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
-SMALL_BODY = http_server._SMALL_BODY
+SMALL_BODY = http_server.SMALL_BODY
 NEW = SessionLimits(sessions=99, sessions_per_sequence=2)
 
 
@@ -229,9 +229,9 @@ def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
     """What docs/interactive-protocol.md says about four decimals, by the numbers it names."""
     frames, area = 70, 10_000
     one = 1 / area / frames  # J of a mask of one pixel, over all frames
-    assert round(one, wire_format._DECIMALS) == 0
+    assert round(one, wire_format.DECIMALS) == 0
     # A frame's J shows from half a step of the mean on.
-    assert 0.5 * 10**-wire_format._DECIMALS * frames == pytest.approx(0.0035)
+    assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)
 
 
 @pytest.mark.parametrize("most", [None, 0])

@@ -25,7 +25,7 @@ import uvicorn
 from PIL import Image
 
 from segjudge.interactive import DavisInteractiveSession, wire_format
-from segjudge.interactive.dataset import Davis
+from segjudge.interactive.dataset import Davis, SessionInputError
 from segjudge.interactive.masks import encode_batch_masks, encode_frames
 from segjudge.interactive.remote_session import RemoteConnector
 from segjudge.interactive.server import build_app
@@ -262,9 +262,33 @@ def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words
         assert output.status_code in (400, 409, 413, 422), output.text
         assert len(output.text) < 1000
         assert re.search(words, output.json()["message"]), output.text
-        assert output.json()["error"] in wire_format._KINDS
+        assert output.json()["error"] in ("ValueError", "TypeError", "RuntimeError", "OverflowError")
         assert wired.get(wire_format.REPORT).json()["interaction"] == []
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        KeyError("x"),
+        IndexError(0),
+        RecursionError(),
+        PermissionError(13, "Permission denied"),
+        SessionInputError("x.png"),
+    ],
+    ids=repr,
+)
+def test_a_defect_of_ours_is_not_taken_for_a_refusal(
+    root: Path, monkeypatch: pytest.MonkeyPatch, defect: Exception
+) -> None:
+    def fail(_session: HostedSession) -> None:
+        raise defect
+
+    monkeypatch.setattr(HostedSession, "answer_next", fail)
+    with served(hosting(root)) as address:
+        output = Wire(address).begun().post(wire_format.NEXT)
+    assert (output.status_code, output.json()["error"]) == (500, "RuntimeError")
+    assert "defect of the server" in output.json()["message"]
 
 
 def test_limits(root: Path) -> None:

@@ -22,8 +22,6 @@ from segjudge.platforms.evalai import routes
 from segjudge.remote_challenge_evaluation.settings import (
     SettingsError,
     WorkerSettings,
-    make_paths_absolute,
-    read_settings,
 )
 from segjudge.server.models import ChallengePhase, StoredMessage
 from segjudge.server.services import Services
@@ -59,7 +57,7 @@ def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monke
     monkeypatch.chdir(here)
 
     def annotations(**options: str) -> str:
-        return str(Path(make_paths_absolute(WorkerSettings("token", "server", "queue", 1, **options)).annotations))  # type: ignore[arg-type]
+        return str(Path(WorkerSettings("token", "server", "queue", 1, **options).with_absolute_paths().annotations))  # type: ignore[arg-type]
 
     assert annotations() == annotations(bundle=str(tmp_path)) == str(here / "annotations")
     assert annotations(bundle="../bundle") == str(bundle / "annotations")
@@ -99,7 +97,7 @@ def test_what_is_missing_is_said_before_anything_is_touched(
 def test_settings_that_are_missing_or_wrong_are_said_all_at_once() -> None:
     wrong = {"CHALLENGE_PK": "one", "API_SERVER": "http://eval.example", "HEALTH_PORT": "70000", "SWEEP_SECONDS": "0"}
     with pytest.raises(SettingsError) as raised:
-        read_settings(wrong)
+        WorkerSettings.read(wrong)
     lines = str(raised.value).splitlines()
     assert lines == [
         "AUTH_TOKEN is not set: copy it from your profile page on EvalAI",

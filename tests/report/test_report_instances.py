@@ -15,9 +15,10 @@ import pytest
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
+from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confusions, diagnose
 from segjudge.families.instances.pictures import make_mistake_pictures
 from segjudge.families.instances.report import _list_costly
+from segjudge.report.confusion import list_pairs
 from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
@@ -92,9 +93,10 @@ def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    rows = diagnosis[0].list_confusions()
+    judged = diagnosis[0]
+    rows = list_pairs([*judged.names, "nothing"], count_confusions(judged.judged, judged.least), "detections")
     assert rows
-    assert all(row["truth"] != row["detected as"] and row["count"] > 0 for row in rows)
+    assert all(row["truth"] != row["taken for"] and row["detections"] > 0 for row in rows)
     suspects = diagnosis[0].list_suspects()
     assert [row["score"] for row in suspects] == sorted((row["score"] for row in suspects), reverse=True)
 

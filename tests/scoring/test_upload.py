@@ -14,7 +14,7 @@ from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.agreement import splits_of
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
+from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 from tests.builders import ROOT
 from tests.shared import IN_CI
 

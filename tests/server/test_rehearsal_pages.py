@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from segjudge.cli import main
 from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, Team
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
@@ -441,3 +443,26 @@ def test_a_long_board_has_pages_ties_a_filter_and_ones_own_row(server: Rehearsal
         assert server.get(f"/challenges/1/leaderboard/{split}?{words}").status_code == 200
     for team in (0, 10**30, 999):
         assert server.get(f"/challenges/1/teams/{team}").status_code == 404
+
+
+def test_boards_are_shown_elsewhere(server: Rehearsal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EVALAI_AUTH_TOKEN", "EVALAI_TEAM_PK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("EVALAI_HOST", server.address)
+    with server.store() as store, store.write():
+        store.find(Team, Team.team_name == "Wild")[0].team_name = "=2+5<b>"
+    out = tmp_path / "site"
+    assert main(["board", "1", "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        ["index.html", *(f"{number}{ending}" for number in (1, 2, 3, 4) for ending in (".csv", ".svg"))]
+    )
+    rows = list(csv.DictReader((out / "4.csv").read_text().splitlines()))
+    assert [row["team"] for row in rows] == ["Sharp", "Coarse", "'=2+5<b>"], "no spreadsheet runs a name"
+    answer = server.get("/api/jobs/challenge_phase_split/4/leaderboard/").json()["results"]
+    assert [float(row["AP"]) for row in rows] == [entry["filtering_score"] for entry in answer]
+    assert "AP 0.6214 Sharp" in (out / "4.svg").read_text()
+    assert "=2+5&lt;b&gt;" in (out / "index.html").read_text()
+    with server.store() as store, store.write():
+        store.find(Team, Team.team_name == "=2+5<b>")[0].team_name = "Wild"
+    assert main(["board", "77", "--out", str(out)]) == 3

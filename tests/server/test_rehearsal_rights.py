@@ -254,7 +254,7 @@ def test_a_folder_is_noted_before_it_exists() -> None:
 def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from segjudge.platforms.evalai.hosted_worker import process
     from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
     monkeypatch.setattr(process, "_DISK", 8 << 20)
     compute = WorkerFolder()
@@ -268,10 +268,8 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
             "        g.write(bytes(32 << 20)); g.flush()\n"
             "        time.sleep(60)\n"
         )
-        python = open_interpreter(sys.executable)
-        child = process.WorkerProcess(
-            python, compute, 1, process.WorkerTerms(sandbox_program=process.find_sandbox_for(python))
-        )
+        python = Interpreter.open(sys.executable)
+        child = process.WorkerProcess(python, compute, 1, process.WorkerTerms(sandbox_program=python.find_sandbox()))
         child.ask({"ready": True}, 60)
         path = compute.add_submission(1, __file__, ".txt")
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
@@ -302,7 +300,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
 def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
     from segjudge.platforms.evalai.hosted_worker import process
     from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
     compute = WorkerFolder()
     try:
@@ -310,8 +308,8 @@ def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
         place.mkdir()
         lines = textwrap.indent(f"{code}\ntime.sleep(60)", "    ")
         (place / "__init__.py").write_text(f"import mmap, os, time\ndef evaluate(*a, **k):\n{lines}\n")
-        python = open_interpreter(sys.executable)
-        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.find_sandbox_for(python))
+        python = Interpreter.open(sys.executable)
+        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=python.find_sandbox())
         child = process.WorkerProcess(python, compute, 1, terms)
         path = compute.add_submission(1, __file__, ".txt")
         try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Callable, Dict, Generic, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
 from ...runner.parallel import Part
+from ...values import dataclass
 from .accumulator import Accumulator
 from .family import Progress, ScoringRules
 from .reports import Report

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...files import ArchiveLimits
+from ...values import dataclass
 
 #: Metrics by name; None where there is nothing to average.
 Values = Dict[str, Optional[float]]

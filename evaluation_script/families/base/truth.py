@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
 from ...files import name_list, quantity, verb
+from ...values import dataclass
 
 #: The split of a published dataset that names none.
 DEFAULT_SPLIT = "val"

@@ -15,7 +15,7 @@ import json
 import math
 import os
 import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import (
     AbstractSet,
@@ -56,6 +56,7 @@ from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ...runner.parallel import Part
+from ...values import dataclass
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values

@@ -7,7 +7,7 @@ processes send each other and what a part holds (`docs/scale.md`).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...masks.detections import Candidates, OverlappingPairs
 from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
+from ...values import dataclass
 from .keypoints import TrueSets, similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .submission import InstanceRecords

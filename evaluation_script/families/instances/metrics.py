@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -12,6 +11,7 @@ from ...files.problems import SubmissionError, quantity, verb
 from ...masks.backend import backend
 from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
+from ...values import dataclass
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
 from .matching import InstanceCounts, decode_counts, merge_counts

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Dict, Tuple
+
+from ...values import dataclass
 
 #: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))

@@ -11,7 +11,6 @@ runs are empty, which pycocotools does not take.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -25,6 +24,7 @@ from ...masks.backend import backend
 from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
+from ...values import dataclass
 from .keypoints import check_points, extents_of, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'

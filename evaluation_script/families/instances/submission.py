@@ -9,10 +9,11 @@ complete is tried again when twice as much was read, so every byte is parsed a f
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from ...masks.run_lengths import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
+from ...values import dataclass
 from .protocols import InstanceProtocol
 from .records import (
     EXAMPLE,
@@ -126,7 +128,7 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
     return _join_parts(iter([checked]), protocol, ArchiveLimits())
 
 
-@dataclass
+@dataclasses.dataclass
 class _CheckedPart:
     """Some of the records, checked."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Dict, Iterable, List, Optional, Tuple
@@ -23,6 +23,7 @@ from ...masks.polygons import polygon_mask
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
+from ...values import dataclass
 from ..base.truth import SplitTruth
 from .keypoints import TrueKeypoints, read_true_keypoints
 from .protocols import InstanceProtocol

@@ -6,7 +6,6 @@ frames and whole videos are sums of such tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...files.problems import Flaw, Problems
 from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_label_pairs
 from ...masks.stack import Array, places_of
+from ...values import dataclass
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PanopticSubmission, PredictedFrame, check_ids
 from .protocols import PanopticProtocol

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, List, Optional
 
 from ...files.archive import UPLOAD, open_files, truth_error
@@ -16,6 +15,7 @@ from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_lis
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
+from ...values import dataclass
 from ..base.units import (
     HOST_LIMITS,
     PictureFiles,

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from ...masks.backend import backend
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
+from ...values import dataclass
 from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
 from ..instances.records import is_finite
 from ..instances.submission import parse_parts

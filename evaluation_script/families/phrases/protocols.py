@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Dict, Tuple
+
+from ...values import dataclass
 
 #: A prediction counts from this score on.
 LEAST_SCORE = 0.5

@@ -7,7 +7,7 @@ are what processes send each other and what a part holds (`docs/scale.md`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from ...masks.similarity import (
     reach,
 )
 from ...masks.stack import Array, Stack, Stacks, empty_stack, join_stacks
+from ...values import dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, ranges_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
 from ...masks.stream import MaskStream, width_for
 from ...runner.parallel import results_of_processes
+from ...values import dataclass
 from .counting import is_one_mask, prepare_masks
 from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar, Dict, Tuple
+
+from ...values import dataclass
 
 
 class ObjectRule(Enum):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...files.packed import FORMAT, MANIFEST, Source, add_member, annotations_er
 from ...files.problems import HostError
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
+from ...values import dataclass
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
 from .protocols import SequenceProtocol
 

@@ -6,7 +6,6 @@ similarities, one row for each object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import Pairs, best_assignment, box_overlaps
 from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
+from ...values import dataclass
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import Progress
+    from segjudge.evaluation_script.families.base.family import Progress, ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from segjudge.report.page import PageOptions, Section
 
     from .memory import MemoryDoor
+    from .pictures import UnitPainter
     from .published import PackedTruth, TruthSource
 
 #: Files by path: bytes, texts, or documents that become JSON.
@@ -322,6 +325,11 @@ class UnitTools(FamilyTools):
         """Name the metric whose loss that is, and what units are called."""
         raise NotImplementedError
 
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
+        """Open what draws units, the truth alone where no results are named; None draws nothing."""
+        del results, truth, rules
+        return None
+
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: `measure_losses` tells the kinds of every protocol."""
 
@@ -333,7 +341,7 @@ class UnitTools(FamilyTools):
         return report.counts, self.measure_losses(report.counts)
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        del inputs, options
+        from segjudge.families.base.segments import FAULTS
         from segjudge.report.page import (
             first_metric,
             make_kinds,
@@ -351,7 +359,11 @@ class UnitTools(FamilyTools):
             "cost too."
         )
         totals = losses.totals()
-        kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
+        styles = {fault.name: fault.style for fault in FAULTS.values()}
+        kinds = [
+            {"kind": name, "about": meaning, "cost": totals[name], "style": styles.get(name, "")}
+            for name, meaning in losses.kinds.items()
+        ]
         rows = report.rows()[self.groups]
         names = [str(row["name"]) for row in rows]
         ranking = first_metric(rows)
@@ -362,12 +374,60 @@ class UnitTools(FamilyTools):
         units = losses.rows(accumulator.names, losses.by_unit)
         costs = [row["costs"] for row in units]
         return [
-            make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun)),
-            make_kinds(f"Where {metric} is lost", kinds, about),
+            make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun, report.split)),
+            make_kinds(f"Where {metric} {'are' if ' and ' in metric else 'is'} lost", kinds, about),
+            *self._draw_worst(inputs, report, losses, options),
             make_list(noun.capitalize(), units, _ORDER),
             make_list(self.groups.capitalize(), categories, _ORDER),
             make_tables(report),
         ]
+
+    def _draw_worst(
+        self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
+    ) -> list[Section]:
+        """Draw the units that cost most, and count which classes are taken for which."""
+        from segjudge.evaluation_script.families.base.units import UnitTruth
+
+        scorer = inputs.scorers[report.split]
+        if not isinstance(scorer.truth, UnitTruth):
+            raise TypeError(f"{report.split} has no units")
+        painter = self.open_painter(inputs.results, scorer.truth, scorer.rules)
+        if painter is None:
+            return []
+        from .pictures import draw_units, make_class_confusion
+
+        noun = self.name_losses(report.protocol)[1]
+        costs = losses.by_unit.sum(axis=1)
+        order = [(int(index), float(costs[index])) for index in (-costs).argsort(kind="stable")]
+        with closing(painter):
+            pictures = draw_units(painter, scorer.truth, order, noun, options, split=report.split)
+        if pictures is None:
+            return []
+        return [pictures.player, *make_class_confusion(painter, pictures, noun, report)]
+
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
+        from segjudge.evaluation_script.families import PROTOCOLS
+        from segjudge.evaluation_script.families.base.family import ScoringRules
+        from segjudge.evaluation_script.families.base.units import UnitTruth
+        from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+
+        if not isinstance(truth, UnitTruth):
+            raise TypeError(f"{split} has no units")
+        protocol = next(
+            protocol
+            for protocol in PROTOCOLS.values()
+            if (protocol.family, protocol.form) == (truth.family, truth.form)
+        )
+        painter = self.open_painter("", truth, ScoringRules(protocol, UNIT_LIMITS))
+        if painter is None:
+            return super().make_truth_sections(split, truth, options)
+        from .pictures import draw_units
+
+        order = [(index, 0.0) for index in range(len(truth.units))]
+        noun = self.name_losses(protocol)[1]
+        with closing(painter):
+            pictures = draw_units(painter, truth, order, noun, options, split=split, truth_alone=True)
+        return [pictures.player] if pictures is not None else []
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         del open_inputs

@@ -5,7 +5,7 @@ Errors are of the kinds that TIDE tells apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
 
@@ -539,22 +540,6 @@ class InstanceDiagnosis:
         detections = detections[np.argsort(-judged.score[detections], kind="stable")]
         true = np.cumsum(judged.right[detections])
         return true / judged.instances[category], true / np.arange(1, len(detections) + 1), judged.score[detections]
-
-    def list_confusions(self) -> list[Row]:
-        """Which categories were taken for which others, the most frequent first, of the detections kept."""
-        table = count_confusions(self.judged, self.least)[:-1, :-1]
-        np.fill_diagonal(table, 0)
-        rows, columns = np.nonzero(table)
-        order = np.argsort(-table[rows, columns], kind="stable")
-        return [
-            {
-                "truth": self.names[row],
-                "detected as": self.names[column],
-                "count": int(table[row, column]),
-                "share": float(table[row, column] / self.judged.instances[row]),
-            }
-            for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
-        ]
 
     def list_images(self) -> list[Row]:
         """A row for each image, those with most mistakes first."""

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from segjudge.evaluation_script.families.instances.records import Category
 from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.memory import (
     CountedFrames,
     MemoryDoor,

@@ -7,7 +7,7 @@ import io
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
 from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
 from segjudge.system.files import make_folder, open_output

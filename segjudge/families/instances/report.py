@@ -14,7 +14,8 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict, take_rows
+from segjudge.report.confusion import make_confusion
+from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict
 from segjudge.report.tables import format_number
 
 from .keypoints import LEAST_OKS, list_keypoints
@@ -23,8 +24,8 @@ from .pictures import make_mistake_pictures
 _PACKAGE = "segjudge.families.instances"
 #: So many images are drawn, and shown at once.
 _PICTURES, _OPEN = 24, 4
-#: So many categories have a curve of their own, and so many a place in the matrix of confusion.
-_OWN_CURVES, _IN_MATRIX = 12, 30
+#: So many categories have a curve of their own.
+_OWN_CURVES = 12
 #: Charts are so large, in the units of their drawing.
 _CHART = 100
 #: The curves that stand out, by IoU.
@@ -181,24 +182,12 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
 
 
 def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
-    """Show the categories that are confused most, as a matrix, and every pair."""
     table = count_confusions(diagnosis.judged, diagnosis.least)
-    wrong = table.sum(0) + table.sum(1) - 2 * np.diagonal(table)
-    most_confused = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
-    indices = [*np.sort(most_confused[wrong[most_confused] > 0]).tolist(), len(table) - 1]
-    names = [*diagnosis.names, "nothing"]
-    rows = [
-        (names[row], [(int(table[row, column]), table[row, column] / max(table[row].sum(), 1)) for column in indices])
-        for row in indices
-    ]
-    values = {
-        "names": [names[column] for column in indices],
-        "rows": rows,
-        "left_out": len(names) - len(indices),
-        "measure": diagnosis.protocol.measure,
-        "pairs": take_rows(diagnosis.list_confusions()),
-    }
-    return Section("confusion", "Confusion", values, package=_PACKAGE)
+    about = (
+        "Detections from the best threshold on, matched with instances of any category at an "
+        f"{diagnosis.protocol.measure} of one half; a cell chooses pictures that have it."
+    )
+    return make_confusion([*diagnosis.names, "nothing"], table, "detections", about)
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:

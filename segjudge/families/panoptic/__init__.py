@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.family import ScoringRules
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Members
 
 __all__ = ["TOOLS"]
@@ -51,6 +53,11 @@ class _PanopticTools(UnitTools):
             "missed": "segments of the truth that nothing matches",
         }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0))
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import PanopticPainter
+
+        return PanopticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return ("VPQ", "videos") if protocol.video else ("PQ", "images")

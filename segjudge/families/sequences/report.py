@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
-from PIL import Image
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.truth import SplitTruth
@@ -35,9 +33,11 @@ from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
+from segjudge.report import player
 from segjudge.report.page import PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
-from segjudge.report.tables import format_difference
+from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
 from .published import frame_images_of
@@ -45,10 +45,8 @@ from .published import frame_images_of
 _PACKAGE = "segjudge.families.sequences"
 #: Bytes of a page without masks and pictures, about.
 _FIXED = 250_000
-#: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
-_SIDE, _QUALITY, _PICTURE_BYTES = 320, 45, 7000
-#: Frames beside the worst one of a moment that have their picture.
-_AROUND = 2
+#: A picture takes so many bytes, in the page a third more.
+_PICTURE_BYTES = 7000
 #: Posters are so wide, and take this share of a page at most.
 _POSTER_SIDE, _POSTERS = 160, 0.05
 #: What is right and what each kind takes: name, share, style.
@@ -248,8 +246,10 @@ class _LossReader:
 
 #: Frames between two runs of failures alike that still make one moment.
 _MOMENT_GAP = 2
-#: How many moments a page shows, and how many of them of one sequence.
-_MOST_MOMENTS, _MOMENTS_OF_SEQUENCE = 12, 2
+#: So many moments of all sequences can be chosen, and of those with a filmstrip so many are of one sequence.
+_MOST_MOMENTS, _MOMENTS_OF_SEQUENCE = 200, 2
+#: An object has just come back where it was absent so many frames ago.
+_AFTER = 5
 #: The aspect in which each kind fails, which gives its colour, and what it is called.
 _MEANINGS = {
     "ghost": ("time", "shown though absent"),
@@ -277,6 +277,9 @@ class _Moment:
     end: str
     #: The frame with the greatest loss.
     worst: str
+    #: How large the object is, and whether it has just come back, in words.
+    size: str
+    time: str
 
 
 def _find_moments(sequences: list[SequenceLosses]) -> list[_Moment]:
@@ -286,11 +289,14 @@ def _find_moments(sequences: list[SequenceLosses]) -> list[_Moment]:
         for losses in sequence.objects
         for moment in _list_moments(sequence.name, losses)
     ]
+    moments.sort(key=lambda moment: (-moment.cost, moment.sequence, moment.label, moment.start))
     worst: list[_Moment] = []
-    for moment in sorted(moments, key=lambda moment: (-moment.cost, moment.sequence, moment.label, moment.start)):
+    for moment in moments:
         if sum(chosen_moment.sequence == moment.sequence for chosen_moment in worst) < _MOMENTS_OF_SEQUENCE:
             worst.append(moment)
-    return worst[:_MOST_MOMENTS]
+    del worst[player.FILMS :]
+    further = [moment for moment in moments if moment not in worst]
+    return [*worst, *further][:_MOST_MOMENTS]
 
 
 def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
@@ -312,7 +318,15 @@ def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
             losses.score.frames[start],
             losses.score.frames[stop - 1],
             losses.score.frames[worst],
+            _name_class(losses.area, *_SIZES)[2:],
+            "after an absence" if _is_back(losses, start, stop) else "",
         )
+
+
+def _is_back(losses: ObjectLosses, start: int, stop: int) -> bool:
+    """Whether an object came back shortly before these frames, or in them."""
+    before = losses.kinds[max(0, start - _AFTER) : start]
+    return "late" in losses.kinds[start:stop] or (losses.absent and not {RIGHT, "ghost"}.isdisjoint(before))
 
 
 def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
@@ -389,11 +403,11 @@ def _name_class(value: float, bounds: Sequence[float], names: Sequence[str]) -> 
     return f"{index} {names[index]}"
 
 
+#: Shares of the frame that an object takes.
+_SIZES = (0.01, 0.05), ("smaller than 1 %", "1 to 5 %", "from 5 % on")
 #: Groups of objects; their names begin with what they are sorted by.
 _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
-    "size": lambda _, losses: _name_class(
-        losses.area, (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")
-    ),
+    "size": lambda _, losses: _name_class(losses.area, *_SIZES),
     "frames": lambda _, losses: _name_class(
         len(losses.score.frames), (50, 100), ("below 50", "50 to 99", "from 100 on")
     ),
@@ -418,7 +432,7 @@ def _make_frames(
     bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
     if options.images:
         room = options.budget - _FIXED - in_page(reader.streams.values())
-        reader.add_pictures(_make_pictures(options.images, order, _find_shown_moments(methods), room))
+        reader.add_pictures(_make_pictures(options.images, order, _find_shown_moments(methods)[: player.FILMS], room))
     about = {
         "of": names[:2][-1],
         "bare": bare,
@@ -445,37 +459,30 @@ def make_player(
         }
         for sequence in order
     ]
-    moments = [
-        {
-            **asdict(moment),
-            "cost": round(moment.cost, 4),
-            "number": number,
-            "family": _MEANINGS[moment.kind][0],
-            "about": _MEANINGS[moment.kind][1],
-        }
-        for number, moment in enumerate(_find_shown_moments(methods))
-    ]
-    values = {
-        **about,
-        "moments": moments,
-        "sequences": sequences,
-        "frames": sum(len(sequence.frames) for sequence in order),
-        "alone": not methods,
+    moments = [_describe_moment(moment) for moment in _find_shown_moments(methods)]
+    values = {**about, "frames": sum(len(sequence.frames) for sequence in order)}
+    form = {"form": "objects", "kinds": [(kind, *_MEANINGS[kind]) for kind in KINDS], "scale": SCALE}
+    return player.make_player(sequences, moments, form, values, streams, [method.name for method in methods])
+
+
+def _describe_moment(moment: _Moment) -> dict[str, object]:
+    aspect, about = _MEANINGS[moment.kind]
+    words = [("kind", moment.kind), ("size", moment.size)]
+    return {
+        "sequence": moment.sequence,
+        "label": moment.label,
+        "kind": moment.kind,
+        "style": f"kind {aspect} {moment.kind}",
+        "cost": round(moment.cost, 4),
+        "worst": moment.worst,
+        "subject": f", object {moment.label}, {player.describe_frames(moment.start, moment.end)}",
+        "text": f"{about}, {format_number(moment.cost)} of the object's J&F",
+        "words": [*words, *([("time", moment.time)] if moment.time else [])],
     }
-    data = {
-        "methods": [method.name for method in methods],
-        "sequences": sequences,
-        "moments": moments,
-        "kinds": [(kind, *_MEANINGS[kind]) for kind in KINDS],
-        "scale": SCALE,
-        "around": _AROUND,
-        "pictures": f"image/{picture_kind()}",
-    }
-    return Section("frames", "Frames", values, data, streams, _PACKAGE)
 
 
 def _find_shown_moments(methods: list[MethodLosses]) -> list[_Moment]:
-    """Find the worst moments of the second method, or of the only one."""
+    """Find the moments of the second method, or of the only one, the worst first."""
     return [moment for method in methods[:2][-1:] for moment in _find_moments(method.sequences)]
 
 
@@ -556,7 +563,7 @@ def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_
             break
         stream = f"{by_name[name].stream}#{frame}"
         if stream not in pictures:
-            pictures[stream] = _shrink(paths[name][frame])
+            pictures[stream] = player.shrink_picture(paths[name][frame])
             room -= in_page([pictures[stream]])
     return pictures
 
@@ -569,7 +576,7 @@ def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> 
         if not paths[sequence.name] or room < 0:
             continue
         frame = _sort_frames(sequence)[-1]
-        data = base64.b64encode(_shrink(paths[sequence.name][frame], _POSTER_SIDE)).decode("ascii")
+        data = base64.b64encode(player.shrink_picture(paths[sequence.name][frame], _POSTER_SIDE)).decode("ascii")
         room -= len(data)
         posters[sequence.name] = Markup('<img class="poster" alt="frame {}" src="data:image/{};base64,{}">').format(
             sequence.frames[frame], picture_kind(), data
@@ -597,7 +604,7 @@ def _rank_pictures(sequences: list[SequenceLosses], moments: list[_Moment]) -> I
         if moment.sequence in by_name:
             frames = by_name[moment.sequence].frames
             worst = frames.index(moment.worst)
-            for frame in range(max(0, worst - _AROUND), min(len(frames), worst + _AROUND + 1)):
+            for frame in range(max(0, worst - player.AROUND), min(len(frames), worst + player.AROUND + 1)):
                 yield moment.sequence, frame
     longest = max((len(sequence.frames) for sequence in sequences), default=0)
     step = 1 << max(longest, 1).bit_length()
@@ -617,16 +624,3 @@ def _sort_frames(sequence: SequenceLosses) -> list[int]:
     compared = np.flatnonzero(~np.isnan(frame_losses).all(axis=0))
     means = np.nanmean(frame_losses[:, compared], axis=0)
     return [int(frame) for frame in compared[np.lexsort((-compared, means))]] or [0]
-
-
-def _shrink(path: str, side: int = _SIDE) -> bytes:
-    try:
-        with Image.open(path) as image:
-            image.draft("RGB", (side, side))
-            small = image.convert("RGB")
-            small.thumbnail((side, side))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise HostError(f"{path}: is not a picture ({error})") from None
-    data = io.BytesIO()
-    small.save(data, picture_kind(), quality=_QUALITY)
-    return data.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import datetime
 import hashlib
 import io
 import json
@@ -10,9 +10,10 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 from PIL import Image
@@ -28,10 +29,23 @@ from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
 
-from . import competition, scoring_program
-from .competition import Chain, DatedPhase, Notes, chain_phases, collect_columns, collect_phases, note
+from . import scoring_program
+from .competition import (
+    CAP,
+    IMAGE,
+    SPARE,
+    TITLE,
+    Chain,
+    DatedPhase,
+    Notes,
+    chain_phases,
+    collect_columns,
+    collect_phases,
+    note,
+)
 
 OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
@@ -55,6 +69,25 @@ _OF_FAMILIES = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for 
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
 _BESIDE = ("report/pages/*", "families/*/pages/*", "report/published.json", "interactive/davis_sequences.csv")
+#: The most characters of what Codabench shows, beside the title.
+_NAME, _REWARD, _SHORT = 256, 256, 36
+_TERMS, _LOGO, _SCORING = "terms.html", "logo", "scoring_program.zip"
+_VERSION = 2
+#: Where the truth and the samples of a phase are.
+_REFERENCE, _KIT = "reference_data/{}.zip", "starting_kit/{}.zip"
+#: The texts of EvalAI's pages by the titles of Codabench's.
+_PAGES = {"description": "Overview", "evaluation_details": "Evaluation", "submission_guidelines": "Submission"}
+#: Keys of EvalAI that have no counterpart.
+_LOST = (
+    *("allowed_email_domains", "blocked_email_domains", "banned_email_ids", "max_team_members", "sponsors"),
+    *("anonymous_leaderboard", "forum_url"),
+)
+_LOST_OF_PHASE = {
+    "max_submissions_per_month": "Codabench counts by the day and in all",
+    "max_concurrent_submissions_allowed": "Codabench's queue decides",
+    "allowed_email_ids": "enter them in Codabench's editor",
+    "is_restricted_to_select_one_submission": "the leaderboard shows each participant's best",
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +95,7 @@ class CodabenchOptions:
     """What the host decides about competitions on Codabench."""
 
     #: The Docker image that scores.
-    image: str = competition.IMAGE
+    image: str = IMAGE
     #: The UUID of the queue of one's own; "" for the public one.
     queue: str = ""
     #: Keep hidden splits, as columns that Codabench's page hides.
@@ -159,40 +192,182 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
 
 def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     config, options = source.bundle.config, source.options
-    texts = {key: source.bundle.read(config[key]) for key in competition.PAGES if config.get(key)}
-    document = competition.make_document(config, chain, title, texts, options.queue, options.image)
+    texts = {key: source.bundle.read(config[key]) for key in _PAGES if config.get(key)}
+    document = _make_document(config, chain, title, texts, options.queue, options.image)
     logo, picture = _logo(source)
-    document.update(image=logo, tasks=[], phases=[], leaderboards=[competition.leaderboard_entry(chain)])
-    terms = competition.page_text(source.bundle.read(config["terms_and_conditions"]))
-    files = {logo: picture, competition.TERMS: terms.encode(), competition.SCORING: _scoring_zip(source, chain)}
+    document.update(image=logo, tasks=[], phases=[], leaderboards=[_leaderboard_entry(chain)])
+    terms = _page_text(source.bundle.read(config["terms_and_conditions"]))
+    files = {logo: picture, _TERMS: terms.encode(), _SCORING: _scoring_zip(source, chain)}
     for key in [key for key in texts if texts[key]]:
-        files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
+        files[f"pages/{key}.html"] = _page_text(texts[key]).encode()
         if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
             columns = [column for column in collect_columns(chain) if column.description]
             files[f"pages/{key}.html"] += templates().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
-        description = competition.page_text(source.bundle.read(phase.config["description"]))
-        entry = competition.phase_entry(phase, index, description, seconds)
-        files[competition.REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
+        description = _page_text(source.bundle.read(phase.config["description"]))
+        entry = _phase_entry(phase, index, description, seconds)
+        files[_REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
         paths = list_samples(source.root, phase.codename) if options.samples else []
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
-            entry["starting_kit"] = competition.KIT.format(phase.codename)
+            entry["starting_kit"] = _KIT.format(phase.codename)
             files[entry["starting_kit"]] = _zip_of(kit)
-        document["tasks"].append(competition.task_entry(phase, index))
+        document["tasks"].append(_task_entry(phase, index))
         document["phases"].append(entry)
-    competition.check_lengths(document)
-    competition.note_losses(config, chain, source.notes)
+    _check_lengths(document)
+    _note_losses(config, chain, source.notes)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     return {"competition.yaml": text.encode(), **files}
 
 
+# ── what is written of it ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _make_document(
+    config: dict[str, Any], chain: Chain, title: str, texts: dict[str, bytes], queue: str, image: str
+) -> dict[str, Any]:
+    """The content of `competition.yaml`, without what depends on the files of phases."""
+    pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in _PAGES.items() if texts.get(key)]
+    document: dict[str, Any] = {
+        "version": _VERSION,
+        "title": title,
+        "description": config.get("short_description") or "",
+        "image": _LOGO,
+        "terms": _TERMS,
+        "pages": pages,
+        "docker_image": image,
+        "registration_auto_approve": True,
+        "enable_detailed_results": True,
+        "forum_enabled": bool(config.get("enable_forum", True)),
+        "can_participants_make_submissions_public": any(phase.config.get("is_submission_public") for phase in chain),
+    }
+    prizes = sorted(config.get("prizes") or [], key=lambda prize: int(prize["rank"]))
+    reward = ", ".join(f"{prize['rank']}: {prize['amount']}" for prize in prizes)
+    optional = {"reward": reward, "queue": queue, "fact_sheet": _fact_sheet(chain)}
+    return {**document, **{key: value for key, value in optional.items() if value}}
+
+
+def _phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
+    """Where EvalAI has no limit there is none here, which has to be written."""
+    return {
+        "index": index,
+        "name": phase.config["name"],
+        "description": description,
+        "start": _write_date(phase.start),
+        "end": _write_date(phase.end),
+        "tasks": [index],
+        "max_submissions_per_day": phase.config.get("max_submissions_per_day"),
+        "max_submissions": phase.config.get("max_submissions"),
+        "execution_time_limit": seconds + SPARE,
+    }
+
+
+def _task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
+    """One for each phase, which says what is scored."""
+    return {
+        "index": index,
+        "name": phase.config["name"],
+        "description": f"{phase.codename}: {', '.join(dict.fromkeys(column.split for column in phase.columns))}",
+        "scoring_program": _SCORING,
+        "reference_data": _REFERENCE.format(phase.codename),
+    }
+
+
+def _leaderboard_entry(chain: Chain) -> dict[str, Any]:
+    return {
+        "title": "Leaderboard",
+        "key": "main",
+        "submission_rule": "Force_Best",
+        "primary_index": 0,
+        "hidden": not all(phase.config.get("leaderboard_public", True) for phase in chain),
+        "columns": [
+            {
+                "title": column.key,
+                "key": column.key,
+                "index": index,
+                "sorting": "asc" if column.ascending else "desc",
+                "precision": column.precision,
+                "hidden": column.hidden,
+            }
+            for index, column in enumerate(collect_columns(chain))
+        ],
+    }
+
+
+def _write_date(moment: datetime.datetime) -> str:
+    """A text: an unquoted date loses its time on Codabench."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _fact_sheet(chain: Chain) -> dict[str, Any]:
+    """The questions that participants answer with a submission; flags are texts on Codabench."""
+    sheet: dict[str, Any] = {}
+    for phase in chain:
+        for question in phase.config.get("submission_meta_attributes") or []:
+            kind, selection = {
+                "boolean": ("checkbox", [True, False]),
+                "radio": ("select", question.get("options") or []),
+            }.get(question["type"], ("text", ""))
+            sheet[question["name"]] = {
+                "key": question["name"],
+                "type": kind,
+                "title": question["name"],
+                "selection": selection,
+                "is_required": "true" if question.get("required") else "false",
+                "is_on_leaderboard": "false",
+            }
+    return sheet
+
+
+def _page_text(text: bytes) -> str:
+    """Take the indentation away, which Markdown takes for code."""
+    lines = text.decode("utf-8").splitlines()
+    return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
+
+
+def _check_lengths(document: dict[str, Any]) -> None:
+    """Raise `HostError` for texts that are too long for Codabench; nothing is cut."""
+    names = [(phase["name"], _NAME) for phase in document["phases"]]
+    keys = [(column["key"], _SHORT) for board in document["leaderboards"] for column in board["columns"]]
+    texts = [(document["title"], TITLE), (document.get("reward", ""), _REWARD), *names, *keys]
+    long = [
+        f"{text!r} has {len(text)} characters, and Codabench takes {limit}"
+        for text, limit in texts
+        if len(text) > limit
+    ]
+    if long:
+        raise HostError("\n".join(long))
+
+
+def _note_losses(config: dict[str, Any], chain: Chain, notes: Notes) -> None:
+    """Note what Codabench cannot express, each with the nearest thing that was done."""
+    for key in [key for key in _LOST if config.get(key)]:
+        note(notes, key, "has no counterpart on Codabench and is left out")
+    for phase in chain:
+        subject = phase.codename
+        for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
+            note(notes, subject, f"{key} is left out; {_LOST_OF_PHASE[key]}")
+        if not phase.config.get("is_public", True):
+            note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
+        if not phase.config.get("leaderboard_public", True):
+            note(notes, subject, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
+        if any(column.hidden for column in phase.columns):
+            note(notes, subject, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
+        for split in phase.left_out:
+            note(notes, subject, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
+        for question in phase.config.get("submission_meta_attributes") or []:
+            if question["type"] == "checkbox":
+                note(notes, subject, f"the question {question['name']!r} takes a text: there is no multiple choice")
+    if len({len(phase.columns) for phase in chain}) > 1:
+        note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")
+
+
 def _seconds(source: _Source, phase: DatedPhase) -> int:
     limit = source.scored[phase.codename].seconds
-    seconds = limit if source.options.queue else min(limit, competition.CAP - competition.SPARE)
+    seconds = limit if source.options.queue else min(limit, CAP - SPARE)
     if seconds < limit:
-        cap = f"the public queue allows {competition.CAP} for a run (--queue names your own)"
+        cap = f"the public queue allows {CAP} for a run (--queue names your own)"
         note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, since {cap}")
     return seconds
 
@@ -207,7 +382,7 @@ def _logo(source: _Source) -> tuple[str, bytes]:
     try:
         with Image.open(io.BytesIO(data)) as picture:
             ending = _PICTURES.get(picture.format or "")
-            return (competition.LOGO + ending, data) if ending else _save_picture(picture)
+            return (_LOGO + ending, data) if ending else _save_picture(picture)
     except (OSError, ValueError) as error:
         raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one ({error})") from None
 
@@ -215,7 +390,7 @@ def _logo(source: _Source) -> tuple[str, bytes]:
 def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
     out = io.BytesIO()
     picture.convert("RGB").save(out, "PNG")
-    return f"{competition.LOGO}.png", out.getvalue()
+    return f"{_LOGO}.png", out.getvalue()
 
 
 def _scoring_zip(source: _Source, chain: Chain) -> bytes:
@@ -229,7 +404,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
             FAMILIES[PROTOCOLS[split.protocol].family].needs_packages for split in source.scored[phase.codename].splits
         )
     ]
-    if codenames and source.options.image == competition.IMAGE:
+    if codenames and source.options.image == IMAGE:
         try:
             packages = _read_wheels()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
@@ -327,19 +502,15 @@ def _module_files(names: list[str]) -> list[Path]:
         path = _module_file(module)
         if path is not None and module not in paths and not module.startswith(_SCORERS):
             paths[module] = path
-            pending += [module.rpartition(".")[0], *_find_imports(module, path)]
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            pending.append(module.rpartition(".")[0])
+            for imported in find_imports(path.read_bytes()):
+                if imported.is_certain and imported.members:
+                    base = ".".join(filter(None, [package if imported.level else "", imported.name]))
+                    pending += [base, *(f"{base}.{member}" for member in imported.members)]
     return [paths[module] for module in sorted(paths)]
 
 
 def _module_file(module: str) -> Path | None:
     stem = _PACKAGE.parent / module.replace(".", "/")
     return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if module and path.is_file()), None)
-
-
-def _find_imports(module: str, path: Path) -> Iterator[str]:
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            base = package if node.level else ""
-            base = ".".join(name for name in (base, node.module) if name)
-            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -42,10 +43,8 @@ from .opened_competition import (
     OpenedCompetition,
     can_be_path,
     crash,
-    is_uuid,
     open_competition,
     refusal,
-    sort_phases,
 )
 from .pitfalls import check_pitfalls, parse_moment
 
@@ -188,6 +187,14 @@ def _nul_rule(rule: int, key: str, quote: str) -> RuleRow:
     return RuleRow(rule, key, find_nul, "{value} holds a NUL character, in line {line}", "Remove it", quote)
 
 
+def _is_uuid(text: str) -> bool:
+    """Texts of other forms are no key of anything on the site."""
+    try:
+        return bool(uuid.UUID(text))
+    except ValueError:
+        return False
+
+
 def _data_rules(rule: int, key: str) -> Check:
     """The rules that a data set is found: as a file or, as far as can be known here, on the site."""
 
@@ -202,7 +209,7 @@ def _data_rules(rule: int, key: str) -> Check:
     return first_of(
         RuleRow(rule, key, is_root, "{value} is the root of the site's own machine, which it would zip as a whole",
             "Name a finished zip in the bundle", ERROR_LOG),
-        RuleRow(rule, key, lambda at: is_lost(at) and is_uuid(at.value),
+        RuleRow(rule, key, lambda at: is_lost(at) and _is_uuid(at.value),
             f"is the key of a {kind} on the site, which cannot be looked up here", "See that it exists there", WARNS),
         RuleRow(rule, key, is_lost, "{value} is not in the bundle", "Build it, or correct the path",
             'Cannot find dataset: "{value}"'),
@@ -213,7 +220,7 @@ def _data_rules(rule: int, key: str) -> Check:
 _SITE_KEY = first_of(
     RuleRow(21, "key", _is_written_otherwise, "is {value!r:.60}", "Write the key of a task on the site, as a text",
         ERROR_LOG + "'{kind}' object is not subscriptable"),
-    RuleRow(21, "key", lambda at: at.is_written and not is_uuid(at.value), "{value} is no UUID",
+    RuleRow(21, "key", lambda at: at.is_written and not _is_uuid(at.value), "{value} is no UUID",
         "Copy the key of a task from the site, or leave the key out", _NO_UUID),
     RuleRow(21, "key", _is_written, "is the key of something on the site, which cannot be looked up here",
         "See that it exists", WARNS),
@@ -246,7 +253,7 @@ _TERMS_PICTURE_AND_QUEUE = all_of(
         _file_rules(10, "image", "picture", "image"),
     ),
     first_of(
-        RuleRow(15, "queue", lambda at: not is_uuid(str(at.value)),
+        RuleRow(15, "queue", lambda at: not _is_uuid(str(at.value)),
             "{value!r:.60} is not the UUID of a queue", "Copy the vhost from the page of queues", _NO_UUID),
         RuleRow(15, "queue", _is_written, "is on the site and cannot be looked up here",
             "See that it is there, and yours to use", WARNS),
@@ -345,7 +352,7 @@ def _check_each_phase(check: Check) -> Check:
     """Make a check of a phase that of all, in the order in which the unpacker sorts them."""
     return lambda at: [
         problem
-        for subject, phase in sort_phases(at.bundle)
+        for subject, phase in at.bundle.sort_phases()
         for problem in check(Entry(at.bundle, subject, phase))
     ]  # fmt: skip
 
@@ -368,7 +375,7 @@ def _is_no_date(at: _At) -> Verdict:
 
 def _check_order(at: _At) -> BundleProblems:
     """Yield which phases do not follow each other; nothing where a date is none."""
-    phases = [Entry(at.bundle, subject, phase) for subject, phase in sort_phases(at.bundle)]
+    phases = [Entry(at.bundle, subject, phase) for subject, phase in at.bundle.sort_phases()]
     if any(_is_no_date(phase.below(key)) for phase in phases for key in ("start", "end")):
         return
     starts, ends = ([parse_moment(phase.item.get(key)) for phase in phases] for key in ("start", "end"))
@@ -449,7 +456,7 @@ def _check_fields_of_phase(at: _At) -> BundleProblems:
 
 def _check_phase_fields(at: _At) -> BundleProblems:
     yield from _check_each_phase(_check_fields_of_phase)(at)
-    phases = sort_phases(at.bundle)
+    phases = at.bundle.sort_phases()
     if phases and str(phases[0][1].get("auto_migrate_to_this_phase")).lower() in _TRUE:
         words = "in a competition with one phase" if len(phases) == 1 else "to the first phase of a competition"
         path, quote = f"{phases[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {words}\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -81,14 +80,13 @@ class OpenedCompetition:
     def locate(self, problem: BundleProblem) -> BundleProblem:
         return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
 
-
-def sort_phases(bundle: OpenedCompetition) -> list[tuple[str, dict[Any, Any]]]:
-    """By their index, as the unpacker sorts them; as written where that fails."""
-    phases = bundle.mappings("phases")
-    try:
-        return sorted(phases, key=lambda entry: entry[1].get("index", 0))
-    except TypeError:
-        return phases
+    def sort_phases(self) -> list[tuple[str, dict[Any, Any]]]:
+        """By their index, as the unpacker sorts them; as written where that fails."""
+        phases = self.mappings("phases")
+        try:
+            return sorted(phases, key=lambda entry: entry[1].get("index", 0))
+        except TypeError:
+            return phases
 
 
 def can_be_path(name: str) -> bool:
@@ -96,14 +94,6 @@ def can_be_path(name: str) -> bool:
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
-        return False
-
-
-def is_uuid(text: str) -> bool:
-    """Texts of other forms are no key of anything on the site."""
-    try:
-        return bool(uuid.UUID(text))
-    except ValueError:
         return False
 
 

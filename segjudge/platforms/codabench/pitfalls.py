@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import datetime
 import difflib
 import json
@@ -27,6 +26,7 @@ from segjudge.platforms.evalai.bundle.rule_rows import (
     first_of,
     is_absent,
 )
+from segjudge.platforms.imports import find_imports
 
 from . import scoring_program
 from .competition import CAP, TITLE
@@ -38,7 +38,6 @@ from .opened_competition import (
     find_command,
     list_names,
     read_texts,
-    sort_phases,
 )
 from .serializer_fields import AFTER_PHASES, BEFORE_PAGES, BOARD, COLUMN, PHASE, PHASE_FILES, TASK, TASK_FILES
 
@@ -247,7 +246,7 @@ _LIMITS = all_of(
 
 def _check_phases(top: _At) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
-    for subject, phase in sort_phases(top.bundle):
+    for subject, phase in top.bundle.sort_phases():
         at = Entry(top.bundle, subject, phase)
         yield from _PHASE(at)
         try:
@@ -336,27 +335,16 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
     version, missing = _IMAGES[image], set()
     for name, text in texts.items():
         try:
-            tree = ast.parse(text, feature_version=version)
+            imports = find_imports(text, version)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             fault = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
             yield warning(subject, fault, "Name a newer image in docker_image", 28)
             return
-        missing |= _imports(tree) - own
-    unknown = sorted(missing - _PACKAGES - set(sys.stdlib_module_names))
+        missing |= {imported.package for imported in imports if imported.is_certain} - own
+    unknown = sorted(missing - {""} - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
         fault = f"imports {', '.join(unknown[:5])}, which {image} lacks"
         yield warning(subject, fault, "Put it into the program's zip, or name another image", 28)
-
-
-def _imports(tree: ast.Module) -> set[str]:
-    """Return the modules that a file cannot do without: those at its top."""
-    modules: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            modules |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            modules.add(str(node.module).split(".")[0])
-    return modules
 
 
 def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
@@ -408,7 +396,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
 def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end their tasks too early, or take over submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
-    for subject, phase in sort_phases(bundle):
+    for subject, phase in bundle.sort_phases():
         tasks = phase.get("tasks")
         indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []
         known_tasks = [documents[index] for index in indexes if index in documents]

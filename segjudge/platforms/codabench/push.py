@@ -54,9 +54,30 @@ class CodabenchAccount:
     host: str
     token: str = field(repr=False)
 
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
+        """A token, or one got by name and password; raises HostError with what is missing."""
+        values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
+        host = read_address(values, _HOST, _DEFAULT_HOST)
+        if not is_safe_for_token(host):
+            raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
+        token = values.get(_TOKEN, "").strip()
+        if not token and values.get(_USER) and values.get(_PASSWORD):
+            try:
+                login = {"username": values[_USER], "password": values[_PASSWORD]}
+                answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
+            except ApiError as error:
+                message = error.message.replace(values[_PASSWORD], "…")
+                remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
+                raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
+            token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
+        if not token or not is_plain_token(token):
+            raise HostError(f"set {_TOKEN}, or {_USER} and {_PASSWORD}, in the environment or {_FILE} (mode 0600)")
+        return cls(host, token)
+
 
 @dataclass(frozen=True)
-class PushedCompetition:
+class _PushedCompetition:
     """A bundle that was uploaded, with its outcome as far as it is known."""
 
     #: The number of the upload, whose outcome can be asked for.
@@ -66,30 +87,13 @@ class PushedCompetition:
     #: The competition's number; 0 as long as it is being unpacked.
     number: int = 0
 
+    def is_of(self, path: str) -> bool:
+        """Tell a bundle that has not changed since."""
+        return self.digest == _digest_of(path)
+
 
 class NotUnpackedError(Exception):
     """Raised, with Codabench's words, when a bundle was refused."""
-
-
-def read_account(environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
-    """A token, or one got by name and password; raises HostError with what is missing."""
-    values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
-    host = read_address(values, _HOST, _DEFAULT_HOST)
-    if not is_safe_for_token(host):
-        raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
-    token = values.get(_TOKEN, "").strip()
-    if not token and values.get(_USER) and values.get(_PASSWORD):
-        try:
-            login = {"username": values[_USER], "password": values[_PASSWORD]}
-            answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
-        except ApiError as error:
-            message = error.message.replace(values[_PASSWORD], "…")
-            remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
-            raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
-        token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
-    if not token or not is_plain_token(token):
-        raise HostError(f"set {_TOKEN}, or {_USER} and {_PASSWORD}, in the environment or {_FILE} (mode 0600)")
-    return CodabenchAccount(host, token)
 
 
 class CompetitionPush:
@@ -99,10 +103,10 @@ class CompetitionPush:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
         self._client = _CodabenchClient(account.host, account.token)
 
-    def recall(self, name: str) -> PushedCompetition | None:
+    def recall(self, name: str) -> _PushedCompetition | None:
         """The outcome of the last upload; None where the site no longer has the competition."""
         row = self._state().get(self._account.host, {}).get(name)
-        pushed = PushedCompetition(**row) if row else None
+        pushed = _PushedCompetition(**row) if row else None
         if pushed is None or not pushed.number:
             return pushed
         try:
@@ -113,7 +117,7 @@ class CompetitionPush:
             raise HostError(self._explain(error)) from None
         return pushed
 
-    def upload(self, name: str, path: str) -> PushedCompetition:
+    def upload(self, name: str, path: str) -> _PushedCompetition:
         """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
         request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
@@ -122,7 +126,7 @@ class CompetitionPush:
             target = self._client.call("POST", _DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
             answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
-            pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
+            pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
         except (KeyError, TypeError, ValueError) as error:
@@ -130,7 +134,9 @@ class CompetitionPush:
         self._remember(name, pushed)
         return pushed
 
-    def wait_for_outcome(self, name: str, pushed: PushedCompetition, patience: float = _PATIENCE) -> PushedCompetition:
+    def wait_for_outcome(
+        self, name: str, pushed: _PushedCompetition, patience: float = _PATIENCE
+    ) -> _PushedCompetition:
         """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
@@ -154,7 +160,7 @@ class CompetitionPush:
             "died. Push again to go on waiting, or with --again to upload it once more"
         )
 
-    def page(self, pushed: PushedCompetition) -> str:
+    def page(self, pushed: _PushedCompetition) -> str:
         return _PAGE.format(host=self._account.host, number=pushed.number)
 
     def _send(self, url: str, path: str) -> None:
@@ -191,7 +197,7 @@ class CompetitionPush:
             raise HostError(f"{self._path}: cannot be read ({error}); it holds which competitions exist") from None
         return state
 
-    def _remember(self, name: str, pushed: PushedCompetition | None) -> None:
+    def _remember(self, name: str, pushed: _PushedCompetition | None) -> None:
         state = self._state()
         row = state.setdefault(self._account.host, {})
         if pushed is None:
@@ -202,7 +208,7 @@ class CompetitionPush:
         files.replace(self._path, json.dumps(state, indent=1) + "\n")
 
 
-def digest_of(path: str) -> str:
+def _digest_of(path: str) -> str:
     """SHA-256 of a bundle, by which a changed one is known again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

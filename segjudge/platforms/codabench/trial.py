@@ -22,13 +22,13 @@ from typing import Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in, warning
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, find_sandbox_for
+from segjudge.platforms.evalai.hosted_worker.process import disk_bounds
 from segjudge.system.bounds import TreeBounds, missing_bounds, run_bounded
 from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, sort_phases, unpack
+from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, unpack
 from .pitfalls import find_written_columns
 from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
@@ -81,7 +81,7 @@ class ComputeWorker:
     """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
 
     def __init__(self, python: Interpreter, *, required: bool = False) -> None:
-        self._python, self._box = python, find_sandbox_for(python, required=required)
+        self._python, self._box = python, python.find_sandbox(required=required)
 
     def missing_bounds(self) -> list[str]:
         """What does not hold for scoring programs here, a sentence each."""
@@ -243,7 +243,7 @@ def as_zip(path: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class SampleRun:
+class _SampleRun:
     """One sample, scored by one phase."""
 
     phase: str
@@ -271,22 +271,22 @@ class CompetitionTrial:
     def solutions(self) -> dict[str, list[str]]:
         """The bundle's own solutions, by the names of the phases whose tasks they solve."""
         paths: dict[str, list[str]] = {}
-        for _, phase in sort_phases(self._bundle):
+        for _, phase in self._bundle.sort_phases():
             for _, solution in self._bundle.mappings("solutions"):
                 path = self._bundle.path(str(solution.get("path")))
                 if set(phase.get("tasks") or []) & set(solution.get("tasks") or []) and os.path.exists(path):
                     paths.setdefault(str(phase.get("name")), []).append(path)
         return paths
 
-    def run(self, samples: dict[str, list[str]]) -> Iterator[SampleRun]:
+    def run(self, samples: dict[str, list[str]]) -> Iterator[_SampleRun]:
         """Score samples, given by the names of their phases."""
-        for subject, phase in sort_phases(self._bundle):
+        for subject, phase in self._bundle.sort_phases():
             for path in samples.get(str(phase.get("name")), []):
                 for index in phase.get("tasks") or []:
                     outcome = self._score(index, phase, path)
                     name = os.path.basename(path.rstrip(os.sep))
                     problems = list(map(self._bundle.locate, self._problems(subject, name, index, outcome)))
-                    yield SampleRun(str(phase.get("name")), name, outcome, problems)
+                    yield _SampleRun(str(phase.get("name")), name, outcome, problems)
 
     def _score(self, index: object, phase: dict[Any, Any], path: str) -> ScoredSubmission:
         _, task = self._tasks[index]

@@ -4,4 +4,4 @@
 an account.  The modules of the contract are imported one by one.
 """
 
-__all__ = ["bundle", "client", "hosted_worker", "routes", "rows"]
+__all__ = ["boards", "bundle", "client", "hosted_worker", "routes", "rows"]

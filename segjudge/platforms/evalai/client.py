@@ -118,6 +118,11 @@ class ApiError(Exception):
         """Whether the server does not accept our token, or not for this."""
         return self.status in (401, 403)
 
+    @property
+    def refuses_token(self) -> bool:
+        """Whether EvalAI itself refuses the token, and not a proxy between us and it."""
+        return self.denied and isinstance(self.body, dict) and bool(self.body.keys() & {"detail", "error"})
+
 
 class Client:
     """Calls of one user.
@@ -288,26 +293,27 @@ class EvalAISettings:
     token: str = field(repr=False)
     team: int = 0
 
-
-def read_settings(environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
-    """The environment wins; raises HostError with what is missing, without the token."""
-    values = account_values(_KEYS, environment, file)
-    if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
-        raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
-    host = read_address(values, HOST, DEFAULT_HOST)
-    if not is_safe_for_token(host):
-        raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
-    token = values.get(TOKEN, "").strip()
-    if not token:
-        raise HostError(
-            f"{TOKEN} is not set: copy it from your profile page, into the environment or {_ACCOUNT_FILE} (mode 0600)"
-        )
-    if not is_plain_token(token):
-        raise HostError(f"{TOKEN} is not a token: it holds spaces or other characters; copy it again")
-    team = values.get(TEAM, "").strip()
-    if team and not team.isdecimal():
-        raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the address of its page")
-    return EvalAISettings(host, token, int(team or 0))
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
+        """The environment wins; raises HostError with what is missing, without the token."""
+        values = account_values(_KEYS, environment, file)
+        if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
+            raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
+        host = read_address(values, HOST, DEFAULT_HOST)
+        if not is_safe_for_token(host):
+            raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
+        token = values.get(TOKEN, "").strip()
+        if not token:
+            raise HostError(
+                f"{TOKEN} is not set: copy it from your profile page, into the environment or {_ACCOUNT_FILE} "
+                "(mode 0600)"
+            )
+        if not is_plain_token(token):
+            raise HostError(f"{TOKEN} is not a token: it holds spaces or other characters; copy it again")
+        team = values.get(TEAM, "").strip()
+        if team and not team.isdecimal():
+            raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the address of its page")
+        return cls(host, token, int(team or 0))
 
 
 def server_address() -> str:
@@ -447,6 +453,14 @@ class Jobs:
     def challenge(self) -> ChallengeRow:
         """The challenge of the queue."""
         return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
+
+    def accepts_token(self) -> bool:
+        """Ask the server whether it still accepts our token, after it refused something."""
+        try:
+            self.challenge()
+        except ApiError as error:
+            return not error.refuses_token
+        return True
 
     def _list(self, route: str, parse_row: Callable[[object], _Parsed | None]) -> list[_Parsed]:
         """Rows that cannot be parsed are left out; a list of which none can is not an answer."""

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.codabench import competition
 from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions, build
 from segjudge.platforms.codabench.check import check
 from segjudge.platforms.codabench.competition import Notes, chain_phases, collect_phases
@@ -90,23 +90,6 @@ def test_hidden_splits_are_left_out_unless_asked_for() -> None:
     assert [column.hidden for column in phase.columns] == [False, False, True, True]
 
 
-def test_long_texts_are_refused_and_not_cut() -> None:
-    document = {"title": "x" * 182, "phases": [], "leaderboards": [{"columns": [{"key": "y" * 37}]}]}
-    with pytest.raises(HostError, match=r"has 182 characters(.|\n)*has 37 characters"):
-        competition.check_lengths(document)
-
-
-def test_questions_have_flags_that_are_texts() -> None:
-    (phase,) = collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]))
-    phase.config["submission_meta_attributes"] = [
-        {"name": "method", "type": "text", "required": True},
-        {"name": "size", "type": "radio", "options": ["small", "large"]},
-    ]
-    sheet = competition.fact_sheet([phase])
-    assert (sheet["method"]["is_required"], sheet["size"]["is_required"]) == ("true", "false")
-    assert (sheet["size"]["type"], sheet["size"]["selection"]) == ("select", ["small", "large"])
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltCompetitions:
     return build(find_bundle(str(ROOT)), str(tmp_path_factory.mktemp("competitions")))
@@ -136,9 +119,51 @@ def test_what_codabench_would_misread_is_written_out(built: BuiltCompetitions) -
     document = document_of(built.competitions[0].path)
     (phase,) = document["phases"]
     assert phase["start"] == "2026-01-01 00:00:00"  # a text: an unquoted date loses its time
-    assert document["docker_image"] == competition.IMAGE
+    assert document["docker_image"] == CodabenchOptions().image
     assert document["leaderboards"][0]["submission_rule"] == "Force_Best"
     assert phase["execution_time_limit"] == 600
+
+
+@pytest.fixture(scope="module")
+def plain_bundle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the demo's bundle, without a kernel."""
+    path = evalai_bundle(str(ROOT), str(tmp_path_factory.mktemp("bundle") / "bundle.zip"), kernel=False).path
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def build_changed(files: dict[str, bytes], folder: Path, change: Callable[[Any], object]) -> BuiltCompetitions:
+    """The competitions of a bundle whose YAML was changed."""
+    config = yaml.safe_load(files["challenge_config.yaml"])
+    change(config)
+    with zipfile.ZipFile(folder / "changed.zip", "w") as archive:
+        for name, data in (files | {"challenge_config.yaml": yaml.safe_dump(config).encode()}).items():
+            archive.writestr(name, data)
+    return build(find_bundle(str(folder / "changed.zip")), str(folder / "out"))
+
+
+def test_long_texts_are_refused_and_not_cut(plain_bundle: dict[str, bytes], tmp_path: Path) -> None:
+    def lengthen(config: Any) -> None:
+        config["title"] = "x" * 160
+        config["leaderboard"][0]["schema"]["labels"].append("y" * 37)
+
+    with pytest.raises(HostError, match=r"has 18\d characters(.|\n)*has 37 characters"):
+        build_changed(plain_bundle, tmp_path, lengthen)
+
+
+def test_questions_have_flags_that_are_texts(plain_bundle: dict[str, bytes], tmp_path: Path) -> None:
+    questions = [
+        {"name": "method", "type": "text", "required": True},
+        {"name": "size", "type": "radio", "options": ["small", "large"]},
+    ]
+    built = build_changed(
+        plain_bundle,
+        tmp_path,
+        lambda config: config["challenge_phases"][0].update(submission_meta_attributes=questions),
+    )
+    sheet = document_of(built.competitions[0].path)["fact_sheet"]
+    assert (sheet["method"]["is_required"], sheet["size"]["is_required"]) == ("true", "false")
+    assert (sheet["size"]["type"], sheet["size"]["selection"]) == ("select", ["small", "large"])
 
 
 @pytest.mark.long

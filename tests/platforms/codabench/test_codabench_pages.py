@@ -25,7 +25,7 @@ from segjudge.platforms.codabench.build import BuiltCompetitions, _read_page_fil
 from segjudge.platforms.codabench.opened_competition import open_competition
 from segjudge.platforms.codabench.trial import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
 from tests.scoring.test_phase_report import left_by
@@ -61,7 +61,7 @@ def built(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltCompet
 
 def scored(built: BuiltCompetitions, number: int, sample: str, changes: dict[str, str] | None = None) -> Any:
     """What becomes of a sample, by a program with some files changed, and the files in it."""
-    worker = ComputeWorker(open_interpreter(sys.executable))
+    worker = ComputeWorker(Interpreter.open(sys.executable))
     (codename,) = built.competitions[number].codenames
     with open_competition(built.competitions[number].path) as opened:
         program = opened.path("scoring_program.zip")

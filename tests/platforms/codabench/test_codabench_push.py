@@ -12,7 +12,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.codabench import push
-from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError, read_account
+from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -102,9 +102,9 @@ def test_a_storage_that_refuses_ends_the_push_before_a_competition(
 
 def test_a_token_is_got_by_name_and_password(server: CodabenchServer) -> None:
     found = {"CODABENCH_HOST": server.address, "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
-    assert read_account(found, "/no/such/file").token == TOKEN
+    assert CodabenchAccount.read(found, "/no/such/file").token == TOKEN
     with pytest.raises(HostError, match="Unable to log in"):
-        read_account({**found, "CODABENCH_PASSWORD": "wrong"}, "/no/such/file")
+        CodabenchAccount.read({**found, "CODABENCH_PASSWORD": "wrong"}, "/no/such/file")
     assert server.calls == [("POST", "/api/api-token-auth/", "")] * 2, "not even an empty header"
 
 
@@ -125,7 +125,7 @@ def test_a_challenge_is_pushed_by_name_and_password(
 def test_a_login_that_nobody_answers_is_not_blamed_on_the_password() -> None:
     found = {"CODABENCH_HOST": "http://127.0.0.1:9", "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
     with pytest.raises(HostError, match="does not answer.*Try again later"):
-        read_account(found, "/no/such/file")
+        CodabenchAccount.read(found, "/no/such/file")
 
 
 def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundl
 
 def test_no_token_goes_over_http_to_another_machine() -> None:
     with pytest.raises(HostError, match="over https only"):
-        read_account({"CODABENCH_HOST": "http://codabench.example", "CODABENCH_TOKEN": TOKEN}, "/no/such/file")
+        CodabenchAccount.read({"CODABENCH_HOST": "http://codabench.example", "CODABENCH_TOKEN": TOKEN}, "/no/such/file")
 
 
 @pytest.fixture

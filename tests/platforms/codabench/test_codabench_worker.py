@@ -12,7 +12,7 @@ import pytest
 
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.main import phase_named
-from segjudge.platforms.codabench import scoring_program, trial
+from segjudge.platforms.codabench import scoring_program
 from segjudge.platforms.codabench.build import BuiltCompetition, build
 from segjudge.platforms.codabench.opened_competition import open_competition
 from segjudge.platforms.codabench.trial import (
@@ -26,10 +26,10 @@ from segjudge.platforms.codabench.trial import (
 )
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
 ROOT = Path(__file__).resolve().parents[3]
-PYTHON = open_interpreter(sys.executable)
+PYTHON = Interpreter.open(sys.executable)
 OURS = scoring_program._NOT_YOURS + "\n"
 
 
@@ -85,7 +85,7 @@ def test_there_is_no_network_in_the_sandbox(worker: ComputeWorker, tmp_path: Pat
 
 
 def test_without_a_sandbox_the_folders_are_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "find_sandbox_for", lambda *_, **__: None)
+    monkeypatch.setattr(Interpreter, "find_sandbox", lambda *_, **__: None)
     worker = ComputeWorker(PYTHON)
     assert not worker.is_boxed
     found = score(worker, tmp_path, writing('{"a": 1}'))

@@ -21,14 +21,11 @@ from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import Notify
 from segjudge.platforms.evalai.bundle import agreement, script_rules
 from segjudge.platforms.evalai.bundle.agreement import splits_of
-from segjudge.platforms.evalai.bundle.build import _list_named_files, build, read_config
+from segjudge.platforms.evalai.bundle.build import build, read_config
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.platforms.evalai.bundle.server_state import (
     ServerState,
-    load_state,
-    save_state,
-    state_after_push,
 )
 from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
 from tests.builders import ROOT, zipped
@@ -67,7 +64,10 @@ def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> Non
         with zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as script:
             shown = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
             assert {name for name in script.namelist() if "/" not in name} == shown
-    assert names == {"challenge_config.yaml", "evaluation_script.zip", *_list_named_files(read_config(str(ROOT)))}
+    config = read_config(str(ROOT))
+    values = [value for item in (config, *config["challenge_phases"]) for value in item.values()]
+    named = {value for value in values if isinstance(value, str) and (ROOT / value).is_file()}
+    assert names == {"challenge_config.yaml", "evaluation_script.zip", *named}
 
 
 def test_config_and_phases_agree() -> None:
@@ -476,33 +476,33 @@ UPDATES = [*REMOVE, *FROZEN, *ADD]
 def test_what_an_update_may_not_change_is_reported(
     rule: int, change: Any, words: str, bundle: Path, tmp_path: Path
 ) -> None:
-    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
+    state = ServerState.after_push(read_config(str(ROOT)), source="a test", approved=True)
     problems = changed(bundle, tmp_path, change, state=state)
     assert any(words in str(problem) for problem in problems if problem.rule == rule), problems
 
 
 @pytest.mark.parametrize(("rule", "change", "words"), FROZEN)
 def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    state = state_after_push(read_config(str(ROOT)), source="a test")
+    state = ServerState.after_push(read_config(str(ROOT)), source="a test")
     assert rule not in {problem.rule for problem in changed(bundle, tmp_path, change, state=state)}, words
 
 
 def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
-    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
-    save_state(str(tmp_path), EVALAI, "me/x", state)
-    assert load_state(str(tmp_path), EVALAI, "me/x") == state
-    assert changed(bundle, tmp_path, state=load_state(str(tmp_path), EVALAI, "me/x")) == []
+    state = ServerState.after_push(read_config(str(ROOT)), source="a test", approved=True)
+    state.save(str(tmp_path), EVALAI, "me/x")
+    assert ServerState.load(str(tmp_path), EVALAI, "me/x") == state
+    assert changed(bundle, tmp_path, state=ServerState.load(str(tmp_path), EVALAI, "me/x")) == []
 
 
 def test_without_a_push_nothing_is_remembered(tmp_path: Path) -> None:
-    assert load_state(str(tmp_path), EVALAI, "me/x") is None
+    assert ServerState.load(str(tmp_path), EVALAI, "me/x") is None
 
 
 def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
-    path = Path(save_state(str(tmp_path), EVALAI, "me/x", ServerState()))
+    path = Path(ServerState().save(str(tmp_path), EVALAI, "me/x"))
     path.write_text("[]")
     with pytest.raises(HostError, match=re.escape(f"{path}: cannot be read")):
-        load_state(str(tmp_path), EVALAI, "me/x")
+        ServerState.load(str(tmp_path), EVALAI, "me/x")
 
 
 def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
@@ -537,7 +537,10 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
 @pytest.mark.long
 def test_whatever_stands_in_the_yaml_nothing_breaks(bundle: Path, tmp_path: Path) -> None:
     config = read_config(str(ROOT))
-    state, script = state_after_push(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})
+    state, script = (
+        ServerState.after_push(config, source="a test", approved=True),
+        zipped({"__init__.py": b"evaluate = 1"}),
+    )
     spots = [path for path in places(config) if not ({1, 2, 3, 4} & set(path))]
     assert len(spots) > 60
     for number, path in enumerate(spots):
@@ -698,16 +701,16 @@ def test_what_the_server_takes_is_no_error(change: Any, bundle: Path, tmp_path: 
 
 def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> None:
     root, rehearsal = str(tmp_path), "http://127.0.0.1:8899"
-    save_state(root, rehearsal, "me/x", state_after_push(read_config(str(ROOT)), source="a rehearsal"))
-    save_state(root, EVALAI, "me/y", ServerState("EvalAI"))
-    assert load_state(root, EVALAI, "me/x") is None
-    assert load_state(root, rehearsal, "me/y") is None
-    assert [load_state(root, rehearsal, "me/x").source, load_state(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
+    ServerState.after_push(read_config(str(ROOT)), source="a rehearsal").save(root, rehearsal, "me/x")
+    ServerState("EvalAI").save(root, EVALAI, "me/y")
+    assert ServerState.load(root, EVALAI, "me/x") is None
+    assert ServerState.load(root, rehearsal, "me/y") is None
+    assert [ServerState.load(root, rehearsal, "me/x").source, ServerState.load(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
         "a rehearsal",
         "EvalAI",
     ]
     names = {
-        save_state(root, server, name, ServerState())
+        ServerState().save(root, server, name)
         for server in (EVALAI, "https://eval.ai:8443")
         for name in ("a/b-c", "a-b/c")
     }

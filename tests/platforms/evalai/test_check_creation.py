@@ -16,7 +16,7 @@ from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusa
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
 from segjudge.platforms.evalai.bundle.rules import check_server_rules
-from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
+from segjudge.platforms.evalai.bundle.server_state import ServerState
 from tests.builders import ROOT
 
 from .bundles import config_in, read_files, write_files
@@ -127,7 +127,7 @@ def test_a_validation_says_nothing_of_what_only_saving_refuses(bundle: dict[str,
 
 
 def test_a_title_that_was_taken_once_may_be_changed(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(config_in(bundle), source="a test", approved=True)
+    state = ServerState.after_push(config_in(bundle), source="a test", approved=True)
     assert errors(written(bundle, tmp_path, (("title",), "J&F 2026")), state) == []
 
 
@@ -181,7 +181,7 @@ def test_a_name_that_is_file_and_folder_is_refused(names: Any, bundle: dict[str,
 
 
 def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(config_in(bundle), source="a test", approved=True)
+    state = ServerState.after_push(config_in(bundle), source="a test", approved=True)
     same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
     assert errors(written(bundle, tmp_path, *same), state) == []
     other = ((*ROW, "is_leaderboard_order_descending"), False)
@@ -202,7 +202,7 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
     names: Any, refused: list[int], bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
     """These answers are the real server's, which saves one phase after the other and keeps the addresses."""
-    state = state_after_push(config_in(bundle), source="a test")
+    state = ServerState.after_push(config_in(bundle), source="a test")
     renamed = [(("challenge_phases", k, "codename"), name) for k, name in enumerate(names)]
     found = errors(written(bundle, tmp_path, *renamed), state)
     assert [problem.subject for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
@@ -218,7 +218,7 @@ def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes],
     mapped = (("challenge_phase_splits",), [*config["challenge_phase_splits"], row])
     phases = [first, {**second, "codename": "other"}, third, {**second, "id": 9}]
     path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
-    state = state_after_push(config, source="a test")
+    state = ServerState.after_push(config, source="a test")
     (problem,) = errors(path, state)
     message = "update 9 :{'slug': [ErrorDetail(string='challenge phase with this slug already exists."
     assert message in problem.server_message
@@ -248,7 +248,7 @@ def test_an_update_searches_items_by_their_ids(
     config = config_in(bundle)
     another = {**config[block][0], "id": number, "name": "another", "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
-    found = [problem.server_message for problem in errors(path, state_after_push(config, source="a test"))]
+    found = [problem.server_message for problem in errors(path, ServerState.after_push(config, source="a test"))]
     assert found == ([NONE] if block in refused else [])
     assert errors(path) == []
 
@@ -268,7 +268,7 @@ def test_with_a_new_phase_an_update_makes_numbers_of_all_ids(
 
 
 def test_sponsors_are_left_out_of_an_update(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(config_in(bundle), source="a test")
+    state = ServerState.after_push(config_in(bundle), source="a test")
     assert errors(written(bundle, tmp_path, (("sponsors",), [{"name": "x"}])), state) == []
     found = errors(written(bundle, tmp_path, (("sponsors",), None)), state)
     assert [problem.server_message for problem in found] == [NONE]
@@ -288,7 +288,7 @@ def test_keys_that_cannot_be_sorted_are_an_error_of_an_approved_challenge(
 
 
 def answer_to_update(path: str, *, approved: bool) -> str:
-    state = state_after_push(
+    state = ServerState.after_push(
         yaml.safe_load((ROOT / "challenge_config.yaml").read_bytes()), source="a test", approved=approved
     )
     with Bundle(path) as opened:
@@ -366,7 +366,7 @@ def test_a_text_that_is_too_large_is_a_limit_of_ours(bundle: dict[str, bytes], t
 
 
 def test_the_queue_cannot_become_a_fifo(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_after_push(config_in(bundle), source="a test")
+    state = ServerState.after_push(config_in(bundle), source="a test")
     found = errors(written(bundle, tmp_path, (("use_fifo_sqs",), True)), state)
     assert "use_fifo_sqs cannot be changed after" in str(found[0])
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from segjudge.platforms.evalai.hosted_worker import interpreter
-from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from tests.builders import ROOT
 
 # ── the command line ────────────────────────────────────────────────────────
@@ -84,7 +84,7 @@ def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.Monk
     prepared = tmp_path / ".venv-worker/bin"
     prepared.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)
-    found = worker_interpreter(None, str(tmp_path))
+    found = Interpreter.for_worker(None, str(tmp_path))
     assert found.path == str(prepared / "python")
     assert str(tmp_path / ".venv-worker") in found.folders
 
@@ -99,8 +99,8 @@ def test_the_paths_interpreter_of_the_workers_version_is_taken_where_it_has_nump
     refused = "" if numpy else 'case "$*" in *"import numpy"*) exit 1;; esac\n'
     shim(tmp_path / "bin", f'#!/bin/sh\n{refused}exec {sys.executable} "$@"\n')
     opened: list[str] = []
-    real = interpreter.open_interpreter
-    monkeypatch.setattr(interpreter, "open_interpreter", lambda name: opened.append(name) or real(name))
+    real = Interpreter.open
+    monkeypatch.setattr(Interpreter, "open", lambda name: opened.append(name) or real(name))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    worker_interpreter(None, str(tmp_path))
+    Interpreter.for_worker(None, str(tmp_path))
     assert opened == [str(tmp_path / "bin/python3.9") if numpy else sys.executable]

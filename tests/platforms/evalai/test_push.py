@@ -19,8 +19,8 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.push import _read_sentences, find_repository, locate_sentences, without_sponsors
-from segjudge.platforms.evalai.client import read_settings
+from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, without_sponsors
+from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
@@ -135,7 +135,7 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     kept = "".join(file.read_text() for file in (fork / ".segjudge/pushes").iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, kept))
-    assert token not in repr(read_settings({"EVALAI_TOKEN": token}))
+    assert token not in repr(EvalAISettings.read({"EVALAI_TOKEN": token}))
 
 
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
@@ -257,7 +257,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
         "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
         "Something new",
     ]
-    found = list(locate_sentences(bundle, answer))
+    found = list(RejectedError({"error": "\n".join(answer)}).locate(bundle))
     with Bundle(bundle) as opened:
         places = [
             "challenge_phases[1].max_submissions",
@@ -274,12 +274,12 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
     reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
-    found = list(locate_sentences(bundle, _read_sentences(body)))
+    found = list(RejectedError(body).locate(bundle))
     assert [problem.subject for problem in found] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
         assert found[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
-    assert [problem.subject for problem in locate_sentences(build(str(fork)).path, _read_sentences(body))] == ["title"]
+    assert [problem.subject for problem in RejectedError(body).locate(build(str(fork)).path)] == ["title"]
 
 
 def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
@@ -357,9 +357,9 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
     file.chmod(0o644)
     with pytest.raises(HostError, match="can be read by others"):
-        read_settings({}, str(file))
+        EvalAISettings.read({}, str(file))
     file.chmod(0o600)
-    found = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
+    found = EvalAISettings.read({"EVALAI_HOST": "eval.example"}, str(file))
     assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
 
 

@@ -13,7 +13,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import build_starter_zip, find_unwanted_files
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.platforms.evalai.hosted_worker.worker import open_hosted_worker
+from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 from tests.builders import ROOT
 from tests.shared import IN_CI
 

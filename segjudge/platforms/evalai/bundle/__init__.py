@@ -3,8 +3,8 @@
 `bundle_source` finds the host's files, `build` makes what `opened_bundle` opens, and `check` says everything that is
 wrong with it: by `rules`, a row (`rule_rows`) for each thing that EvalAI tests, then what breaks later in the YAML, the
 script (`script_rules`), and between `phases.py`, YAML and truth (`agreement`).  `fields` is the table of the YAML's
-keys, from which rules and the published JSON Schema are made; `problems` words what is wrong.  `trial` scores the
-samples, `push` uploads, and `server_state` remembers what an update may not change.
+keys, from which rules and the published JSON Schema are made; `problems` words what is wrong.  `trial` scores
+the samples in EvalAI's worker, `push` uploads, and `server_state` remembers what an update may not change.
 """
 
 __all__ = [

@@ -37,11 +37,11 @@ _PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]
 
 
 @dataclass(frozen=True)
-class BuiltBundle:
+class _BuiltBundle:
     """The path of a built zip, and how its config differs from the host's."""
 
     path: str
-    changes: list[LineChange] = field(default_factory=list)
+    changes: list[_LineChange] = field(default_factory=list)
     #: Whether the compiled kernel for EvalAI's worker is in it; None where the scorers do not look for one.
     kernel: bool | None = None
 
@@ -59,17 +59,17 @@ class BuiltBundle:
 
 def build(
     root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False, kernel: bool = True
-) -> BuiltBundle:
+) -> _BuiltBundle:
     """Write the bundle below `dist/`; the same files give the same bytes.
 
     Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    library = find_for_worker() if kernel and takes_kernel(source) else None
+    library = find_for_worker() if kernel and source.takes_kernel else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
-    changes: list[LineChange] = []
+    changes: list[_LineChange] = []
     config: dict[str, Any] = {}
     with suppress(HostError) if lenient else nullcontext():
         config = _parse(text)
@@ -95,13 +95,7 @@ def build(
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror}); name another place with --out") from None
-    return BuiltBundle(out, changes, library is not None if takes_kernel(source) else None)
-
-
-def takes_kernel(source: BundleSource) -> bool:
-    """Our own small bundles look for it, and scripts with its module."""
-    loader = os.path.join(source.root, SCRIPT_FOLDER, PLACE, "kernel.py")
-    return source.kind is BundleKind.SMALL or os.path.isfile(loader)
+    return _BuiltBundle(out, changes, library is not None if source.takes_kernel else None)
 
 
 def read_config(root: str) -> dict[str, Any]:
@@ -232,7 +226,7 @@ _BOM = "\ufeff"
 
 
 @dataclass(frozen=True)
-class LineChange:
+class _LineChange:
     """One line of the YAML in which a variant differs."""
 
     line: int
@@ -243,7 +237,7 @@ class LineChange:
         return f"{CONFIG}:{self.line}: {self.before or '(nothing)'} → {self.after}"
 
 
-def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[LineChange]]:
+def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[_LineChange]]:
     """The YAML of a variant, and what was changed in it."""
     import yaml
 
@@ -297,7 +291,7 @@ class _LineEditor:
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines(keepends=True)
-        self.changes: list[LineChange] = []
+        self.changes: list[_LineChange] = []
 
     def set_flag(self, root: yaml.MappingNode, key: str, value: bool) -> None:  # noqa: FBT001 - a value, no switch
         """Give a flag of the challenge a value; a flag without a line is False."""
@@ -314,7 +308,7 @@ class _LineEditor:
             self.lines[-1] += "\n"
         end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
         self.lines.append(f"{key}: {value}{end}")
-        self.changes.append(LineChange(len(self.lines), "", f"{key}: {value}"))
+        self.changes.append(_LineChange(len(self.lines), "", f"{key}: {value}"))
 
     def replace(self, mapping: yaml.MappingNode, key: str, after: str) -> None:
         key_node, value_node = _key_and_value(mapping, key)
@@ -328,7 +322,7 @@ class _LineEditor:
         comment = "" if after.startswith("#") else line[end.column + line.startswith(_BOM) :].strip()
         comment = f"  {comment}" if comment.startswith("#") else ""
         self.lines[number] = f"{match.group(1)}{after}{comment}{match.group(2) or ''}"
-        self.changes.append(LineChange(number + 1, line.strip(), after))
+        self.changes.append(_LineChange(number + 1, line.strip(), after))
 
 
 # ── the zip that EvalAI's starter uploads ───────────────────────────────────────────────────────────────────────────

@@ -60,6 +60,14 @@ class BundleSource(NamedTuple):
         """Whether its scorers are not ours, so that nothing can be compared with `phases.py`."""
         return self.kind is BundleKind.FOREIGN
 
+    @property
+    def takes_kernel(self) -> bool:
+        """Our own small bundles look for it, and scripts with its module."""
+        from segjudge.kernel.compiling import PLACE
+
+        loader = os.path.join(self.root, SCRIPT_FOLDER, PLACE, "kernel.py")
+        return self.kind is BundleKind.SMALL or os.path.isfile(loader)
+
     def phases(self) -> tuple[Phase, ...]:
         """Raises `HostError` where the bundle has no `phases.py` of ours."""
         subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)

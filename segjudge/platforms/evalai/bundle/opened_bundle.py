@@ -130,11 +130,6 @@ class Bundle:
         return config, lines
 
 
-def is_html(path: str) -> bool:
-    """Test the ending that EvalAI demands of a text."""
-    return os.path.normpath(path).endswith(".html")
-
-
 def escapes(path: str) -> bool:
     """Test whether a path leads out of the bundle."""
     return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir

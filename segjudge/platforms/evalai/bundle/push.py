@@ -206,7 +206,7 @@ class ChallengePush:
                 )
             except ApiError as error:
                 if error.status in (400, 406) and isinstance(error.body, dict) and _NO_TEAM not in error.message:
-                    raise RejectedError(_read_sentences(error.body)) from None
+                    raise RejectedError(error.body) from None
                 raise
         success = answer.get("Success") or answer.get("success") if isinstance(answer, dict) else None
         return str(success or answer)
@@ -262,11 +262,22 @@ def _without_key(text: str, removed: str) -> str:
 
 
 class RejectedError(Exception):
-    """Raised with the server's sentences when it rejects a bundle."""
+    """Raised with the server's answer when it rejects a bundle."""
 
-    def __init__(self, sentences: list[str]) -> None:
-        super().__init__("\n".join(sentences))
-        self.sentences = sentences
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._sentences = _read_sentences(body)
+        super().__init__("\n".join(self._sentences))
+
+    def locate(self, bundle: str) -> BundleProblems:
+        """Yield the server's sentences as problems, each with the line of the YAML that it is about."""
+        with Bundle(bundle) as opened:
+            for sentence in self._sentences:
+                subject = _path_in(opened.config, sentence)
+                fault = " ".join(sentence.split())
+                remedy = "Correct it and push again"
+                if fault.startswith(_UNEXPLAINED):
+                    remedy = "EvalAI gives no reason: look for what was added last, and push again without it"
+                yield BundleProblem(subject or "EvalAI", fault, remedy, location=opened.lines.location(subject))
 
 
 def _read_sentences(body: dict[str, Any]) -> list[str]:
@@ -289,18 +300,6 @@ def _decode(reason: str) -> str:
     except ValueError:
         return reason
     return text if isinstance(text, str) else reason
-
-
-def locate_sentences(bundle: str, sentences: list[str]) -> BundleProblems:
-    """Yield the server's sentences as problems, each with the line of the YAML that it is about."""
-    with Bundle(bundle) as opened:
-        for sentence in sentences:
-            subject = _path_in(opened.config, sentence)
-            fault = " ".join(sentence.split())
-            remedy = "Correct it and push again"
-            if fault.startswith(_UNEXPLAINED):
-                remedy = "EvalAI gives no reason: look for what was added last, and push again without it"
-            yield BundleProblem(subject or "EvalAI", fault, remedy, location=opened.lines.location(subject))
 
 
 def _path_in(config: dict[str, Any], sentence: str) -> str:

@@ -18,7 +18,7 @@ from .problems import BundleProblem, breaks_later, crash, mappings_in, warning
 Opened = TypeVar("Opened")
 
 
-class Silence(enum.Enum):
+class _Silence(enum.Enum):
     """What a server does where it has no words for a problem."""
 
     #: It answers with an error 500 and no reason.
@@ -29,7 +29,7 @@ class Silence(enum.Enum):
     WARNS = enum.auto()
 
 
-CRASH, BREAKS_LATER, WARNS = Silence
+CRASH, BREAKS_LATER, WARNS = _Silence
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class RuleRow:
     test: Callable[[Entry[Any]], Verdict]
     fault: str
     remedy: str
-    answer: str | Silence
+    answer: str | _Silence
     #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
     error: FieldError | None = None
     consequence: bool = False

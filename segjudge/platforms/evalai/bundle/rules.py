@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import zipfile
 import zlib
@@ -47,7 +48,7 @@ from .fields import (
     as_written,
     validate,
 )
-from .opened_bundle import Bundle, escapes, is_html
+from .opened_bundle import Bundle, escapes
 from .problems import BundleProblem, BundleProblems, breaks_later, crash, mappings_in, warning
 from .rule_rows import (
     BREAKS_LATER,
@@ -263,6 +264,11 @@ def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
 # ── the challenge ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _is_html(path: str) -> bool:
+    """Test the ending that EvalAI demands of a text."""
+    return os.path.normpath(path).endswith(".html")
+
+
 def _text_rules(key: str, rule: int, quote: str) -> Check:
     remedy = "Name an .html file of templates/"
     return first_of(
@@ -272,7 +278,7 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
             "Invalid file path for {key}."),
         RuleRow(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
             "File at path {key} not found. Please specify a valid file path"),
-        RuleRow(16, key, lambda at: not is_html(at.value), "names {value}, which is not an .html file", "Rename it",
+        RuleRow(16, key, lambda at: not _is_html(at.value), "names {value}, which is not an .html file", "Rename it",
             "File {key} is not a HTML file. Please specify a valid HTML file"),
         RuleRow(0, key, _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
         RuleRow(24, key, _holds_nul, "{value} holds a NUL character", "Remove it", _SERIALIZER, _NUL),
@@ -479,7 +485,7 @@ _DESCRIPTION = first_of(
             "Name an .html file", _PHASE_ERRORS, consequence=True),
     ),
     RuleRow(45, "description", _is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
-    RuleRow(37, "description", lambda at: _is_not_in_bundle(at) or not is_html(at.value),
+    RuleRow(37, "description", lambda at: _is_not_in_bundle(at) or not _is_html(at.value),
         "names {value}, which is not an .html file of the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
         _NULL),
     RuleRow(0, "description", _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from packaging.utils import canonicalize_name
 from segjudge.kernel.compiling import cache_folder
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
 from segjudge.platforms.evalai.hosted_worker.requirements import PINS, REQUIREMENTS
+from segjudge.platforms.imports import ImportedName, find_imports
 from segjudge.system.files import replace as replace_file
 
 from .opened_bundle import Bundle
@@ -26,7 +25,7 @@ from .problems import WARNING, BundleProblems, breaks_later, warning
 
 _INIT = "__init__.py"
 #: What beside a module's text decides what is remembered of it, and of how many others it is.
-_REMEMBERED, _MOST_REMEMBERED = f"1 {sys.version}\n".encode(), 2000
+_REMEMBERED, _MOST_REMEMBERED = f"2 {sys.version}\n".encode(), 2000
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": PINNED_PYTHON,
@@ -81,14 +80,13 @@ def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> Bund
 
 
 def _check_imports(
-    folder: str, importer: str, imports: tuple[_ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
+    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
 ) -> BundleProblems:
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
     for imported in imports:
         subject = f"{folder}/{importer}:{imported.line}"
-        top = imported.name.split(".", 1)[0]
-        own = top in (*modules, folder) and top not in sys.stdlib_module_names
-        if own and not imported.level and imported.is_certain and not finds_its_own:
+        own = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
+        if own and imported.is_certain and not finds_its_own:
             fault = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
@@ -98,7 +96,7 @@ def _check_imports(
                 yield breaks_later(subject, f"imports {missing}, which is not in the zip", remedy)
 
 
-def _find_missing(imported: _ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
+def _find_missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
     """The modules that a relative import names and the zip lacks."""
     dots, files, path = "." * imported.level, set(texts), _module_path(imported, importer)
     if path is None or (imported.name and not _is_module(path, files)):
@@ -146,24 +144,10 @@ def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> Bundl
 
 
 @dataclass(frozen=True)
-class _ImportedName:
-    """A module that is imported, as it is written."""
-
-    line: int
-    name: str
-    #: The number of dots before it.
-    level: int = 0
-    #: What is imported from it, which may be modules too.
-    members: tuple[str, ...] = ()
-    #: It is imported whenever the module is: not in a function, nor where an error is expected.
-    is_certain: bool = True
-
-
-@dataclass(frozen=True)
 class _ParsedModule:
     """What a module imports, or why it is not Python, and in which line."""
 
-    imports: tuple[_ImportedName, ...] = ()
+    imports: tuple[ImportedName, ...] = ()
     error: str = ""
     line: int | None = None
 
@@ -171,7 +155,7 @@ class _ParsedModule:
 def _parse(text: bytes) -> _ParsedModule:
     """As the worker's Python reads it."""
     try:
-        return _ParsedModule(tuple(_find_imports(ast.parse(text, feature_version=(3, 9)))))
+        return _ParsedModule(tuple(find_imports(text, (3, 9))))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _ParsedModule((), str(error) or type(error).__name__, getattr(error, "lineno", None))
 
@@ -187,14 +171,13 @@ def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
     for name, digest in digests.items():
         try:
             rows, error, line = remembered[digest]
-            imports = tuple(_ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
+            imports = tuple(ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
             modules[name] = _ParsedModule(imports, error, line)
         except (KeyError, TypeError, ValueError, IndexError):
             modules[name] = _parse(texts[name])
     if file and not remembered.keys() >= set(digests.values()):
         added = {
-            digest: [[astuple(name) for name in modules[name].imports], modules[name].error, modules[name].line]
-            for name, digest in digests.items()
+            digest: [modules[name].imports, modules[name].error, modules[name].line] for name, digest in digests.items()
         }
         older = [digest for digest in remembered if digest not in added][-_MOST_REMEMBERED:]
         with suppress(OSError):
@@ -203,21 +186,7 @@ def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
     return modules
 
 
-def _find_imports(tree: ast.Module) -> Iterator[_ImportedName]:
-    pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
-    while pending:
-        node, certain = pending.pop(0)
-        if isinstance(node, ast.Import):
-            yield from (_ImportedName(node.lineno, alias.name, is_certain=certain) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            members = tuple(alias.name for alias in node.names)
-            yield _ImportedName(node.lineno, node.module or "", node.level, members, certain)
-        else:
-            certain = certain and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.If))
-            pending += [(child, certain) for child in ast.iter_child_nodes(node)]
-
-
-def _module_path(imported: _ImportedName, importer: str) -> list[str] | None:
+def _module_path(imported: ImportedName, importer: str) -> list[str] | None:
     """The path in the script, without its ending; None where it leads out of it.
 
     Absolute imports are sought from the script's top.

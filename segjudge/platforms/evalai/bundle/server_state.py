@@ -54,31 +54,59 @@ class ServerState:
     #: How the last push from here had each phase scored, in words, by its codename; the server knows nothing of it.
     scoring: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def after_push(
+        cls, config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
+    ) -> ServerState:
+        """What the server holds after a push of a config; it finds again only what a phase split names."""
+        numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
+        rows: list[list[Any]] = [
+            [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
+            for row in mappings_in(config, "challenge_phase_splits")
+        ]
+        boards, splits = {row[0] for row in rows}, {row[2] for row in rows}
+        return cls(
+            source,
+            approved,
+            {number: board.get("schema") for number, board in _by_id(config, "leaderboard") if number in boards},
+            {number: _strip(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
+            {
+                number: [_strip(split.get("name")), _strip(split.get("codename"))]
+                for number, split in _by_id(config, "dataset_splits")
+                if number in splits
+            },
+            rows,
+            bool(as_flag(config.get("use_fifo_sqs", False))),
+            scoring=dict(scoring or {}),
+        )
 
-def state_after_push(
-    config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
-) -> ServerState:
-    """What the server holds after a push of a config; it finds again only what a phase split names."""
-    numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
-    rows: list[list[Any]] = [
-        [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
-        for row in mappings_in(config, "challenge_phase_splits")
-    ]
-    boards, splits = {row[0] for row in rows}, {row[2] for row in rows}
-    return ServerState(
-        source,
-        approved,
-        {number: board.get("schema") for number, board in _by_id(config, "leaderboard") if number in boards},
-        {number: _strip(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
-        {
-            number: [_strip(split.get("name")), _strip(split.get("codename"))]
-            for number, split in _by_id(config, "dataset_splits")
-            if number in splits
-        },
-        rows,
-        bool(as_flag(config.get("use_fifo_sqs", False))),
-        scoring=dict(scoring or {}),
-    )
+    @classmethod
+    def load(cls, root: str, server: str, repository: str) -> ServerState | None:
+        """What the last push of a repository from here left on a server; None without one."""
+        path = _state_path(root, server, repository)
+        try:
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+            by_id = {
+                key: {int(number): value for number, value in document[key].items()}
+                for key in ("leaderboards", "phases", "splits")
+            }
+            rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
+            scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
+            source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
+            return cls(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, scoring=scoring)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise HostError(f"{path}: cannot be read ({error}); remove it to go on without") from None
+
+    def save(self, root: str, server: str, repository: str) -> str:
+        """Keep what a push left on a server; return the file."""
+        path = _state_path(root, server, repository)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        document = {"server": server, "repository": repository, **asdict(self)}
+        replace(Path(path), json.dumps(document, indent=1, default=str))
+        return path
 
 
 def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]]]:
@@ -91,37 +119,8 @@ def _strip(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def save_state(root: str, server: str, repository: str, state: ServerState) -> str:
-    """Keep what a push left on a server; return the file."""
-    path = _state_path(root, server, repository)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    document = {"server": server, "repository": repository, **asdict(state)}
-    replace(Path(path), json.dumps(document, indent=1, default=str))
-    return path
-
-
 def _state_path(root: str, server: str, repository: str) -> str:
     """The names of servers are the same in capitals."""
     name = f"{server.lower().rstrip('/')} {repository}"
     readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
     return os.path.join(root, _PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
-
-
-def load_state(root: str, server: str, repository: str) -> ServerState | None:
-    """What the last push of a repository from here left on a server; None without one."""
-    path = _state_path(root, server, repository)
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        by_id = {
-            key: {int(number): value for number, value in document[key].items()}
-            for key in ("leaderboards", "phases", "splits")
-        }
-        rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
-        scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
-        source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
-        return ServerState(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, scoring=scoring)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HostError(f"{path}: cannot be read ({error}); remove it to go on without") from None

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import IMPORT_ROOT
+from segjudge.system import IMPORT_ROOT, sandbox
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 _WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
@@ -42,39 +43,57 @@ class Interpreter:
         """The PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
         return os.pathsep.join([os.path.dirname(self.path), os.environ.get("PATH", os.defpath)])
 
+    @classmethod
+    def open(cls, name: str) -> Interpreter:
+        """Raises HostError where what has this path or name does not run."""
+        path = _path_of(name)
+        answer = _run(path, name, _REPORT).strip()
+        try:
+            executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
+        except (ValueError, IndexError, TypeError):
+            raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
+        # What a shim leads to, without the shim.
+        executable = executable or path
+        return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
 
-def open_interpreter(name: str) -> Interpreter:
-    """Raises HostError where what has this path or name does not run."""
-    path = _path_of(name)
-    answer = _run(path, name, _REPORT).strip()
-    try:
-        executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
-    except (ValueError, IndexError, TypeError):
-        raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
-    # What a shim leads to, without the shim.
-    executable = executable or path
-    return Interpreter(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
+    @classmethod
+    def for_worker(cls, name: str | None, root: str) -> Interpreter:
+        """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
 
+        Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
+        """
+        name = name or os.environ.get(_WORKER_PYTHON)
+        if name:
+            return Interpreter.open(name)
+        for folder in dict.fromkeys((root, IMPORT_ROOT)):
+            prepared = os.path.join(folder, _PREPARED)
+            if os.path.exists(prepared):
+                with suppress(HostError):  # half made, or of a Python that is gone
+                    return Interpreter.open(prepared)
+        pinned = shutil.which(f"python{PINNED_PYTHON}")
+        if pinned is not None:
+            with suppress(HostError):  # no Python, or one without numpy
+                _run(pinned, pinned, "import numpy")
+                return Interpreter.open(pinned)
+        return Interpreter.open(sys.executable)
 
-def worker_interpreter(name: str | None, root: str) -> Interpreter:
-    """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
-
-    Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
-    """
-    name = name or os.environ.get(_WORKER_PYTHON)
-    if name:
-        return open_interpreter(name)
-    for folder in dict.fromkeys((root, IMPORT_ROOT)):
-        prepared = os.path.join(folder, _PREPARED)
-        if os.path.exists(prepared):
-            with suppress(HostError):  # half made, or of a Python that is gone
-                return open_interpreter(prepared)
-    pinned = shutil.which(f"python{PINNED_PYTHON}")
-    if pinned is not None:
-        with suppress(HostError):  # no Python, or one without numpy
-            _run(pinned, pinned, "import numpy")
-            return open_interpreter(pinned)
-    return open_interpreter(sys.executable)
+    def find_sandbox(self, *, required: bool = False) -> str | None:
+        """The sandbox's program if this interpreter runs in it; raises HostError if it does not and is required."""
+        box = sandbox.find_sandbox(required=required)
+        if box is None:
+            return None
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            words = [self.path, "-I", "-c", ""]
+            command = sandbox.scorer_command(box, words, self.folders, [(folder, "/tmp")], (), python=self.path)  # noqa: S108
+            trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if trial.returncode == 0:
+            return box
+        if required:
+            reason = trial.stderr.strip()[-300:]
+            raise HostError(
+                f"--require-sandbox: {self.path} does not run in the sandbox ({reason}); name another Python"
+            )
+        return None
 
 
 def _path_of(name: str) -> str:

@@ -12,14 +12,12 @@ import secrets
 import select
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import sandbox
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
@@ -35,6 +33,8 @@ _DISK = 21 << 30
 #: Bytes that must be free on the disk of a worker's folder.
 _LEAST_DISK = 16 << 20
 SCRIPT = "evaluation_script"
+#: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
+SECONDS = 900.0
 #: Seconds between two looks at whether an answer is still wanted and within its limits.
 _TICK = 0.3
 #: Seconds between two looks at what its processes use together: a worker waits most of the time.
@@ -320,20 +320,3 @@ def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms:
             memory=terms.memory,
         )
     return terms.group.enter(words) if terms.group else words
-
-
-def find_sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
-    """The sandbox's program if this interpreter runs in it; raises HostError if it does not and is required."""
-    box = sandbox.find_sandbox(required=required)
-    if box is None:
-        return None
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        words = [python.path, "-I", "-c", ""]
-        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
-        trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if trial.returncode == 0:
-        return box
-    if required:
-        reason = trial.stderr.strip()[-300:]
-        raise HostError(f"--require-sandbox: {python.path} does not run in the sandbox ({reason}); name another Python")
-    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import fcntl
 import hashlib
 import os
@@ -10,10 +9,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from segjudge.kernel.compiling import cache_folder
+from segjudge.platforms.imports import find_imports
 from segjudge.system import sandbox
 from segjudge.system.bounds import TreeBounds, run_bounded
 from segjudge.system.processes import clean_environment
@@ -112,23 +113,13 @@ def _needs(script: str, python: Interpreter) -> _ScriptNeeds:
             data = path.read_bytes()
             digest.update(repr((str(path.relative_to(script)), len(data))).encode() + data)
             if path.suffix == ".py":
-                modules |= _list_imports(data)
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # it is not of our Python
+                    modules |= {imported.package for imported in find_imports(data)}
                 installs = installs or bool(re.search(rb"\bpip\b", data))
     imported = [name for name in _PREINSTALLED if name in modules]
     lacking = _output([python.path, "-I", "-c", _LACKING, *imported]).split() if imported else []
     packages = tuple(_PREINSTALLED[name] for name in lacking)
     return _ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
-
-
-def _list_imports(data: bytes) -> set[str]:
-    """Return the first names of what a module imports absolutely; nothing where it is not of our Python."""
-    try:
-        nodes = list(ast.walk(ast.parse(data)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-    return {name.partition(".")[0] for name in names}
 
 
 def _output(command: list[str]) -> str:

@@ -57,8 +57,8 @@ const views = shown.map((_, place) => {
 
 // Draw a view: a face on each side of the bar.
 function drawView(canvas, found) {
-  const about = at.loaded, [height, width] = about.size, half = .5 / at.zoom, pen = canvas.getContext("2d");
-  canvas.width = 2 * width; canvas.height = 2 * height;
+  const about = at.loaded, [height, width] = about.size, half = .5 / at.zoom, pen = canvas.getContext("2d"), fine = width > 700 ? 1 : 2;
+  canvas.width = fine * width; canvas.height = fine * height;
   const bar = found.length > 1 ? Math.round(at.swipe * canvas.width) : canvas.width;
   found.forEach((face, side) => {
     pen.save();
@@ -94,6 +94,7 @@ function draw() {
 
 function strips(about) {
   const list = player.querySelector(".strips"), count = about.frames.length;
+  if (form === "segments") return timeline(about, list, count);
   list.replaceChildren(...about.objects.flatMap((object, number) => at.methods.map((method, place) => {
     const row = document.createElement("div"), name = document.createElement(place ? "span" : "button");
     row.className = "row";
@@ -110,8 +111,42 @@ function strips(about) {
   if (methods.length) list.append(patterns(count, list.querySelector(".strip")?.clientWidth || 600));
 }
 
+// Rows of the segments that are wrong most often, where there are several frames.
+function timeline(about, list, count) {
+  const side = about.predicted.get(at.methods[0]);
+  part("timed").hidden = count < 2;
+  part("frame").parentElement.hidden = count < 2;
+  if (count < 2 || !side) return list.replaceChildren();
+  list.replaceChildren(...side.rows.map((entry) => {
+    const row = document.createElement("div"), name = document.createElement(entry.object < 0 ? "span" : "button"), made = segments.strip(about, side, entry, count);
+    row.className = "row";
+    name.textContent = entry.name;
+    if (entry.object >= 0) {
+      name.className = "plain";
+      name.title = `show ${entry.name} alone`;
+      name.setAttribute("aria-pressed", at.object === entry.object);
+      name.onclick = () => { at.object = at.object === entry.object ? -1 : entry.object; chosen(); };
+    }
+    made.onclick = (event) => {
+      const box = made.getBoundingClientRect();
+      go(Math.floor((event.clientX - box.left) / box.width * count));
+    };
+    row.append(name, made);
+    return row;
+  }), segments.patterns(count, list.clientWidth - 100 || 600));
+  if (side.all_rows > side.rows.length) list.append(Object.assign(document.createElement("p"), { className: "hint", textContent: `The ${side.rows.length} of ${side.all_rows} that are wrong most often.` }));
+}
+
+// Go to a frame; where not all have their masks in the page, to the nearest in this direction that has.
 function go(frame) {
-  at.frame = Math.max(0, Math.min(at.loaded.frames.length - 1, frame));
+  const last = at.loaded.frames.length - 1, step = frame < at.frame ? -1 : 1, { isDrawn } = at.loaded;
+  frame = Math.max(0, Math.min(last, frame));
+  const start = frame;
+  if (isDrawn?.size) {
+    while (!isDrawn.has(frame) && frame >= 0 && frame <= last) frame += step;
+    if (!isDrawn.has(frame)) for (frame = start; !isDrawn.has(frame); frame -= step);
+  }
+  at.frame = frame;
   draw();
 }
 
@@ -120,7 +155,7 @@ function lossOf(frame) {
   if (!methods.length) return null;
   const [first, last] = [at.methods[0], at.methods.at(-1)].map((method) => {
     const side = at.loaded.predicted.get(method);
-    if (at.object < 0) return side.loss[frame];
+    if (at.object < 0 || form === "segments") return at.loaded.isDrawn?.has(frame) === false ? null : side.loss[frame];
     return side.objects[at.object].loss[side.objects[at.object].frame.get(frame)] ?? null;
   });
   return last === null || first === null ? null : at.methods.length > 1 ? last - first : last;
@@ -151,6 +186,57 @@ async function open(stream, { object = -1, frame = null } = {}) {
   if (frame === null) ranked(1); else go(at.loaded.frames.indexOf(frame));
 }
 
+// ── links to a moment, and pictures of it ──
+
+const params = () => {
+  const about = at.loaded, object = about.objects[at.object]?.name, split = section.element.id === "frames" ? {} : { section: section.element.id };
+  return new URLSearchParams({ ...split, sequence: nameOf(at.stream), frame: about.frames[at.frame], ...(object === undefined ? {} : { object }), layer: at.layer });
+};
+
+// Show what the address says; false where it says nothing of this player.
+async function follow() {
+  const asked = new URLSearchParams(location.hash.slice(1)), entry = sequences.find((one) => one.name === asked.get("sequence"));
+  if (!entry || (asked.get("section") ?? "frames") !== section.element.id) return false;
+  const about = await sequence(entry.stream, at.methods), frame = asked.get("frame");
+  if (methods.length && ["difference", "truth", "prediction"].includes(asked.get("layer"))) at.layer = asked.get("layer");
+  await open(entry.stream, { object: about.objects.findIndex((one) => one.name === asked.get("object")), frame: about.frames.includes(frame) ? frame : null });
+  section.element.scrollIntoView();
+  page.used = section.element;
+  return true;
+}
+addEventListener("hashchange", follow);
+
+async function copyLink() {
+  history.replaceState(null, "", `#${params()}`);
+  let copied = true;
+  try { await navigator.clipboard.writeText(location.href); } catch { copied = false; }
+  notice(copied ? "The link to this frame is copied." : "The address of this page now leads to this frame.");
+}
+
+function notice(text) {
+  part("notice").textContent = text;
+  page.say(text);
+}
+
+// Save what is seen, with a line below that says what it is.
+function savePicture() {
+  const seen = views.filter((canvas) => !canvas.parentElement.hidden), high = 28, text = part("numbers").innerText.split("\n")[0];
+  const whole = Object.assign(document.createElement("canvas"), { width: seen.reduce((sum, one) => sum + one.width, 0), height: seen[0].height + high }), pen = whole.getContext("2d");
+  pen.fillStyle = "#3a3e46";
+  pen.fillRect(0, 0, whole.width, whole.height);
+  seen.reduce((x, one) => { pen.drawImage(one, x, 0); return x + one.width; }, 0);
+  pen.fillStyle = "#fff";
+  pen.font = "16px system-ui, sans-serif";
+  pen.fillText(`${methods.length ? `${at.layer}: ` : ""}${text}`, 8, whole.height - 9, whole.width - 16);
+  whole.toBlob((blob) => {
+    const name = [nameOf(at.stream), at.loaded.frames[at.frame], at.layer].join("-").replace(/[^\w.-]+/g, "_");
+    const link = Object.assign(document.createElement("a"), { download: `${name}.png`, href: URL.createObjectURL(blob) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+    notice(`${name}.png is saved.`);
+  });
+}
+
 async function show(moment) {
   const { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, at.methods);
   at.moment = moment.number;
@@ -161,11 +247,11 @@ async function show(moment) {
 let timer = 0;
 function play() {
   if (timer) { clearInterval(timer); timer = 0; } else timer = setInterval(() => go((at.frame + 1) % at.loaded.frames.length), 100);
-  player.querySelector("[data-do=play]").setAttribute("aria-pressed", timer !== 0);
+  player.querySelector("[data-do=play]")?.setAttribute("aria-pressed", timer !== 0);
 }
 
 function zoom(factor) { at.zoom = Math.max(1, Math.min(16, at.zoom * factor)); draw(); }
-const actions = { worst: () => ranked(1), median: () => ranked(.5), best: () => ranked(0), in: () => zoom(2), out: () => zoom(.5), fit: () => zoom(0), play, swipe: () => swipe(at.swipe === null ? .5 : null) };
+const actions = { worst: () => ranked(1), median: () => ranked(.5), best: () => ranked(0), in: () => zoom(2), out: () => zoom(.5), fit: () => zoom(0), play, link: copyLink, save: savePicture, swipe: () => swipe(at.swipe === null ? .5 : null) };
 function layer(name) { if (methods.length) { at.layer = name; swipe(at.swipe); } }
 
 // Show the other face of the pair as long as a key or a button is held.
@@ -236,8 +322,10 @@ if (methods.length) {
   key(["]"], "the bar to the right", () => at.swipe !== null && swipe(at.swipe + .05));
 }
 key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
-key(["n"], "the next of the worst moments", inView(() => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length])));
-key(["N"], "the one before", inView(() => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length])));
+key(["n"], "the next of the worst moments, of those that are chosen", inView(() => walk(1)));
+key(["N"], "the one before", inView(() => walk(-1)));
+key(["l"], "copy a link to this frame", copyLink);
+key(["i"], "save this frame as an image", savePicture);
 key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
 key(["k"], "the sequence before", inView(() => neighbour(-1)));
 key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
@@ -251,4 +339,4 @@ key(["-"], "zoom out", actions.out);
 key(["0"], "the whole frame", actions.fit);
 
 document.getElementById(`${section.element.id}-without`).hidden = true;
-if (sequences.length) open(sequences[0].stream).then(() => filmstrips(section.data.around));
+if (sequences.length) follow().then((followed) => followed || open(sequences[0].stream)).then(choose);

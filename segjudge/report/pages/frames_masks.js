@@ -1,5 +1,5 @@
 // Masks of frames: streams inflated when needed, and pictures painted of them.
-const { methods, sequences, moments, kinds, scale } = section.data;
+const { methods, sequences, moments, form, kinds, scale, faults } = section.data;
 const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
 const OBJECTS = [[86, 180, 233], [204, 121, 167], [240, 228, 66], [213, 94, 0], [0, 158, 115], [128, 128, 128], [230, 159, 0], [0, 114, 178]];
 const streams = new Map(), pictures = new Map();
@@ -31,6 +31,7 @@ function stream(name) {
 
 // A sequence with what some methods predicted for it.
 async function sequence(name, chosen) {
+  if (form === "segments") return segments.read(name, chosen);
   const truth = await stream(name), predicted = new Map();
   for (const method of chosen) {
     const side = await stream(`${name}/${method}`);
@@ -76,6 +77,7 @@ const has = (side, object) => side.groups.map((group) => object < 0 ? group.leng
 
 // The masks of a frame in a canvas of their size: what differs, or each object of a side in a colour of its own.
 function masks(about, frame, { method, layer, object }) {
+  if (form === "segments") return segments.masks(about, frame, { method, layer, object });
   const [height, width] = about.size, sides = [about.truth, about.predicted.get(method) ?? about.truth];
   const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
   const [inTruth, inPrediction] = sides.map((side) => has(side, object));
@@ -122,6 +124,7 @@ function kindOf(one, k) {
 
 // What a method scored in a frame, in words.
 function numbers(about, frame, method, object) {
+  if (form === "segments") return segments.numbers(about, frame, method);
   const where = `${nameOf(about.name)}, frame ${about.frames[frame]}.`;
   if (method === undefined) return where;
   const shown = about.predicted.get(method).objects.filter((_, number) => object < 0 || number === object).map((one) => {

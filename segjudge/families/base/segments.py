@@ -1,0 +1,100 @@
+"""What is wrong with each segment of a frame: kinds of faults that every family shares, and how they are told apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from segjudge.evaluation_script.masks.stack import Array
+
+#: What a segment is; 0 is one that is not judged.
+RIGHT, MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT, INEXACT, SWAPPED = range(1, 9)
+#: A segment matches above this IoU, and this share of a segment is most of it.
+_HALF = 0.5
+#: Below this IoU segments of one class have nothing to do with each other.
+_LEAST_IOU = 0.1
+
+
+class Fault(NamedTuple):
+    """A kind of fault: its name, its style, which gives its colour, and what it means."""
+
+    name: str
+    style: str
+    about: str
+
+
+#: By what a segment is.
+FAULTS = {
+    RIGHT: Fault("right", "right", "matches"),
+    MISSED: Fault("missed", "missing", "a segment of the truth that nothing matches"),
+    SURPLUS: Fault("surplus", "extra", "a predicted segment that matches nothing"),
+    WRONG_CLASS: Fault("wrong class", "mixed", "at the right place, as something else"),
+    MERGED: Fault("merged", "merged", "one prediction over several segments"),
+    SPLIT: Fault("split", "split", "several predictions in one segment"),
+    INEXACT: Fault("inexact", "inexact", "overlaps too little, or its edge is not right"),
+    SWAPPED: Fault("swapped", "mixed", "has the identity of another object"),
+}
+
+
+class JudgedSegments(NamedTuple):
+    """What each segment of a frame is."""
+
+    truth: Array
+    prediction: Array
+    #: Of each predicted segment the one of the truth that it stands for, or -1.
+    partner: Array
+
+
+def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
+    """Judge segments by the pixels that those of the truth (rows) and predicted ones (columns) share.
+
+    A match has an IoU above one half.  What is left is wrong in class, merged, split or inexact where it overlaps
+    enough for that, else missed or surplus.
+    """
+    rows, columns = shared.shape
+    truth, prediction = np.full(rows, MISSED), np.full(columns, SURPLUS)
+    partner = np.full(columns, -1)
+    if not shared.size:
+        return JudgedSegments(truth, prediction, partner)
+    same = classes[0][:, None] == classes[1]
+    ious = shared / np.maximum(areas[0][:, None] + areas[1] - shared, 1)
+    free = [np.ones(rows, bool), np.ones(columns, bool)]
+
+    def join(row: int, column: int, kind: int) -> None:
+        truth[row] = prediction[column] = kind
+        partner[column], free[0][row], free[1][column] = row, False, False
+
+    for kind, flags in ((RIGHT, same), (WRONG_CLASS, ~same)):
+        for index in np.argsort(-np.where(flags, ious, 0), axis=None, kind="stable").tolist():
+            row, column = divmod(index, columns)
+            if not flags[row, column] or ious[row, column] <= _HALF:
+                break
+            if free[0][row] and free[1][column]:
+                join(row, column, kind)
+    covered, inside = shared / np.maximum(areas[0], 1)[:, None], shared / np.maximum(areas[1], 1)
+    over, within = (covered >= _HALF) & same, (inside >= _HALF) & same
+    for row in np.flatnonzero(free[0]).tolist():
+        merging = np.flatnonzero(over[row] & (over.sum(axis=0) > 1))
+        parts = np.flatnonzero(within[row])
+        if len(merging):
+            truth[row], column = MERGED, int(merging[0])
+            if free[1][column]:
+                join(row, column, MERGED)
+        elif len(parts) > 1 and covered[row, parts].sum() >= _HALF:
+            for column in parts[free[1][parts]].tolist():
+                join(row, column, SPLIT)
+    for column in np.flatnonzero(free[1]).tolist():
+        if within[:, column].any():
+            row = int(np.argmax(inside[:, column] * same[:, column]))
+            if truth[row] in {RIGHT, SPLIT}:
+                prediction[column], partner[column] = SPLIT, row
+                free[1][column] = False
+    near = np.where(same & (truth == MISSED)[:, None] & free[1], ious, 0)
+    for index in np.argsort(-near, axis=None, kind="stable").tolist():
+        row, column = divmod(index, columns)
+        if near[row, column] < _LEAST_IOU:
+            break
+        if truth[row] == MISSED and free[1][column]:
+            join(row, column, INEXACT)
+    return JudgedSegments(truth, prediction, partner)

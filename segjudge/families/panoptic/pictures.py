@@ -1,0 +1,114 @@
+"""Panoptic segments as pictures: what lies where in each frame of an image or video, on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.panoptic.counting import AREA, CATEGORY, CROWD, ID
+from segjudge.evaluation_script.families.panoptic.files import PanopticSubmission, PredictedFrame
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, sum_by_key
+from segjudge.evaluation_script.masks.stack import Array, Size, places_of
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+
+#: A prediction that lies with more than this share where nothing is labelled is not judged.
+_HALF = 0.5
+
+
+class PanopticPainter(UnitPainter):
+    """Paints images, and frames of videos, whose segments have an identity."""
+
+    dense = True
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, PanopticProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no panoptic segments")
+        self._categories = truth.facts["categories"]
+        self._submission = PanopticSubmission(results, truth, rules.protocol, rules.limits) if results else None
+        self.follows = rules.protocol.video
+        self._ordinals: dict[tuple[int, int, int], int] = {}
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def class_names(self) -> Sequence[str]:
+        return [name for _, name, _ in self._categories]
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        self._ordinals = {}
+        predictions: Sequence[PredictedFrame | None] = [None] * len(frames)
+        if self._submission is not None:
+            predictions = self._submission.frames(unit.name, list(frames), Problems())
+        for index, (frame, prediction) in enumerate(zip(frames, predictions, strict=True)):
+            yield self._look_at_frame(frame, prediction, drawn.get(index))
+
+    def _look_at_frame(self, frame: TruthFrame, listed: PredictedFrame | None, size: Size | None) -> SeenFrame:
+        truth, prediction = frame.read(), LabelMap(np.zeros(frame.size, np.uint8))
+        if self._submission is not None and listed is not None:
+            prediction = LabelMap(self._submission.read(listed, frame.size))
+        pairs = backend().count_label_pairs(truth, prediction)
+        rows = np.array(frame.rows, np.float64).reshape(-1, 4)
+        ids, areas = sum_by_key(pairs.prediction, pairs.pixels)
+        predicted = ids[ids != 0]
+        categories = listed.segments if listed is not None else {}
+        void = ~np.isin(pairs.truth, rows[rows[:, CROWD] == 0, ID])
+        outside = np.bincount(places_of(ids, pairs.prediction[void]), pairs.pixels[void], len(ids))[ids != 0]
+        ids_of_truth, own_categories, own_areas = rows[rows[:, CROWD] == 0][:, [ID, CATEGORY, AREA]].T.astype(np.int64)
+        own = self._make_side(0, ids_of_truth, own_categories, own_areas)
+        predicted_categories = np.array([categories[number] for number in predicted.tolist()], np.int64)
+        predicted_side = self._make_side(1, predicted, predicted_categories, areas[ids != 0] - outside)
+        excused = outside / np.maximum(areas[ids != 0], 1) > _HALF
+        shared = _share_pixels(np.array(own.keys, np.int64), predicted, pairs)
+        maps = None
+        if size is not None:
+            maps = np.stack([_index_map(truth, own.keys, size), _index_map(prediction, predicted_side.keys, size)])
+        return SeenFrame(own, predicted_side, shared, excused, maps)
+
+    def _make_side(self, side: int, ids: Array, categories: Array, areas: Array) -> Side:
+        things = np.array([bool(self._categories[category][2]) for category in categories.tolist()], bool)
+        names = [
+            self._name_segment(side, number, category, is_thing=is_thing)
+            for number, category, is_thing in zip(ids.tolist(), categories.tolist(), things.tolist(), strict=True)
+        ]
+        return Side(ids.tolist(), names, areas, categories, things)
+
+    def _name_segment(self, side: int, number: int, category: int, *, is_thing: bool) -> str:
+        """Name a segment by its category, and where there are several by a number among those."""
+        name = str(self._categories[category][1])
+        if not is_thing:
+            return name
+        key = (side, category, number)
+        if key not in self._ordinals:
+            self._ordinals[key] = 1 + sum(named[:2] == key[:2] for named in self._ordinals)
+        return f"{name} {self._ordinals[key]}"
+
+
+def _share_pixels(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
+    """How many pixels segments of the truth (rows) and predicted ones (columns) share."""
+    shared = np.zeros((len(truth), len(prediction)))
+    order, predicted_order = np.argsort(truth), np.argsort(prediction)
+    rows, columns = places_of(truth[order], pairs.truth), places_of(prediction[predicted_order], pairs.prediction)
+    both = (rows >= 0) & (columns >= 0)
+    shared[order[rows[both]], predicted_order[columns[both]]] = pairs.pixels[both]
+    return shared
+
+
+def _index_map(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
+    """Which segment is where in a picture: its index from 1, or 0."""
+    rows, columns = sample_rows_and_columns(pixels.numbers.shape, size)
+    numbers = pixels.numbers[rows[:, None], columns].reshape(-1)
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    ids = pixels.labels_of(numbers[starts])
+    ids_of_keys = np.array(keys, np.int64)
+    order = np.argsort(ids_of_keys)
+    places = places_of(ids_of_keys[order], ids)
+    indices = np.where(places >= 0, np.append(order, 0)[places] + 1, 0).astype(np.uint16)
+    image: Array = np.repeat(indices, np.diff(np.append(starts, len(numbers)))).reshape(size)
+    return image

@@ -1,0 +1,49 @@
+"""The modules that a script imports, and which of them it cannot do without.
+
+An import is certain where it is reached whenever the module is: not in a function, nor below an `if` or a `match`, nor
+in a `try`, where its failure is expected.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+#: Below these an import may never be reached, or may fail.
+_UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.Match, ast.Try, ast.TryStar)
+#: What holds statements; expressions import nothing.
+_BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+class ImportedName(NamedTuple):
+    """A module that is imported, as it is written."""
+
+    line: int
+    name: str
+    #: The number of dots before it.
+    level: int = 0
+    #: What is imported from it, which may be modules too.
+    members: tuple[str, ...] = ()
+    is_certain: bool = True
+
+    @property
+    def package(self) -> str:
+        """The package or module at the top of its path; nothing for what stands beside the importer."""
+        return "" if self.level else self.name.partition(".")[0]
+
+
+def find_imports(text: str | bytes, version: tuple[int, int] | None = None) -> list[ImportedName]:
+    """Find what a module imports, in its order; raises what `ast.parse` does for what is no Python of this version."""
+    imports = list[ImportedName]()
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(text, feature_version=version), True)]
+    while pending:
+        node, is_certain = pending.pop()
+        if isinstance(node, ast.Import):
+            imports += [ImportedName(node.lineno, alias.name, is_certain=is_certain) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            members = tuple(alias.name for alias in node.names)
+            imports.append(ImportedName(node.lineno, node.module or "", node.level, members, is_certain))
+        else:
+            is_certain = is_certain and not isinstance(node, _UNCERTAIN)
+            pending += [(child, is_certain) for child in ast.iter_child_nodes(node) if isinstance(child, _BLOCKS)]
+    return sorted(imports)

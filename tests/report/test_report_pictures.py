@@ -1,0 +1,289 @@
+"""The player of segments: what is wrong with each, in which colour, over time, and by what moments are chosen."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
+from segjudge.evaluation_script.masks.stack import Size
+from segjudge.families import tools_of
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, UnitPictures, draw_units
+from segjudge.families.base.segments import FAULTS, judge_segments
+from segjudge.report.page import PageOptions
+from segjudge.scoring.scores import ScoreRequest, prepare
+from tests.browser import chromium, needs_chromium
+from tests.builders import zipped
+from tests.published import published
+from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
+
+#: Protocols whose pages have pictures.
+PAINTED = ("coco-panoptic", "vipseg")
+#: Letters in drawings: capitals are things, which have an identity.
+CLASSES = "abcABC"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+# ── what is wrong with each segment ─────────────────────────────────────────
+
+
+def judged(truth: str, prediction: str) -> tuple[str, str]:
+    """Judge two rows of pixels, in which each letter and digit is a segment, of one class whatever its case."""
+    sides = [sorted(set(row) - {"."}) for row in (truth, prediction)]
+    shared = np.array(
+        [
+            [sum(a == one and b == two for a, b in zip(truth, prediction, strict=True)) for two in sides[1]]
+            for one in sides[0]
+        ],
+        float,
+    ).reshape(len(sides[0]), len(sides[1]))
+    areas = tuple(
+        np.array([row.count(one) for one in side]) for row, side in zip((truth, prediction), sides, strict=True)
+    )
+    classes = tuple(np.array([one in "xyz" for one in side], int) for side in sides)
+    kinds = judge_segments(shared, (areas[0], areas[1]), (classes[0], classes[1]))
+    named = [" ".join(FAULTS[kind].name for kind in side.tolist()) for side in kinds[:2]]
+    return named[0], named[1]
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "kinds"),
+    [
+        pytest.param("aaaa..", "aaaa..", ("right", "right"), id="equal"),
+        pytest.param("aaaa..", "aaa...", ("right", "right"), id="most-of-it"),
+        pytest.param("aaaa..", "......", ("missed", ""), id="missed"),
+        pytest.param("......", "..aaaa", ("", "surplus"), id="surplus"),
+        pytest.param("aaaa..", "xxxx..", ("wrong class", "wrong class"), id="another-class"),
+        pytest.param("aaaa..", "a.....", ("inexact", "inexact"), id="a-part"),
+        pytest.param("aaaabb", "cccccc", ("right merged", "right"), id="swallowed"),
+        pytest.param("aabb", "cccc", ("merged merged", "merged"), id="merged"),
+        pytest.param("aaaa", "ccdd", ("split", "split split"), id="split"),
+        pytest.param("aaaaaa", "ccccdd", ("right", "right split"), id="a-piece-too-much"),
+        pytest.param("aaaa....", "....aaaa", ("missed", "surplus"), id="elsewhere"),
+    ],
+)
+def test_a_segment_is_judged_by_what_it_overlaps(truth: str, prediction: str, kinds: tuple[str, str]) -> None:
+    assert judged(truth, prediction) == kinds
+
+
+# ── what a page shows of it ─────────────────────────────────────────────────
+
+
+class DrawnPainter(UnitPainter):
+    """Paints frames that are drawn in text: of each a picture of the truth and one of the prediction."""
+
+    def __init__(self, videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False) -> None:
+        self.videos, self.dense, self.follows = videos, dense, True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def class_names(self) -> Sequence[str]:
+        return ["small", "large"]
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        for index in range(len(frames)):
+            pixels = [np.array([list(row) for row in side.split()]) for side in self.videos[unit.name][index]]
+            letters = [sorted({*side.reshape(-1).tolist()} - {"."}) for side in pixels]
+            sides = [
+                Side(
+                    own, own, np.array([(side == one).sum() for one in own]),
+                    np.array([one.isupper() for one in own], int), np.ones(len(own), bool),
+                )
+                for side, own in zip(pixels, letters, strict=True)
+            ]  # fmt: skip
+            shared = np.array(
+                [[((pixels[0] == one) & (pixels[1] == two)).sum() for two in letters[1]] for one in letters[0]], float
+            ).reshape(len(letters[0]), len(letters[1]))
+            maps = [np.array([[1 + own.index(one) if one != "." else 0 for one in row] for row in side], np.uint16)
+                    for side, own in zip(pixels, letters, strict=True)]  # fmt: skip
+            excused = np.zeros(len(letters[1]), bool)
+            yield SeenFrame(sides[0], sides[1], shared, excused, np.stack(maps) if index in drawn else None)
+
+
+def draw(videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False) -> UnitPictures:
+    def load(name: str) -> list[TruthFrame]:
+        rows = videos[name][0][0].split()
+        return [TruthFrame(str(k), (len(rows), len(rows[0])), [], no_pixels) for k in range(len(videos[name]))]
+
+    units = [Unit(name, 1, lambda name=name: load(name)) for name in videos]  # type: ignore[misc]
+    truth = UnitTruth("drawn", "drawn", {}, units)
+    order = [(index, 0.5 - 0.1 * index) for index in range(len(units))]
+    pictures = draw_units(DrawnPainter(videos, dense=dense), truth, order, "videos", PageOptions(), split="val")
+    assert pictures is not None
+    return pictures
+
+
+def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
+    """The line of JSON of a stream, and its images as groups."""
+    line, _, data = zlib.decompress(stream).partition(b"\n")
+    about, values, value, shift = json.loads(line), [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if not byte & 128:
+            values.append(value)
+            value = shift = 0
+    labels, lengths = values[: about["runs"]], values[about["runs"] :]
+    return about, np.repeat(labels, lengths).reshape(-1, *about["size"])
+
+
+def faults(pictures: UnitPictures, video: str) -> list[str]:
+    """What is wrong in each pixel of a video's frames, as the initials of its faults."""
+    about, images = decoded(pictures.player.streams[f"val/{video}/0/faults"])
+    names = ["".join(FAULTS[fault].name[0] for fault in group) or "." for group in about["groups"]]
+    return ["/".join(" ".join(names[label] for label in row) for row in image.tolist()) for image in images]
+
+
+def test_every_pixel_has_the_colour_of_what_is_wrong_there() -> None:
+    pictures = draw({"cat": [("aaaa. bbbbb", "aaa.. .....")], "dog": [("aaaa.", "AAAA.")]})
+    assert faults(pictures, "cat") == ["r r r m ./m m m m m"]
+    assert faults(pictures, "dog") == ["w w w w ."]
+
+
+def test_where_both_sides_are_wrong_both_are_told() -> None:
+    pictures = draw({"cat": [("aabb....", "AcccAAAA")]})
+    assert "ms" in faults(pictures, "cat")[0].split() or "mi" in faults(pictures, "cat")[0].split()
+
+
+def test_where_the_truth_has_no_label_nothing_is_wrong() -> None:
+    assert faults(draw({"cat": [("aaa..", "aaabb")]}, dense=True), "cat") == ["r r r . ."]
+    assert faults(draw({"cat": [("aaa..", "aaabb")]}), "cat") == ["r r r s s"]
+
+
+def test_a_track_that_changes_objects_is_swapped_and_a_moment_says_when() -> None:
+    frames = [("AA.BB", "AA.BB")] * 6 + [("AA.BB", "BB.AA")] * 2
+    pictures = draw({"cat": frames})
+    about, _ = decoded(pictures.player.streams["val/cat/0"])
+    rows = {row["name"]: [FAULTS[kind].name for kind in row["kinds"]] for row in about["rows"]}
+    assert rows == {name: ["right"] * 6 + ["swapped"] * 2 for name in "AB"}
+    moments = pictures.player.values["moments"]
+    assert [(one["kind"], one["subject"], one["text"]) for one in moments] == [  # type: ignore[attr-defined]
+        ("swapped", ", A, frames 6 to 7", "has the track of B"),
+        ("swapped", ", B, frames 6 to 7", "has the track of A"),
+    ]
+
+
+def test_moments_are_told_apart_by_kind_size_and_absence() -> None:
+    frames = [("A....", "A....")] * 2 + [(".....", ".....")] * 3 + [("A....", ".....")]
+    (moment,) = draw({"cat": frames}).player.values["moments"]  # type: ignore[misc, attr-defined]
+    assert moment["words"] == [("kind", "missed"), ("size", "from 5 % on"), ("time", "after an absence")]
+
+
+def test_classes_taken_for_others_are_counted() -> None:
+    pictures = draw({"cat": [("aaaa.C", "AAAAb.")]})
+    assert pictures.confusions == {(0, 1): 1, (1, -1): 1, (-1, 0): 1}
+
+
+def test_units_that_lost_nothing_are_not_drawn() -> None:
+    assert draw({"cat": [("a.", ".a")], "dog": [("a.", ".a")]}).looked_at == 2
+    video: Mapping[str, Sequence[tuple[str, str]]] = {"cat": [("a", "a")]}
+    truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, list)])
+    assert draw_units(DrawnPainter(video), truth, [(0, 0.0)], "videos", PageOptions(), split="val") is None
+
+
+# ── pages of families ───────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module", params=PAINTED)
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
+    """The protocol, and the pages of a sample whose masks were moved, and of its truth alone."""
+    protocol, folder = PROTOCOLS[request.param], tmp_path_factory.mktemp(request.param)
+    truth = str(published(request.param, folder))
+    (split,) = prepare(ScoreRequest("", TruthSource(truth), protocol)).scorers.values()
+    members = dict(tools_of(protocol.family).make_sample([split.truth], protocol, 0.12))
+    sample = folder / ("sample.zip" if len(members) > 1 else next(iter(members)))
+    sample.write_bytes(zipped(members) if len(members) > 1 else next(iter(members.values())))
+    options = ["--truth", truth, "--protocol", request.param]
+    assert main(["report", str(sample), *options, "--out", str(folder / "page.html")]) == 0
+    assert main(["report", *options, "--out", str(folder / "truth.html")]) == 0
+    return request.param, folder / "page.html", folder / "truth.html"
+
+
+def test_pages_have_the_masks_of_both_sides_and_what_is_wrong(page: tuple[str, Path, Path]) -> None:
+    text = page[1].read_text(encoding="utf-8")
+    assert 'class="player"' in text
+    assert re.search(r'data-stream="[^"#]+/0/faults"', text)
+    assert "Worst moments" in text
+    truth = page[2].read_text(encoding="utf-8")
+    assert "data-stream=" in truth
+    assert "Worst moments" not in truth
+
+
+@needs_chromium
+def test_a_page_is_walked_by_keys_and_its_moments_by_choice(page: tuple[str, Path, Path], browser: Any) -> None:
+    for size in (WIDE, NARROW):
+        with open_player(browser, page[1].as_uri(), size) as opened:
+            assert opened.evaluate("document.documentElement.scrollWidth") == size["width"]
+            opened.wait_for_selector(".film")
+            before = shown(opened)
+            opened.keyboard.press("n")
+            opened.keyboard.press("n")
+            assert opened.locator("[data-part=numbers]").inner_text()
+            for key, layer in (("t", "Truth"), ("p", "Prediction"), ("d", "Difference")):
+                opened.keyboard.press(key)
+                assert opened.get_by_role("button", name=layer).get_attribute("aria-pressed") == "true"
+            words = opened.locator(".chooser-of-moments [data-word]")
+            if words.count():
+                words.first.click()
+                count = int(words.first.locator("small").inner_text())
+                assert opened.locator("[data-part=chosen]").inner_text().startswith(f"{count} of ")
+                assert opened.locator("ol.moments li").count() == min(count, 60)
+            assert before
+
+
+@needs_chromium
+def test_a_truth_alone_is_drawn_too(page: tuple[str, Path, Path], browser: Any) -> None:
+    with open_player(browser, page[2].as_uri(), WIDE) as opened:
+        opened.keyboard.press("j")
+        drawn = (
+            "document.querySelector('.views canvas').getContext('2d').getImageData(0, 0, 500, 400).data.some(Boolean)"
+        )
+        assert opened.evaluate(drawn)
+
+
+@needs_chromium
+def test_a_link_leads_to_the_frame_it_was_copied_from(page: tuple[str, Path, Path], browser: Any) -> None:
+    with open_player(browser, page[1].as_uri(), WIDE) as opened:
+        opened.keyboard.press("j")
+        opened.keyboard.press("t")
+        opened.keyboard.press("End")
+        text = shown(opened)
+        opened.keyboard.press("l")
+        opened.locator("[data-part=notice]").filter(has_text="link").or_(
+            opened.locator("[data-part=notice]").filter(has_text="address")
+        ).wait_for()
+        address = opened.url
+    assert "layer=truth" in address
+    with open_player(browser, address, WIDE) as opened:
+        wait_for(opened, re.escape(text.split(".")[0]))
+        assert shown(opened) == text
+        assert opened.get_by_role("button", name="Truth").get_attribute("aria-pressed") == "true"
+
+
+@needs_chromium
+def test_a_frame_is_saved_as_a_picture(page: tuple[str, Path, Path], browser: Any, tmp_path: Path) -> None:
+    with open_player(browser, page[1].as_uri(), WIDE) as opened:
+        with opened.expect_download() as waiting:
+            opened.get_by_role("button", name="Save PNG").click()
+        waiting.value.save_as(tmp_path / "saved.png")
+        canvas = opened.evaluate("(({ width, height }) => [width, height])(document.querySelector('.views canvas'))")
+    with Image.open(tmp_path / "saved.png") as saved:
+        assert saved.size == (canvas[0], canvas[1] + 28)
+        assert len(np.unique(np.asarray(saved.convert("L")))) > 2
