@@ -12,6 +12,7 @@ from pycocotools import mask as coco
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
 from segjudge.families import tools_of
+from segjudge.starting.new_challenge import write_demo_truth
 
 from .builders import png, zipped
 
@@ -299,8 +300,8 @@ def published(protocol: str, folder: Path) -> Path:
 
 def demo(protocol: str, folder: Path) -> Path:
     """Write the synthetic truth that the family has for new challenges."""
-    rules = PROTOCOLS[protocol]
-    return written(folder / "demo", dict(tools_of(rules.family).make_demo(rules)))
+    (folder / "demo").mkdir()
+    return Path(write_demo_truth(PROTOCOLS[protocol], str(folder / "demo")))
 
 
 def send_davis(_truth: Path) -> bytes:

@@ -63,7 +63,7 @@ from .family import Progress, ScoringRules, Values
 from .reports import Report, Row, deal_groups
 from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, compose
 
-#: What a dataset lists in a frame, a row for each segment or track; each family has its own form.
+#: What a dataset lists in a frame, a row for each segment or track: values that JSON has, in each family's own form.
 Rows = List[List[Any]]
 Read = TypeVar("Read")
 
