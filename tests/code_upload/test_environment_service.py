@@ -58,7 +58,9 @@ def guess(place: int, frame: int) -> Any:
     return VIDEOS[place].labels(max(frame - 1, 0))
 
 
-def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: Served) -> None:
+def test_an_agent_is_scored_as_an_upload_of_the_same_masks(
+    data: Path, served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Environment(served.address, quiet=True) as environment:
         observation = environment.reset()
         assert environment.action_space["type"] == "labels"
@@ -73,6 +75,7 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: S
         assert environment.message == "The evaluation is complete."
         with pytest.raises(ActionRefusedError, match="nothing left"):
             environment.act(guess(0, 0))
+    assert capsys.readouterr().err == "", "it is to be quiet"
     output = served.outcome()
     assert served.process.returncode == 0
     assert output["status"] == "finished"

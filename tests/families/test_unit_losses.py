@@ -10,13 +10,18 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.scoring.scores import ScoreRequest, prepare
+from tests.builders import zipped
 from tests.data import TRACKS_DATA
+from tests.published import published
 from tests.shared import needs_shared
 
 #: Protocol → truth, submission, what is lost.
@@ -53,6 +58,25 @@ def test_what_units_and_categories_cost_sums_to_the_loss(protocol: str) -> None:
     assert losses.by_category.sum(axis=0) == pytest.approx(losses.by_unit.sum(axis=0), abs=1e-12)
     assert (losses.by_unit >= 0).all()
     assert (losses.by_category >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "metric"),
+    [("coco-panoptic", "PQ"), ("vipseg", "VPQ"), ("vspw", "mIoU"), ("mots", "DetA"), ("burst", "DetA")],
+)
+def test_what_units_of_made_data_cost_sums_to_the_loss(protocol: str, metric: str, tmp_path: Path) -> None:
+    source = TruthSource(str(published(protocol, tmp_path)), "", "", "", "")
+    sample = tmp_path / "sample.zip"
+    (scorer,) = prepare(ScoreRequest(str(sample), source, PROTOCOLS[protocol])).scorers.values()
+    tools = tools_of(PROTOCOLS[protocol].family)
+    sample.write_bytes(zipped(dict(tools.make_sample([scorer.truth], PROTOCOLS[protocol], 0.05))))
+    report = scorer.score(str(sample))
+    kinds = losses_of(PROTOCOLS[protocol].family, report.counts).totals()
+    kinds.pop("swapped", None)  # of another metric
+    value = report.values[metric]
+    assert value is not None
+    assert sum(kinds.values()) == pytest.approx(1 - value, abs=1e-12)
+    assert sum(cost > 0 for cost in kinds.values()) > 1, "the sample fails in several ways"
 
 
 @needs_shared

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from distributed import get_client
 
 from segjudge import HostError, UsageError, cli, score
 from segjudge.scoring import sharing
@@ -37,6 +38,8 @@ def given(tmp_path: Path) -> tuple[str, str]:
 def test_a_client_and_its_executor_give_the_bits_of_one_process(two: Cluster, given: tuple[str, str]) -> None:
     expected = content(score(*given))
     with connect(two.address) as client:
+        with pytest.raises(ValueError, match="No (global )?client"):
+            get_client()  # what else the caller computes stays where it was
         assert content(score(*given, executor=client)) == expected
         assert content(score(*given, executor=client.get_executor(pure=True), jobs=20)) == expected
 

@@ -102,6 +102,7 @@ def test_a_fault_of_ours_gives_the_participant_a_number_and_the_operator_the_res
     assert str(tmp_path) not in str(caught.value)
     assert f"incident {number}" in log.getvalue()
     assert str(tmp_path) in log.getvalue()
+    assert "Traceback" not in log.getvalue(), "the sentence says it all"
     assert number not in capsys.readouterr().err
 
 

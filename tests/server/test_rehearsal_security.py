@@ -250,6 +250,21 @@ def test_a_page_that_is_not_there_keeps_its_user(server: Rehearsal) -> None:
         browser = server.session("aurora")
 
 
+@pytest.mark.parametrize("phase", ["", "x", "1.5", "-1", "9" * 19])
+def test_a_form_without_a_phases_number_is_a_sentence(server: Rehearsal, phase: str) -> None:
+    browser = server.session("borealis")
+    form = {"form_token": token_of(browser.get(f"{server.address}/challenges/1", timeout=10).text), "phase": phase}
+    answer = browser.post(
+        f"{server.address}/challenges/1/submit",
+        data=form,
+        files={"input_file": ("strong.zip", b"PK")},
+        headers={"Origin": server.address},
+        timeout=10,
+    )
+    assert answer.status_code == 400
+    assert "Choose a phase." in answer.text
+
+
 def test_a_participant_sees_no_other_team_no_host_page_no_truth(server: Rehearsal, done: Any) -> None:
     borealis = server.session("borealis")
     assert borealis.get(f"{server.address}/submissions/{done['id']}", timeout=10).status_code == 403

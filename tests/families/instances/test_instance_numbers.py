@@ -344,6 +344,15 @@ def test_records_beyond_the_cap_are_counted_where_the_truth_has_their_category(t
     assert scored(truth, found[:4], tmp_path, protocol).warnings == ["1 record beyond 3 in 1 image was dropped"]
 
 
+@pytest.mark.parametrize("protocol", ["places2017-official", "coco", "lvis"])
+def test_a_mask_of_one_pixel_counts(protocol: str, tmp_path: Path) -> None:
+    truth = document((0, 0, 1, mask(1, 1)))
+    for image in truth["images"]:
+        image.update(neg_category_ids=[], not_exhaustive_category_ids=[])
+    found = [detection(0.9, mask(1, 1))]
+    assert scored(truth, found, tmp_path, INSTANCE_PROTOCOLS[protocol]).values["AP"] == RIGHT
+
+
 def test_an_annotation_of_no_listed_category_is_left_out(tmp_path: Path) -> None:
     one, other = mask(10, 10), mask(10, 10, 50)
     truth = document((0, 7, 100, other), (0, 0, 100, one))

@@ -252,6 +252,14 @@ def test_what_is_withdrawn_widens_no_union_but_the_official_one(tmp_path: Path) 
     assert segjudge.score(path, truth, "grefcoco-official").metrics["val"]["cIoU"] == 48 / 144
 
 
+def test_reasonsegs_official_mean_is_of_quotients_in_single_precision() -> None:
+    truth = {"half": box(2, 2), "missed": box(2, 2), "nothing": None}
+    answers = {"half": box(2, 2) | box(2, 20), "missed": box(2, 20), "nothing": None}
+    (values,) = segjudge.score_arrays(answers, truth, "reasonseg-official").metrics.values()
+    assert values["gIoU"] == pytest.approx((48 / 96 + 0 + 1) / 3, abs=1e-5)
+    assert values["cIoU"] == pytest.approx(48 / (96 + 96), abs=1e-6)
+
+
 def test_ignored_pixels_leave_both_sides_in_memory() -> None:
     truth = {"a": {"mask": box(2, 2), "ignore": box(10, 2)}, "b": None}
     answers = {"a": box(2, 2) | box(10, 2), "b": None}

@@ -259,6 +259,7 @@ ODD: dict[str, tuple[int, Any]] = {
     "a-path-that-none-can-be": (10, lambda c: c.update(image="a\0b")),
     "a-path-of-half-a-character": (10, lambda c: c.update(image="\ud800")),
     "data-of-half-a-character": (24, lambda c: c["tasks"][0].update(reference_data="\ud800")),
+    "a-column-that-is-a-number": (48, lambda c: board(c)["columns"].append(2)),
     "a-number-of-columns": (48, lambda c: board(c).update(columns=2)),
     "the-whole-machine": (24, lambda c: c["tasks"][0].update(reference_data="/")),
     "the-whole-machine-by-dots": (24, lambda c: c["tasks"][0].update(reference_data="../" * 40)),
