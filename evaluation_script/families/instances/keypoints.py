@@ -7,7 +7,6 @@ annotate differ in that point: its sigma, a number that belongs to the skeleton.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any, Dict, List
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ...files import Flaw, name_list, quantity
 from ...masks.overlaps import Pairs
 from ...masks.stack import Array
+from ...values import dataclass
 
 #: Of the people of COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
 COCO_SIGMAS = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Row
 from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints, TrueSets, point_similarities
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 #: From this OKS on a detection shows a person, if inexactly.
