@@ -27,7 +27,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.code_upload import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
-from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply, pack_message, read_reply
+from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 
 #: Seconds: how long an environment may take to start, or to come back.
@@ -73,7 +73,7 @@ class Environment:
     def reset(self) -> Any:
         """Start a session and return the first observation; waits while the environment starts."""
         self._space = json.loads(self._call("get_action_space", b"").space)
-        reply = self._call("reset", pack_message(Action(session_id=secrets.token_hex(16))))
+        reply = self._call("reset", Action(session_id=secrets.token_hex(16)).pack())
         self._session, self._step, self.done = reply.session_id, reply.step, reply.done
         return _unpack(reply.value)
 
@@ -97,7 +97,7 @@ class Environment:
     def _package(self, action: Any) -> bytes:
         """Return the bytes of an action; raises _UnfitError where it cannot be sent."""
         try:
-            return pack_message(Action(self._session, self._step, _pack(action, self._space)))
+            return Action(self._session, self._step, _pack(action, self._space)).pack()
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise _UnfitError(f"the action cannot be sent ({error})") from None
 
@@ -105,7 +105,7 @@ class Environment:
         """Report to the environment why no action came, for the submission's log, and raise ActionRefusedError."""
         words = words.encode("utf-8", "replace").decode()
         with contextlib.suppress(ConnectionError):
-            self._call("act_on_environment", pack_message(Action(self._session, self._step, problem=words)))
+            self._call("act_on_environment", Action(self._session, self._step, problem=words).pack())
         raise ActionRefusedError(words)
 
     def _call(self, name: str, package: bytes) -> Reply:
@@ -115,7 +115,7 @@ class Environment:
         wait = 0.1
         while True:
             try:
-                return read_reply(call(package, wait_for_ready=False))
+                return Reply.read(call(package, wait_for_ready=False))
             except grpc.RpcError as error:
                 code, details = error.code(), error.details() or ""
                 if "larger than max" in details:

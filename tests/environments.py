@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from segjudge.code_upload.environments import VIDEO
-from segjudge.code_upload.messages import SERVICE, Action, Reply, pack_message, read_reply
+from segjudge.code_upload.messages import SERVICE, Action, Reply
 from segjudge.datasets.demo import scene
 from segjudge.datasets.opening import TruthSource, pack
 from segjudge.interactive.other_datasets import write_demo_root
@@ -101,13 +101,13 @@ class Caller:
         return found
 
     def begin(self, nonce: str = "me") -> Reply:
-        reply = read_reply(self.raw("reset", pack_message(Action(session_id=nonce))))
+        reply = Reply.read(self.raw("reset", Action(session_id=nonce).pack()))
         self.session, self.step = reply.session_id, reply.step
         return reply
 
     def act(self, value: Any, **more: Any) -> Reply:
         action = Action(more.get("session", self.session), more.get("step", self.step), value)
-        reply = read_reply(self.raw("act_on_environment", pack_message(action), timeout=more.get("timeout", 120)))
+        reply = Reply.read(self.raw("act_on_environment", action.pack(), timeout=more.get("timeout", 120)))
         self.step = reply.step
         return reply
 

@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 
 from segjudge.code_upload.environments.tasks import ActionError, Observation, Result, Task
-from segjudge.code_upload.messages import Action, Labels, MessageError, Reply, pack_message, read_action
+from segjudge.code_upload.messages import Action, Labels, MessageError, Reply
 
 log = logging.getLogger("environment")
 
@@ -101,7 +101,7 @@ class Service:
     # ── the calls ───────────────────────────────────────────────────────────
 
     def get_action_space(self, _request: tuple[float, bytes], _context: grpc.ServicerContext) -> bytes:
-        return pack_message(Reply(space=json.dumps(self._task.space())))
+        return Reply(space=json.dumps(self._task.space())).pack()
 
     def reset(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
         return self._answer_call(context, lambda: self._begin(self._read(request[1])))
@@ -143,7 +143,7 @@ class Service:
 
     def _read(self, package: bytes) -> Action:
         try:
-            action = read_action(package)
+            action = Action.read(package)
         except MessageError as error:
             raise _CallRefusedError(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
         is_ours = self.outcome.result is not None and action.session_id == self._session
@@ -167,7 +167,7 @@ class Service:
             values = {**values, "new_sequence": 1}
         self._session, self._asked_session, self._fresh = secrets.token_hex(16), request_action.session_id[:64], True
         self._called_at = time_now
-        self._reply = pack_message(Reply(self._session, self._step, values))
+        self._reply = Reply(self._session, self._step, values).pack()
         return self._reply
 
     def _act(self, action: Action, arrived: float, context: grpc.ServicerContext) -> bytes:
@@ -196,7 +196,7 @@ class Service:
         self.outcome.timings.append(seconds)
         self._observation, self._step, self._fresh = following, self._step + 1, False
         if not following.done:
-            self._reply = pack_message(Reply(self._session, self._step, following.values, following.reward))
+            self._reply = Reply(self._session, self._step, following.values, following.reward).pack()
             return self._reply
         self._finish(following, context)
         return self._reply
@@ -216,7 +216,7 @@ class Service:
         reply = Reply(
             self._session, self._step, following.values, following.reward, done=True, all_complete=True, message=words
         )
-        self._reply = pack_message(reply)
+        self._reply = reply.pack()
         self.ended.set()
 
     def _hold(self, context: grpc.ServicerContext) -> None:

@@ -8,7 +8,7 @@ are counted.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -66,53 +66,50 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Action:
-    """What an agent sends."""
+class _Message:
+    """What crosses between the two sides: the fields that both kinds of message have."""
 
     session_id: str = ""
     step: int = 0
     value: Any = None
+
+    def pack(self) -> bytes:
+        """Put the message into a Package; raises TypeError for a value that cannot be sent."""
+        name = type(self).__name__
+        fields = {field: getattr(self, field) for field in _FIELDS[name] if field != "value"}
+        try:
+            body = _CLASSES[name](**fields)
+            if self.value is not None:
+                _fill(body.value, self.value, 0)
+            entity = _MAGIC + body.SerializeToString()
+        except ValueError as error:  # a number that is too large, or a text that is not Unicode
+            raise TypeError(str(error)) from None
+        package: bytes = _CLASSES["Package"](SerializedEntity=entity).SerializeToString()
+        return package
+
+    @classmethod
+    def read(cls, package: bytes) -> Self:
+        """Read the message in a Package; raises MessageError."""
+        return cls(**_read(cls.__name__, package))
+
+
+@dataclass(frozen=True)
+class Action(_Message):
+    """What an agent sends."""
+
     #: Why there is no value: the agent's side could not send what it was given.
     problem: str = ""
 
 
 @dataclass(frozen=True)
-class Reply:
+class Reply(_Message):
     """What an environment answers."""
 
-    session_id: str = ""
-    step: int = 0
-    value: Any = None
     reward: float = 0.0
     done: bool = False
     all_complete: bool = False
     message: str = ""
     space: str = ""
-
-
-def pack_message(message: Action | Reply) -> bytes:
-    """A Package that holds a message; raises TypeError for a value that cannot be sent."""
-    name = type(message).__name__
-    fields = {field: getattr(message, field) for field in _FIELDS[name] if field != "value"}
-    try:
-        body = _CLASSES[name](**fields)
-        if message.value is not None:
-            _fill(body.value, message.value, 0)
-        entity = _MAGIC + body.SerializeToString()
-    except ValueError as error:  # a number that is too large, or a text that is not Unicode
-        raise TypeError(str(error)) from None
-    package: bytes = _CLASSES["Package"](SerializedEntity=entity).SerializeToString()
-    return package
-
-
-def read_action(package: bytes) -> Action:
-    """Raises MessageError."""
-    return Action(**_read("Action", package))
-
-
-def read_reply(package: bytes) -> Reply:
-    """Raises MessageError."""
-    return Reply(**_read("Reply", package))
 
 
 # ── writing ─────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from segjudge.masks.comparison import FrameComparison
 
 from .dataset import Davis, InteractiveDataset, SessionInputError, lists_of, load_first_scribbles, root_of
 from .masks import as_ids, object_ids
-from .reports import METRICS, THRESHOLD, AbstractStorage, LocalStorage, Sample, Summary, SummaryTerms, summarize
+from .reports import METRICS, THRESHOLD, AbstractStorage, LocalStorage, Sample, Summary, SummaryTerms
 from .robot import InteractiveScribblesRobot
 from .scribbles import Scribbles
 
@@ -155,7 +155,7 @@ class EvaluationService:
         terms = SummaryTerms(
             self.metric_to_optimize, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold, samples
         )
-        return summarize(report, terms)
+        return terms.summarize(report)
 
 
 def _find_worst_frame(values: Array, used_frames: set[int], candidates: set[int]) -> int:

@@ -66,17 +66,16 @@ class SummaryTerms:
     #: in time, and such a sample counts as 0; without this table only the samples of the report count.
     samples: Mapping[Sample, int] | None = None
 
-
-def summarize(report: pd.DataFrame, terms: SummaryTerms) -> Summary:
-    times, values = _draw_curve(report, terms)
-    longest = max(times)
-    area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
-    at_threshold = float(np.interp(terms.threshold, times, values))
-    return {
-        "auc": area,
-        "metric_at_threshold": {"threshold": terms.threshold, terms.metric: at_threshold},
-        "curve": {"time": times, terms.metric: values},
-    }
+    def summarize(self, report: pd.DataFrame) -> Summary:
+        times, values = _draw_curve(report, self)
+        longest = max(times)
+        area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
+        at_threshold = float(np.interp(self.threshold, times, values))
+        return {
+            "auc": area,
+            "metric_at_threshold": {"threshold": self.threshold, self.metric: at_threshold},
+            "curve": {"time": times, self.metric: values},
+        }
 
 
 def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float], list[float]]:

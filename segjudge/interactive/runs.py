@@ -23,7 +23,7 @@ from segjudge.system.files import file_name, make_folder, replace
 from .dataset import SessionInputError
 from .davis_session import DavisInteractiveSession
 from .masks import as_ids, encode_frames
-from .reports import METRICS, Sample, Summary, SummaryTerms, read_report, summarize
+from .reports import METRICS, Sample, Summary, SummaryTerms, read_report
 from .scribbles import Scribbles
 from .session import MOST_INTERACTIONS
 
@@ -178,7 +178,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
             raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         summary_file = file.with_suffix(".summary.json")
         has_summary = summary_file.exists()
-        of_run = _read_summary(summary_file) if has_summary else summarize(report, SummaryTerms(samples=samples))
+        of_run = _read_summary(summary_file) if has_summary else SummaryTerms(samples=samples).summarize(report)
         return _Run(name or file.stem, report, of_run, _folder_of_steps(file), has_summary or samples is not None)
     except FileNotFoundError:
         raise SessionInputError(f"{file}: there is no such report") from None

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from . import wire_format
 from .reports import Summary
 from .session_host import HostedSession, SessionHost
-from .wire_format import Body, read_submission
+from .wire_format import Body, MaskSubmission
 
 log = logging.getLogger("segjudge.interactive")
 
@@ -153,7 +153,7 @@ class _Handlers:
                 was_in_time = session.answer_repeat(checksum)
                 if was_in_time is not None:
                     return was_in_time
-                submission = read_submission(body, self._host.most_marks)
+                submission = MaskSubmission.read(body, self._host.most_marks)
                 return session.take_masks(submission, self._host.limits.runs, checksum, arrived)
 
         # A parsed body is several times as large, so large ones take turns.

@@ -31,7 +31,7 @@ from segjudge.system import files
 from .dataset import InteractiveDataset, SessionInputError, load_first_scribbles, shape_of
 from .reports import ReportFiles, Summary, read_report
 from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
-from .wire_format import MaskSubmission, ScribblesAnswer, quote
+from .wire_format import MaskSubmission, ScribblesAnswer
 
 #: Folders of sessions; keys are not stored, so that a copy of the state opens no session.
 _NAME = re.compile(r"session-[0-9a-f]{64}")
@@ -408,9 +408,8 @@ class HostedSession(Session):
         sequence, number = self._open_sample()
         due_interaction = [sequence, number, self.interaction]
         if submission.due != due_interaction:
-            named_interaction = ", ".join(map(quote, submission.due))
             raise RuntimeError(
-                f"These masks are for [{named_interaction}]; those that are due are for {due_interaction}."
+                f"These masks are for [{submission.words_of_due}]; those that are due are for {due_interaction}."
             )
         self._check_masks_due()
         in_time = not self.is_late(arrived)

@@ -7,7 +7,7 @@ sequence that it is for.
 import json
 import tempfile
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import NotRequired, Self, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -125,6 +125,36 @@ class MaskSubmission:
     encoded_masks: object = None
     candidates: list[int] | None = None
 
+    @classmethod
+    def read(cls, body: Body, most_marks: int) -> Self:
+        """Read a submission's JSON; its bytes and its text are freed before its masks are decoded."""
+        body.seek(0)
+        # The parser blocks all threads while it makes objects: a mask is an object with two entries, in a list.
+        marks = 0
+        while text := body.read(1 << 20):
+            marks += sum(text.count(mark) for mark in (b"[", b"{", b","))
+        if marks > most_marks:
+            raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
+        body.seek(0)
+        try:
+            values = json.loads(str(body.read(), "utf-8"))
+        except (ValueError, RecursionError):
+            raise ValueError("The body is not JSON in UTF-8.") from None
+        if not isinstance(values, dict):
+            raise ValueError("The body is not a JSON object.")
+        candidates = values.get("next_scribble_frame_candidates")
+        if candidates is not None and (
+            not isinstance(candidates, list) or any(type(frame) is not int for frame in candidates)
+        ):
+            raise TypeError("next_scribble_frame_candidates is not a list of whole numbers.")
+        due = [values.get(name) for name in ("sequence", "scribble_idx", "interaction")]
+        return cls(due, values.get("pred_masks"), candidates)
+
+    @property
+    def words_of_due(self) -> str:
+        """The interaction that the client names, for a sentence."""
+        return ", ".join(map(_quote, self.due))
+
     def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
         """Decode masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
         masks_sent, self.encoded_masks = self.encoded_masks, None
@@ -132,7 +162,7 @@ class MaskSubmission:
             raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
         size = masks_sent.get("size")
         if size != list(shape):
-            size_sent = f"({', '.join(map(quote, size[:4]))})" if isinstance(size, list) else quote(size)
+            size_sent = f"({', '.join(map(_quote, size[:4]))})" if isinstance(size, list) else _quote(size)
             raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {size_sent}")
         frames = masks_sent["frames"]
         if len(frames) != shape[0]:
@@ -150,31 +180,6 @@ class MaskSubmission:
         return masks
 
 
-def read_submission(body: Body, most_marks: int) -> MaskSubmission:
-    """Read a submission's JSON; its bytes and its text are freed before its masks are decoded."""
-    body.seek(0)
-    # The parser blocks all threads while it makes objects: a mask is an object with two entries, in a list.
-    marks = 0
-    while text := body.read(1 << 20):
-        marks += sum(text.count(mark) for mark in (b"[", b"{", b","))
-    if marks > most_marks:
-        raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
-    body.seek(0)
-    try:
-        values = json.loads(str(body.read(), "utf-8"))
-    except (ValueError, RecursionError):
-        raise ValueError("The body is not JSON in UTF-8.") from None
-    if not isinstance(values, dict):
-        raise ValueError("The body is not a JSON object.")
-    candidates = values.get("next_scribble_frame_candidates")
-    if candidates is not None and (
-        not isinstance(candidates, list) or any(type(frame) is not int for frame in candidates)
-    ):
-        raise TypeError("next_scribble_frame_candidates is not a list of whole numbers.")
-    due = [values.get(name) for name in ("sequence", "scribble_idx", "interaction")]
-    return MaskSubmission(due, values.get("pred_masks"), candidates)
-
-
 def _check_objects(frame: int, objects: object) -> None:
     subject = f"pred_masks, frame {frame}"
     if not isinstance(objects, list) or any(
@@ -190,7 +195,7 @@ def _check_objects(frame: int, objects: object) -> None:
         raise ValueError(f"{subject}: names an object twice")
 
 
-def quote(value: object) -> str:
+def _quote(value: object) -> str:
     """Write an untrusted value for a sentence: short, plain, and without walking through it."""
     if isinstance(value, str):
         return ascii(value[:40])

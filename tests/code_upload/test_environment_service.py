@@ -23,7 +23,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from segjudge.agent import ActionRefusedError, Environment
-from segjudge.code_upload.messages import Action, Labels, pack_message
+from segjudge.code_upload.messages import Action, Labels
 from segjudge.code_upload_challenge_evaluation.environment.__main__ import read_settings
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
@@ -128,13 +128,13 @@ def test_time_for_a_frame_runs_from_the_reply_to_the_action(data: Path, served: 
 
 def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
     agent = Caller(served.address)
-    first = agent.raw("reset", pack_message(Action(session_id="me")))
-    assert agent.raw("reset", pack_message(Action(session_id="me"))) == first
+    first = agent.raw("reset", Action(session_id="me").pack())
+    assert agent.raw("reset", Action(session_id="me").pack()) == first
     reply = agent.begin()
-    action = pack_message(Action(reply.session_id, 0, GOOD))
+    action = Action(reply.session_id, 0, GOOD).pack()
     answers = {agent.raw("act_on_environment", action) for _ in range(3)}
     assert len(answers) == 1
-    assert agent.refused("act_on_environment", pack_message(Action(reply.session_id, 5, GOOD))) == (
+    assert agent.refused("act_on_environment", Action(reply.session_id, 5, GOOD).pack()) == (
         CODE.FAILED_PRECONDITION, "Step 5 is not due; 1 is."
     )  # fmt: skip
     agent.close()
@@ -145,13 +145,13 @@ def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: P
     running = Served(data, *dataset(data), "--idle-seconds", "5")
     agent, other = Caller(running.address), Caller(running.address)
     mine = agent.begin("me").session_id
-    assert other.refused("act_on_environment", pack_message(Action("0" * 32, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
-    code, words = other.refused("reset", pack_message(Action(session_id="other")))
+    assert other.refused("act_on_environment", Action("0" * 32, 0, GOOD).pack())[0] == CODE.PERMISSION_DENIED
+    code, words = other.refused("reset", Action(session_id="other").pack())
     assert (code, words[:22]) == (CODE.FAILED_PRECONDITION, "A session is running; ")
     time.sleep(5.3)
     theirs = other.begin("other").session_id
     assert theirs != mine
-    assert agent.refused("act_on_environment", pack_message(Action(mine, 0, GOOD)))[0] == CODE.PERMISSION_DENIED
+    assert agent.refused("act_on_environment", Action(mine, 0, GOOD).pack())[0] == CODE.PERMISSION_DENIED
     play_to_the_end(other, running)
 
 
@@ -170,7 +170,7 @@ class Bomb:
 
 
 def runs(text: str) -> bytes:
-    return pack_message(Action("S", 0, Labels(SIZE, {1: text})))
+    return Action("S", 0, Labels(SIZE, {1: text})).pack()
 
 
 HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
@@ -186,43 +186,41 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "nothing": (b"", CODE.INVALID_ARGUMENT, "not a message of this service"),
     "garbage": (b"\xff" * 1000, CODE.INVALID_ARGUMENT, "is cut off"),
     "json": (b'{"session_id": ""}', CODE.INVALID_ARGUMENT, ""),
-    "cut off": (pack_message(Action("S", 0, GOOD))[:-3], CODE.INVALID_ARGUMENT, "is cut off"),
-    "no value": (pack_message(Action("S", 0)), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a text": (pack_message(Action("S", 0, "mask")), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a list": (pack_message(Action("S", 0, [1, 2])), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "a mapping": (pack_message(Action("S", 0, {"mask": 1})), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "cut off": (Action("S", 0, GOOD).pack()[:-3], CODE.INVALID_ARGUMENT, "is cut off"),
+    "no value": (Action("S", 0).pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a text": (Action("S", 0, "mask").pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a list": (Action("S", 0, [1, 2]).pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "a mapping": (Action("S", 0, {"mask": 1}).pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
     "a picture": (
-        pack_message(Action("S", 0, np.zeros((3, 3, 3), np.uint8))),
+        Action("S", 0, np.zeros((3, 3, 3), np.uint8)).pack(),
         CODE.INVALID_ARGUMENT,
         "not an array of whole numbers",
     ),
-    "floats": (pack_message(Action("S", 0, np.zeros(SIZE))), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "negative": (pack_message(Action("S", 0, np.full(SIZE, -1))), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
+    "floats": (Action("S", 0, np.zeros(SIZE)).pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
+    "negative": (Action("S", 0, np.full(SIZE, -1)).pack(), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
     "too small": (
-        pack_message(Action("S", 0, Labels((1, 1), {}))),
+        Action("S", 0, Labels((1, 1), {})).pack(),
         CODE.INVALID_ARGUMENT,
         "drift/00000: the mask is 1 × 1",
     ),
     "too large": (
-        pack_message(Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"}))),
+        Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"})).pack(),
         CODE.INVALID_ARGUMENT,
         "the mask is",
     ),
-    "two masks": (pack_message(Action("S", 0, [GOOD, GOOD])), CODE.INVALID_ARGUMENT, "no more masks are due"),
+    "two masks": (Action("S", 0, [GOOD, GOOD]).pack(), CODE.INVALID_ARGUMENT, "no more masks are due"),
     "short runs": (runs("01"), CODE.INVALID_ARGUMENT, "add up to"),
     "negative runs": (runs("O" * 10), CODE.INVALID_ARGUMENT, "the mask has counts"),
     "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "break off or are endless"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
-        pack_message(
-            Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1])))
-        ),
+        Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1]))).pack(),
         CODE.INVALID_ARGUMENT,
         "masks that overlap",
     ),
-    "a foreign session": (pack_message(Action("other", 0, GOOD)), CODE.PERMISSION_DENIED, "not the session"),
-    "a later step": (pack_message(Action("S", 9, GOOD)), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
-    "a huge step": (pack_message(Action("S", (1 << 32) - 1, GOOD)), CODE.FAILED_PRECONDITION, "is not due"),
+    "a foreign session": (Action("other", 0, GOOD).pack(), CODE.PERMISSION_DENIED, "not the session"),
+    "a later step": (Action("S", 9, GOOD).pack(), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
+    "a huge step": (Action("S", (1 << 32) - 1, GOOD).pack(), CODE.FAILED_PRECONDITION, "is not due"),
     "17 MB": (b"\x0a" + b"x" * (17 << 20), CODE.RESOURCE_EXHAUSTED, "larger than max"),
 }
 
@@ -251,15 +249,15 @@ def test_the_other_calls_are_as_careful(served: Served) -> None:
             assert agent.refused(name, message)[0] == code
     assert agent.refused("shutdown", b"")[0] == CODE.UNIMPLEMENTED
     assert json.loads(_space(agent, pickle.dumps(Bomb())))["type"] == "labels", "asked with anything"
-    code, words = agent.refused("act_on_environment", pack_message(Action("S", 0, GOOD)))
+    code, words = agent.refused("act_on_environment", Action("S", 0, GOOD).pack())
     assert (code, words) == (CODE.FAILED_PRECONDITION, "There is no session: call reset first.")
     agent.close()
 
 
 def _space(agent: Caller, data: bytes) -> str:
-    from segjudge.code_upload.messages import read_reply
+    from segjudge.code_upload.messages import Reply
 
-    return read_reply(agent.raw("get_action_space", data)).space
+    return Reply.read(agent.raw("get_action_space", data)).space
 
 
 def ends(data: Path, words: str, *options: str, act: Any = None, seconds: float = 30, **variables: str) -> None:
@@ -369,7 +367,7 @@ def test_streams_that_never_end_their_message(data: Path) -> None:
         agent = begun(running)
 
         def endless() -> Iterator[bytes]:
-            yield pack_message(Action("S", 0, GOOD))
+            yield Action("S", 0, GOOD).pack()
             time.sleep(8)
 
         held = []
@@ -388,7 +386,7 @@ def test_a_storm_of_connections(data: Path, served: Served) -> None:
             keeper = agent
             keeper.begin()
             continue
-        agent.refused("reset", pack_message(Action(session_id=str(_))))
+        agent.refused("reset", Action(session_id=str(_)).pack())
         agent.close()
     play_to_the_end(keeper, served)
 
@@ -401,7 +399,7 @@ def test_many_at_once(data: Path, served: Served) -> None:
     def call(number: int) -> None:
         other = Caller(served.address)
         try:
-            answers.append(other.refused("reset", pack_message(Action(session_id=f"storm {number}")))[0])
+            answers.append(other.refused("reset", Action(session_id=f"storm {number}").pack())[0])
         finally:
             other.close()
 
@@ -447,7 +445,7 @@ def test_acting_after_the_end_is_refused(data: Path) -> None:
         agent.act(GOOD)
     late = (Action(session, 11, GOOD), Action(session, 0, GOOD), Action(session_id="again"))
     try:
-        found = [agent.refused("act_on_environment", pack_message(one), timeout=2)[0] for one in late]
+        found = [agent.refused("act_on_environment", one.pack(), timeout=2)[0] for one in late]
     finally:
         agent.close()
     assert set(found) <= {CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE, CODE.DEADLINE_EXCEEDED, CODE.CANCELLED}
@@ -541,12 +539,12 @@ def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
     session = agent.begin().session_id
     agent.act(GOOD)
     time.sleep(0.6)
-    agent.raw("act_on_environment", pack_message(Action(session, 0, GOOD)))
+    agent.raw("act_on_environment", Action(session, 0, GOOD).pack())
     agent.act(GOOD)
     until = time.monotonic() + 120
     while running.process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(grpc.RpcError):
-            agent.raw("act_on_environment", pack_message(Action(session, 1, GOOD)))
+            agent.raw("act_on_environment", Action(session, 1, GOOD).pack())
         time.sleep(0.2)
     agent.close()
     output = running.outcome()
@@ -576,7 +574,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     """Texts as wide as the longest, masks of empty runs, shapes of millions of sides, names without values."""
     agent = begun(served)
     session = agent.session
-    texts = pack_message(Action(session, 0, ["x" * 1_000_000, *[""] * 300]))
+    texts = Action(session, 0, ["x" * 1_000_000, *[""] * 300]).pack()
     sides = field_of("Array", "dtype", b"|u1") + field_of("Array", "shape", varint(300) * 4_000_000)
     names = field_of("Mapping", "entries", field_of("Entry", "name", b"a")) * 1_000_000
     many = [field_of("Value", "array", sides), field_of("Value", "mapping", names)]
@@ -630,7 +628,7 @@ def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> 
     )
     agent = begun(running)
     try:
-        code, words = agent.refused("act_on_environment", pack_message(Action(agent.session, 0, np.array([np.inf]))))
+        code, words = agent.refused("act_on_environment", Action(agent.session, 0, np.array([np.inf])).pack())
         assert code in (CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE), words  # the end may overtake the refusal
         output = running.outcome()
     finally:

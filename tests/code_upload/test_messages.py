@@ -21,7 +21,6 @@ from segjudge.code_upload.messages import (
     MessageError,
     Picture,
     Reply,
-    pack_message,
 )
 from tests.builders import ROOT
 from tests.wire import field_of
@@ -76,7 +75,7 @@ def same(a: Any, b: Any) -> bool:
 
 def test_what_is_written_is_what_protobuf_reads(protobuf: Any) -> None:
     sent = Action("session", 70_000, VALUE)
-    package = protobuf("Package").FromString(pack_message(sent))
+    package = protobuf("Package").FromString(sent.pack())
     assert package.SerializedEntity[:4] == MAGIC
     action = protobuf("Action").FromString(package.SerializedEntity[4:])
     assert (action.session_id, action.step) == ("session", 70_000)
@@ -87,15 +86,15 @@ def test_what_is_written_is_what_protobuf_reads(protobuf: Any) -> None:
     assert [(one.id, one.counts) for one in entries["labels"].labels.objects] == [(1, "PPYo0"), (255, "d0")]
     assert entries["zero"].WhichOneof("kind") == "integer"
     back = protobuf("Package")(SerializedEntity=MAGIC + action.SerializeToString()).SerializeToString()
-    read = messages.read_action(back)
+    read = messages.Action.read(back)
     assert (read.session_id, read.step) == ("session", 70_000)
     assert same(read.value, VALUE)
 
 
 def test_replies_come_back(protobuf: Any) -> None:
     sent = Reply("s", 3, [1], -0.5, done=True, all_complete=True, message="good", space='{"type": "labels"}')
-    assert messages.read_reply(pack_message(sent)) == sent
-    reply = protobuf("Reply").FromString(protobuf("Package").FromString(pack_message(sent)).SerializedEntity[4:])
+    assert messages.Reply.read(sent.pack()) == sent
+    reply = protobuf("Reply").FromString(protobuf("Package").FromString(sent.pack()).SerializedEntity[4:])
     assert (reply.reward, reply.done, reply.all_complete, reply.message) == (-0.5, True, True, "good")
 
 
@@ -108,7 +107,7 @@ def test_a_pickle_is_explained(protocol: int) -> None:
     import pickle
 
     with pytest.raises(MessageError, match="That is a Python pickle, which is never opened"):
-        messages.read_action(package_of(pickle.dumps({"action": 1}, protocol)))
+        messages.Action.read(package_of(pickle.dumps({"action": 1}, protocol)))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,7 @@ def test_a_pickle_is_explained(protocol: int) -> None:
 )
 def test_bytes_that_are_none_of_ours(data: bytes, words: str) -> None:
     with pytest.raises(MessageError, match=words):
-        messages.read_action(package_of(data))
+        messages.Action.read(package_of(data))
 
 
 def value_of(data: bytes) -> bytes:
@@ -163,14 +162,14 @@ def test_little_bytes_make_little_memory() -> None:
         (field_of("Value", "labels", beyond), "Object 256 of a mask is not from 1 to 255"),
     ):
         with pytest.raises(MessageError, match=words):
-            messages.read_action(value_of(data))
+            messages.Action.read(value_of(data))
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_message_or_an_error(data: bytes) -> None:
     for whole in (data, package_of(data), package_of(MAGIC + data), value_of(data)):
         try:
-            messages.read_action(whole)
+            messages.Action.read(whole)
         except MessageError:
             pass
 
@@ -178,4 +177,4 @@ def test_any_bytes_are_a_message_or_an_error(data: bytes) -> None:
 def test_what_cannot_be_sent_is_said() -> None:
     for wrong in (object(), 1 << 70, np.array(["a"]), {1}, "\ud800"):
         with pytest.raises(TypeError):
-            pack_message(Action(value=wrong))
+            Action(value=wrong).pack()

@@ -14,7 +14,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.code_upload.environments import INTERACTIVE
-from segjudge.code_upload.messages import Action, pack_message
+from segjudge.code_upload.messages import Action
 from segjudge.code_upload_challenge_evaluation.environment.service import _LONGEST_REFUSAL as LONGEST_REFUSAL
 from segjudge.code_upload_challenge_evaluation.environment.service import _clean_sentence
 from tests.environments import SIZE, Caller, Served, dataset
@@ -105,7 +105,7 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    bad = pack_message(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    bad = Action(caller.session, 0, np.zeros((2, 2), np.uint8)).pack()
     assert caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.INVALID_ARGUMENT
     caller.act(np.zeros(SIZE, np.uint8))
     caller.channel.close()
@@ -129,7 +129,7 @@ def test_every_refusal_is_answered_and_the_last_is_kept(data: Path) -> None:
     for name, action, words in REFUSED_CALLS:
         if isinstance(action, Action):
             session = caller.session if action.session_id == "S" else action.session_id
-            action = pack_message(Action(session, action.step, action.value, action.problem))  # noqa: PLW2901
+            action = Action(session, action.step, action.value, action.problem).pack()  # noqa: PLW2901
         _, output = caller.refused(name, action)
         assert words in output
     caller.channel.close()
@@ -140,7 +140,7 @@ def test_a_flood_names_the_last_of_it(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    bad = pack_message(Action(caller.session, 0, np.zeros((2, 2), np.uint8)))
+    bad = Action(caller.session, 0, np.zeros((2, 2), np.uint8)).pack()
     for _ in range(1100):
         if caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.FAILED_PRECONDITION:
             break

@@ -20,7 +20,7 @@ from scipy.ndimage import binary_erosion
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.evaluation import EvaluationService
-from segjudge.interactive.reports import COLUMNS, SummaryTerms, summarize
+from segjudge.interactive.reports import COLUMNS, SummaryTerms
 from tests.data import INTERACTIVE as HERE
 from tests.shared import needs_shared
 
@@ -384,14 +384,14 @@ def rows(*output: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
 
 def test_every_object_of_a_sample_without_a_row_counts() -> None:
     report = rows(("a", 1, 1, 1, 0.4, 3.0), ("a", 1, 1, 2, 0.8, 3.0))
-    some = summarize(report, SummaryTerms("F"))
+    some = SummaryTerms("F").summarize(report)
     assert some["curve"] == {"time": [0.0, 3.0, 3.0], "F": [0.0, pytest.approx(0.6), pytest.approx(0.6)]}
-    whole = summarize(report, SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
+    whole = SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}).summarize(report)
     assert whole["curve"] == {"time": [0.0, 0.75, 3.0], "F": [0.0, pytest.approx(0.2), pytest.approx(0.2)]}
 
 
 def test_a_session_without_a_row_still_has_its_time() -> None:
-    found = summarize(rows(), SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
+    found = SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}).summarize(rows())
     assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
     assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
 
