@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -64,8 +63,9 @@ _OPTIONS = (
 )
 #: The package, and the module that makes pages.
 _PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.analysis.report"
-#: What it imports later: what families show of what a phase keeps.
-_OF_FAMILIES = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
+#: What is imported later: what families show of what a phase keeps, and what looks for plug-ins.
+_LATER = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
+_LATER.append("segjudge.system.plugins")
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
 _BESIDE = ("report/pages/*", "families/*/pages/*", "report/published.json", "interactive/davis_sequences.csv")
@@ -486,8 +486,9 @@ def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
     beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
     toolkits = read_toolkits(protocols)
-    imported = re.findall(r"^ *from (segjudge[\w.]*) import", b"\n".join(toolkits.values()).decode(), re.MULTILINE)
-    for path in [*_module_files([_MAKER, *imported]), *beside]:
+    modules = [data for name, data in toolkits.items() if name.endswith(".py")]
+    imported = [name for text in modules for name in find_imports(text) if name.package == "segjudge"]
+    for path in [*_module_files([_MAKER, *(name.name for name in imported)]), *beside]:
         paths[path] = folder / path.relative_to(_PACKAGE.parent)
     files = {target.as_posix(): path.read_bytes() for path, target in paths.items()}
     return files | {(folder / _PACKAGE.name / name).as_posix(): data for name, data in toolkits.items()}
@@ -496,7 +497,7 @@ def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
 def _module_files(names: list[str]) -> list[Path]:
     """The modules' files, and those of what they import of this package when they are imported."""
     paths: dict[str, Path] = {}
-    pending = [*names, *_OF_FAMILIES]
+    pending = [*names, *_LATER]
     while pending:
         module = pending.pop()
         path = _module_file(module)

@@ -21,7 +21,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.platforms.codabench import scoring_program
-from segjudge.platforms.codabench.build import BuiltCompetitions, _read_page_files, build
+from segjudge.platforms.codabench.build import BuiltCompetitions, build
 from segjudge.platforms.codabench.opened_competition import open_competition
 from segjudge.platforms.codabench.trial import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -172,10 +172,10 @@ def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
     assert not {"objects", "losses", "errors", "sequences"} & set(scoring_program.SHOWN)
 
 
-def test_the_files_beside_the_program_are_all_that_it_needs(tmp_path: Path) -> None:
-    for name, data in _read_page_files(scoring_program.PAGE_PROGRAM).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(data)
+def test_the_files_beside_the_program_are_all_that_it_needs(built: BuiltCompetitions, tmp_path: Path) -> None:
+    with zipfile.ZipFile(built.competitions[0].path) as competition:
+        program = zipfile.ZipFile(io.BytesIO(competition.read("scoring_program.zip")))
+    program.extractall(tmp_path, [name for name in program.namelist() if name.startswith("page/")])
     shutil.copytree(ROOT / "evaluation_script", tmp_path / "evaluation_script")
     packages = tmp_path / "packages"
     for module in (jinja2, markupsafe, np, PIL):
