@@ -284,7 +284,7 @@ class FamilyTools:
 # ── families that count by unit ─────────────────────────────────────────────
 
 
-_METRIC = re.compile(r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?")
+_METRIC = r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?"
 _ORDER = "Those that cost most first."
 
 
@@ -455,7 +455,7 @@ class UnitTools(FamilyTools):
         return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
 
     def describe_metric(self, metric: str) -> str:
-        name = _METRIC.fullmatch(metric)
+        name = re.fullmatch(_METRIC, metric)
         if name is None or name["stem"] not in self.meanings:
             return metric
         window = f" over {name['frames']} frames" if name["frames"] else ""
