@@ -773,8 +773,6 @@ def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Pa
     found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
     assert found.least == 0.6
     table = count_confusions(found.judged, found.least)
-    assert found.names == ["cat", "dog"]
-    assert (table[0, 1], table[1, 0]) == (2, 1)
     categories = [row for row in list_pairs([*found.names, "nothing"], table, "count") if row["taken for"] != "nothing"]
     assert [row for row in categories if row["truth"] != "nothing"] == [
         {"truth": "cat", "taken for": "dog", "count": 2, "share": pytest.approx(2 / 3)},
