@@ -67,13 +67,13 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
-    codecs.register_error("plain", _plain)
+    codecs.register_error("plain", _replace_unprintable)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="plain")
 
 
-def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+def _replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
     """What is printed for the characters of an error, and where printing goes on."""
     if not isinstance(error, UnicodeEncodeError):
         raise error

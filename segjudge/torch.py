@@ -54,7 +54,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
             frames = [None] * len(sequence) if frame is None else frame
             batch = zip(sequence, frames, preds, target, strict=True)  # type: ignore[call-overload]
         for name, frame_name, prediction, truth in batch:
-            counted.update(_plain(name), _plain(frame_name), _on_cpu(prediction), _on_cpu(truth))
+            counted.update(_plain_value(name), _plain_value(frame_name), _on_cpu(prediction), _on_cpu(truth))
         data = b"".join(_entries(counted.state_dict()))
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
@@ -70,7 +70,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         return {name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}
 
 
-def _plain(name: object) -> object:
+def _plain_value(name: object) -> object:
     """Return a name or number; loaders make tensors of numbers."""
     return name.item() if isinstance(name, torch.Tensor) else name
 

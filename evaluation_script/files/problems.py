@@ -99,7 +99,7 @@ class _Repeated:
     def __init__(self, index: int, problem: Problem, name: str) -> None:
         self._index, self._problem, self._names, self._count = index, problem, printable(name), 1
 
-    def again(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
+    def add_place(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
         """Add a place, and put one problem for all of them in the list."""
         self._count += 1
         if self._count <= _MOST_NAMES:
@@ -124,7 +124,7 @@ class Problems:
         whole, _, name, noun = next((split for split in splits if split[0]), ("", "", "", ""))
         key = (whole, noun, problem.fault, problem.remedy)
         if whole and key in self._repeated:
-            self._repeated[key].again(self.first, whole, noun, name)
+            self._repeated[key].add_place(self.first, whole, noun, name)
             return
         self.count += 1
         if len(self.first) < _MOST_SHOWN:

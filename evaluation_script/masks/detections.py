@@ -94,9 +94,9 @@ def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Ar
             matched_instances = set()
             for detection, instances in overlapping.items():
                 free = [pair for pair in instances if crowd[pair[0]] or pair[0] not in matched_instances]
-                best = _best([pair for pair in free if not does_not_count[pair[0]]], threshold)
+                best = _find_best([pair for pair in free if not does_not_count[pair[0]]], threshold)
                 if best < 0:
-                    best = _best([pair for pair in free if does_not_count[pair[0]]], threshold)
+                    best = _find_best([pair for pair in free if does_not_count[pair[0]]], threshold)
                 if best >= 0:
                     matched_instances.add(best)
                     matched[area, row, detection] = not unmatchable[best]
@@ -104,7 +104,7 @@ def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Ar
                     ignored[area, row, detection] = does_not_count[best] or stays
 
 
-def _best(pairs: List[Tuple[int, float]], least: float) -> int:
+def _find_best(pairs: List[Tuple[int, float]], least: float) -> int:
     """Return the last of the instances that overlap most, or -1."""
     best = -1
     for instance, iou in pairs:

@@ -48,7 +48,7 @@ class LabelImages(MaskFiles):
         self._files, self.members, self._limit = files, members, limit
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
-        return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
+        return _list_missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
 
     def frames(self) -> Set[str]:
         return set(self.members)
@@ -118,7 +118,7 @@ class ObjectFolders(ObjectMasks):
             problem
             for label, frames in required.items()
             if label in self.members
-            for problem in _missing(self.members[label], frames)
+            for problem in _list_missing(self.members[label], frames)
         ]
 
     def frames(self) -> Set[str]:
@@ -201,7 +201,7 @@ def _foreground(labels: Array) -> Array:
 _SALIENT = MergingRule(_foreground, _is_salient)
 
 
-def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
+def _list_missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
     """Return one problem for the frames that are missing, if any."""
     missing = [frame for frame in frames if frame not in members]
     folder = next(iter(members.values()), "").rpartition("/")[0]

@@ -81,7 +81,7 @@ class MaskStream:
         rows, columns = (
             ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size)
         )
-        image = np.zeros((frames, *self.size), self._kind())
+        image = np.zeros((frames, *self.size), self._label_kind())
         painted: List[Stack] = []
         for name, stack in stacks.items():
             if name not in self._indices or not stack.words.size:
@@ -115,11 +115,11 @@ class MaskStream:
         labels_below, numbers = np.unique(below, return_inverse=True)
         labels = [self._label((*self._groups[label], index)) for label in labels_below.tolist()]
         if not self.is_full:
-            image = image.astype(self._kind(), copy=False)
+            image = image.astype(self._label_kind(), copy=False)
             image[window][flags] = np.array(labels, image.dtype)[numbers]
         return image
 
-    def _kind(self) -> Type[np.generic]:
+    def _label_kind(self) -> Type[np.generic]:
         """Return the kind of numbers that holds all labels, and those that objects may yet have alone."""
         return np.uint8 if len(self._groups) + len(self._indices) <= 1 << 8 else np.uint16
 

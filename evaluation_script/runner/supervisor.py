@@ -50,7 +50,7 @@ with suppress(OSError, AttributeError):  # elsewhere than on Linux
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent, of this number, ends (on Linux)."""
-    _set(_DEATH_SIGNAL, signal.SIGKILL)
+    _set_option(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # it ended before the kernel was asked
 
@@ -102,9 +102,9 @@ def _keep(job: Job, leash: int, parent: int) -> Status:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _nothing)
-    signal.signal(signal.SIGCHLD, _nothing)  # ignored, it would leave no status
-    _set(_CHILD_SUBREAPER, 1)
+            signal.signal(number, _do_nothing)
+    signal.signal(signal.SIGCHLD, _do_nothing)  # ignored, it would leave no status
+    _set_option(_CHILD_SUBREAPER, 1)
     child, error = _start(job, leash)
     with suppress(OSError):  # its reader may be gone already
         os.write(leash, b"%d %d\n" % (child, error))
@@ -117,11 +117,11 @@ def _keep(job: Job, leash: int, parent: int) -> Status:
     return status
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """Handle a signal that the wake-up descriptor has already passed on."""
 
 
-def _set(option: int, value: int) -> None:
+def _set_option(option: int, value: int) -> None:
     if _prctl is not None:
         _prctl(option, value, 0, 0, 0)
 
@@ -139,7 +139,7 @@ def _start(job: Job, leash: int) -> Tuple[int, int]:
             os.setsid()
             die_with_parent(keeper)
             for number in (*_ENDING, signal.SIGCHLD):
-                if signal.getsignal(number) is _nothing:
+                if signal.getsignal(number) is _do_nothing:
                     signal.signal(number, signal.SIG_DFL)
             os.close(leash)
             os.close(reader)

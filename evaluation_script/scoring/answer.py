@@ -59,20 +59,20 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
     error_bars = [_error_bars(phase, split, report) for split, report in scored]
     if all(error_bars):
         answer["error"] = error_bars
-    shown = [{split.codename: _ends(phase, split, report)} for split, report in scored]
+    shown = [{split.codename: _round_intervals(phase, split, report)} for split, report in scored]
     answer["interval"] = [ends for ends in shown if any(ends.values())]
     return answer
 
 
 def _intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
     """Return the intervals of the leaderboard's metrics that are of enough cases where participants see them."""
-    intervals, least = report.intervals(metrics=split.metrics), _fewest(phase)
+    intervals, least = report.intervals(metrics=split.metrics), _fewest_cases(phase)
     return {
         metric: intervals[metric] for metric in split.metrics if metric in intervals and report.cases(metric) >= least
     }
 
 
-def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
+def _round_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
     """Return the intervals of the leaderboard's labels as a page may show them, rounded."""
     decimals, intervals = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
     return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in intervals.items()}
@@ -91,11 +91,11 @@ def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[Lis
     return {
         metric: [sums.tolist(), counts.tolist()]
         for metric, (sums, counts) in report.sums(split.metrics).items()
-        if report.cases(metric) >= _fewest(phase)
+        if report.cases(metric) >= _fewest_cases(phase)
     }
 
 
-def _fewest(phase: Phase) -> int:
+def _fewest_cases(phase: Phase) -> int:
     """Return how many cases an interval or a place is known from where participants see it."""
     return FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN
 

@@ -217,7 +217,7 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
             progress(name, number, len(names))
             data = files.read(name)
             try:
-                smallest = _smallest(data, read(data, png.size_of(data)), coded=bool(beside))
+                smallest = _encode_smallest(data, read(data, png.size_of(data)), coded=bool(beside))
             except Flaw as flaw:
                 raise SubmissionError.of(flaw.at(name)) from None
             archive.writestr(zipfile.ZipInfo(name, EPOCH), min(data, smallest, key=len))
@@ -232,7 +232,7 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
     return f"{len(names):,} PNGs"
 
 
-def _smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
+def _encode_smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
     if coded:
         return code_png(values)
     return data if values.max(initial=0) > _HIGHEST_COLOUR else label_png(values.astype(np.uint8))

@@ -150,12 +150,12 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
 def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
     """Return the request as workers in other folders take it."""
 
-    def absolute(path: str) -> str:
+    def make_absolute(path: str) -> str:
         return os.path.abspath(path) if path and "://" not in path else path
 
     source = request.truth
-    paths = {name: absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
-    return replace(request, results=absolute(request.results), truth=source._replace(**paths))
+    paths = {name: make_absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
+    return replace(request, results=make_absolute(request.results), truth=source._replace(**paths))
 
 
 def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:
@@ -191,7 +191,7 @@ def _results(
         for number in range(1, count + 1):
             begin(number)
         while pending:
-            future = _next(done, workers)
+            future = _wait_for_next(done, workers)
             number = pending.pop(future)
             try:
                 data = future.result()
@@ -211,7 +211,7 @@ def _results(
             future.cancel()
 
 
-def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) -> Future[bytes]:
+def _wait_for_next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) -> Future[bytes]:
     """Return the next future that is done; raises HostError where no worker is left that could do one."""
     without = 0
     while True:

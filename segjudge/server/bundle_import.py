@@ -74,7 +74,7 @@ def create_or_update(services: Services, bundle: str, repository: str, team: int
         config = _read_texts(opened)
         if existing is not None and existing.config.get("sponsors") and config.get("sponsors"):
             raise ValueError(_UNSAVED.format(None))
-        merged = _to_json({**_without(existing.config if existing else {}, _RESET), **config})
+        merged = _to_json({**_leave_out(existing.config if existing else {}, _RESET), **config})
         image = _keep_file(services, opened, config.get("image"), "image")
         script = _keep_file(services, opened, config.get("evaluation_script"), "script") or ""
         if existing is not None:
@@ -150,7 +150,7 @@ def _row(services: Services, model: type[Model], **keys: int) -> Model:
 
 
 def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: JsonObject, bundle: Bundle) -> None:
-    merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
+    merged = {**_PHASE_DEFAULTS, **_leave_out(phase.config or {}, _RESET_OF_PHASE), **block}
     merged.setdefault("max_submissions", _LIMIT)
     if merged.get("max_submissions_per_month") is None:
         merged["max_submissions_per_month"] = merged["max_submissions"]
@@ -177,7 +177,7 @@ def _number(value: object) -> int:
     return number
 
 
-def _without(config: JsonObject, keys: tuple[str, ...]) -> JsonObject:
+def _leave_out(config: JsonObject, keys: tuple[str, ...]) -> JsonObject:
     return {key: value for key, value in config.items() if key not in keys}
 
 

@@ -163,5 +163,5 @@ def board_json(board: RankedBoard, split: int) -> list[JsonObject]:
             "error": bars if any(bar is not None for bar in bars) else None,
         }
         for row in board.rows
-        for bars in [[row.bar(label) for label in board.labels]]
+        for bars in [[row.error_bar(label) for label in board.labels]]
     ]

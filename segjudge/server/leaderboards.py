@@ -82,7 +82,7 @@ def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, 
     score = float(value) if isinstance(value, (int, float)) else 0.0
     if not math.isfinite(score):
         score = 0.0
-    bar = row.bar(order)
+    bar = row.error_bar(order)
     return -score if descending else score, float(bar) if isinstance(bar, (int, float)) else 0.0
 
 

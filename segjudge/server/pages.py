@@ -29,7 +29,7 @@ from segjudge.report.page import PAGES as REPORT
 
 from .accounts import PARTICIPANT
 from .actions import hosting, submitting
-from .actions.reading import file_for_participants, report_page, why_no_report
+from .actions.reading import file_for_participants, find_report_page, why_no_report
 from .actions.submitting import PhaseTarget
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
@@ -380,7 +380,7 @@ def _number(value: object, decimals: int) -> str:
 @_answer("GET", "/submissions/{submission:int}/report")
 def _show_report(request: UserRequest, submission: int) -> Response:
     """Return the report of a submission, or until it is made a page that looks again."""
-    text = report_page(request.services, request.require_user(), submission)
+    text = find_report_page(request.services, request.require_user(), submission)
     if text is not None:
         return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
     words = "It is shown here as soon as it is there."
@@ -492,7 +492,9 @@ def _board_cells(
         best = " best" if label == board.order and places.get(row.submission) == (1, 1) else ""
         cells += f'<td class="number{best}">{_number(row.result.get(label), decimals)}'
         cells += (
-            f'<span class="spread">± {_number(row.bar(label), decimals)}</span></td>' if row.bar(label) else "</td>"
+            f'<span class="spread">± {_number(row.error_bar(label), decimals)}</span></td>'
+            if row.error_bar(label)
+            else "</td>"
         )
     return Markup(cells)  # noqa: S704
 

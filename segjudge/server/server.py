@@ -159,7 +159,7 @@ async def _check_health(request: Request) -> Response:
 
     trouble = NO_ANSWER
     with anyio.move_on_after(_LOOK_SECONDS):
-        trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_looks())
+        trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_look_limiter())
     loops = [
         {
             "name": loop.name,
@@ -182,7 +182,7 @@ async def _check_health(request: Request) -> Response:
 
 
 @lru_cache(maxsize=1)
-def _looks() -> anyio.CapacityLimiter:
+def _look_limiter() -> anyio.CapacityLimiter:
     """Return what lets two looks at the database wait at a time, beside the threads of all requests."""
     return anyio.CapacityLimiter(2)
 
@@ -377,9 +377,9 @@ class _FaultyApp:
             await asyncio.sleep(self._faults.random.uniform(0.1, _LONGEST_DELAY))
             await self._app(scope, receive, send)
         else:
-            await self._after(kind, scope, receive, send)
+            await self._spoil_answer(kind, scope, receive, send)
 
-    async def _after(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _spoil_answer(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out the request, and spoil its answer."""
         messages: list[Message] = []
 

@@ -258,7 +258,7 @@ class BoardEntry(NamedTuple):
     is_baseline: bool
     submitted_at: float
 
-    def bar(self, label: str) -> object:
+    def error_bar(self, label: str) -> object:
         """Return half the width of a score's error bar; None where it has none."""
         return (self.error or {}).get(f"error_{label}")
 

@@ -49,7 +49,7 @@ def leave_at_once() -> None:
     atexit.register(_ignore)
     sys.unraisablehook = _on_swallowed
     for number in _list_signals():
-        signal.signal(number, _handle)
+        signal.signal(number, _handle_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)  # `set_up` holds them back while Python starts
 
 
@@ -68,7 +68,7 @@ def interruptible() -> Iterator[None]:
         leave_at_once()
 
 
-def _handle(number: int, _frame: FrameType | None) -> None:
+def _handle_signal(number: int, _frame: FrameType | None) -> None:
     if os.getpid() != _State.process or (_State.number and time.monotonic() > _State.came_at + _PATIENCE):
         os._exit(128 + number)
     if _State.number:
@@ -85,11 +85,11 @@ def _on_swallowed(unraisable: UnraisableHookArgs) -> None:
     if not isinstance(unraisable.exc_value, Interrupted):
         sys.__unraisablehook__(unraisable)
     elif os.getpid() == _State.process:
-        signal.signal(signal.SIGALRM, _again)
+        signal.signal(signal.SIGALRM, _raise_again)
         signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN)
 
 
-def _again(_number: int, _frame: FrameType | None) -> None:
+def _raise_again(_number: int, _frame: FrameType | None) -> None:
     if os.getpid() == _State.process and _State.has_begun:
         raise Interrupted(_State.number)
 

@@ -211,7 +211,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
     moved = np.roll(mask, 1)
     monkeypatch.setattr(compression, "_runs_of", lambda *_: runs_of_mask(moved > 0))
-    monkeypatch.setattr(compression, "_smallest", lambda *_, **__: png(moved, optimize=True))
+    monkeypatch.setattr(compression, "_encode_smallest", lambda *_, **__: png(moved, optimize=True))
 
     assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3
     assert not list(tmp_path.glob("out*"))

@@ -160,7 +160,7 @@ def bounds_of(metric: str, protocol: Optional[FamilyProtocol] = None) -> Tuple[f
 
 
 @lru_cache(maxsize=1024)
-def _student(level: float, freedom: int) -> float:
+def _student_quantile(level: float, freedom: int) -> float:
     """Return the quantile of Student's t that an interval of this level, between 0 and 1, reaches on either side."""
     if not 0 < level < 1 or freedom < 1:
         raise ValueError(f"there is no interval of level {level} with {freedom} degrees of freedom")
@@ -188,7 +188,7 @@ def _student_within(angle: float, freedom: int) -> float:
 
 def interval(value: float, error: float, cases: int, level: float = 0.95) -> Tuple[float, float]:
     """Return Student's t interval of a value whose error is known from so many cases."""
-    reach = _student(level, cases - 1) * error
+    reach = _student_quantile(level, cases - 1) * error
     return value - reach, value + reach
 
 

@@ -108,7 +108,7 @@ def decode_counts(data: bytes) -> InstanceCounts:
     starts = [head + sum(sizes[:number]) for number in range(len(sizes))]
     tables = [np.frombuffer(data, kind, count, start) for kind, count, start in zip(_TABLES, lengths, starts)]
     for table, keys in zip(tables, _KEYS):
-        if not _rises(table, keys):
+        if not _is_rising(table, keys):
             raise ValueError("has rows that are not in order")
         if (places_of(tables[0]["image"], table["image"]) < 0).any():
             raise ValueError("has rows of images that it does not hold")
@@ -117,7 +117,7 @@ def decode_counts(data: bytes) -> InstanceCounts:
     return InstanceCounts(*tables)
 
 
-def _rises(table: Array, keys: Sequence[str]) -> bool:
+def _is_rising(table: Array, keys: Sequence[str]) -> bool:
     """Return whether each row's keys are beyond those of the row before."""
     undecided = np.ones(max(len(table) - 1, 0), bool)
     for key in keys:

@@ -47,7 +47,7 @@ def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, offi
     annotators = [_Annotator(rows, official=official) for rows in frame.rows]
     if len(other_size):
         row = _choose_annotator(
-            annotators, _overlaps(predictions, annotators, frame.size), other_size, official=official
+            annotators, _measure_overlaps(predictions, annotators, frame.size), other_size, official=official
         )
     else:
         row = _answer_nothing(annotators, official=official)
@@ -120,7 +120,7 @@ def _assign(ious: Array) -> List[Tuple[int, float]]:
     return list(zip(indices.tolist(), ious[indices, columns].tolist()))
 
 
-def _overlaps(predictions: Masks, annotators: List[_Annotator], size: Size) -> Array:
+def _measure_overlaps(predictions: Masks, annotators: List[_Annotator], size: Size) -> Array:
     """Return the IoU of each prediction (rows) with all masks; of a crowd, the share that lies on it."""
     texts = [text for annotator in annotators for text in annotator.texts]
     rows, columns = len(predictions.texts), len(texts)

@@ -90,7 +90,9 @@ class SequenceCounts(NamedCounts):
             both = np.concatenate((own_table, other_table), axis=-1)
             mine_at, theirs_at = (np.searchsorted(rows, of_side) for of_side in (self.rows, added.rows))
             table = both[..., row_indices] if both.size else both[..., :0]
-            if both.size and not (_same(table[..., mine_at], own_table) and _same(table[..., theirs_at], other_table)):
+            if both.size and not (
+                _are_equal(table[..., mine_at], own_table) and _are_equal(table[..., theirs_at], other_table)
+            ):
                 raise ValueError(f"{self.name} was counted twice, with different results")
             tables.append(table)
         if len(rows) == len(self.rows) and self._remarks() == added._remarks():
@@ -165,7 +167,7 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     return CountedObject(str(name), ranges, bool(unseen))
 
 
-def _same(own: Array, added: Array) -> bool:
+def _are_equal(own: Array, added: Array) -> bool:
     return bool(np.array_equal(own, added, equal_nan=own.dtype.kind == "f"))
 
 
@@ -188,7 +190,7 @@ def choose_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, 
     objects = {}
     for name in _names(sequence, protocol):
         counted = _without_ends(_lifespan(sequence, name, protocol), protocol)
-        if protocol.objects is not ObjectRule.SEEN or (_visible(sequence, name) & counted).any():
+        if protocol.objects is not ObjectRule.SEEN or (_visible_frames(sequence, name) & counted).any():
             objects[name] = counted
     return objects
 
@@ -210,7 +212,7 @@ def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:
 
 def _names(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
     labels = sorted((label for label in sequence.objects if label != VOID), key=label_order)
-    at_first = [label for label in labels if _visible(sequence, label)[:1].any()]
+    at_first = [label for label in labels if _visible_frames(sequence, label)[:1].any()]
     if protocol.objects is ObjectRule.FOREGROUND:
         return ["1"]
     if protocol.objects is ObjectRule.NUMBERED:
@@ -225,7 +227,7 @@ def _names(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
     return [label for label in labels if _lifespan(sequence, label, protocol).sum() >= _SHORTEST_LIFESPAN]
 
 
-def _visible(sequence: Sequence, name: str) -> Array:
+def _visible_frames(sequence: Sequence, name: str) -> Array:
     facts = sequence.objects.get(name)
     return flags_of(facts.visible if facts else [], len(sequence.frames))
 
@@ -235,7 +237,7 @@ def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Arra
     if protocol.lifespan is not LifespanRule.VIDEO and facts is not None and facts.lifespan is not None:
         return flags_of(facts.lifespan, len(sequence.frames))
     if protocol.lifespan is LifespanRule.OWN:
-        return np.maximum.accumulate(_visible(sequence, name))
+        return np.maximum.accumulate(_visible_frames(sequence, name))
     return np.ones(len(sequence.frames), bool)
 
 
@@ -267,7 +269,10 @@ def count_sequence(
     return SequenceCounts(
         truth.name,
         [truth.frames[frame] for frame in frames],
-        [CountedObject(name, ranges_of(flags[frames]), _unseen(name, truth, split)) for name, flags in objects.items()],
+        [
+            CountedObject(name, ranges_of(flags[frames]), _is_unseen(name, truth, split))
+            for name, flags in objects.items()
+        ],
         np.concatenate(rows),
         np.concatenate(counts, axis=-1),
         np.concatenate(strict, axis=-1),
@@ -296,7 +301,7 @@ def _read_blocks(
             yield indices, truth_masks, predictions, empty
 
 
-def _unseen(name: str, truth: Sequence, split: Split) -> bool:
+def _is_unseen(name: str, truth: Sequence, split: Split) -> bool:
     facts = truth.objects.get(name)
     return truth.unseen or (facts is not None and facts.category in split.unseen_categories)
 

@@ -182,7 +182,7 @@ def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
 
 def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], Facts]:
     """Return the sequences to score, in the order of their list, and the facts of the meta file."""
-    lists = _lists(folder, layout)
+    lists = _find_lists(folder, layout)
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
     own = TruthNames(folder.masks).respell  # a list may be written in another Unicode form than the names of folders
@@ -205,7 +205,7 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     return names, meta
 
 
-def _lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
+def _find_lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
     """Return the lists of sequences by subset; the year that fits the layout wins."""
     best: Dict[str, Tuple[int, str]] = {}
     for name in folder.files.sizes:

@@ -67,7 +67,7 @@ def _count(words: _Words) -> Array:
 
 def _states_of(name: str, block: ComparedBlock) -> List[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
-    truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
+    truth, prediction = _stack_of(block.truth, name, block), _stack_of(block.predicted, name, block)
     in_truth, predicted, shared = truth.area, prediction.area, count_shared(truth, prediction)
     j = shared / np.maximum(in_truth + predicted - shared, 1)
     swapped = np.zeros(len(j), bool)
@@ -80,7 +80,7 @@ def _states_of(name: str, block: ComparedBlock) -> List[str]:
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
 
 
-def _of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
+def _stack_of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
     return side[name] if name in side else empty_stack(len(block.frames), block.size)
 
 
@@ -90,7 +90,7 @@ def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> ND
     Without boundaries it is the loss of J alone.
     """
     truth, prediction = window.truth, window.prediction
-    near = _grown(window.truth_boundary, window.radius)
+    near = _grow(window.truth_boundary, window.radius)
     lacking, surplus = truth & ~prediction & ~near, prediction & ~truth & ~near
     far = {"part": _count(lacking), "leak": _count(surplus)}
     mixed = {"part": _count(lacking & window.other_predictions), "leak": _count(surplus & window.other_truths)}
@@ -112,7 +112,7 @@ def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> ND
 def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
     of_truth, of_prediction = _count(window.truth_boundary), _count(window.prediction_boundary)
-    open_truth = window.truth_boundary & ~_grown(window.prediction_boundary, window.radius)
+    open_truth = window.truth_boundary & ~_grow(window.prediction_boundary, window.radius)
     open_prediction = window.prediction_boundary & ~near
     some_truth, some_prediction = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
     recall = np.where(of_truth > 0, 1 - _count(open_truth) / some_truth, 0)
@@ -127,7 +127,7 @@ def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]
     return under, over
 
 
-def _grown(words: _Words, radius: int) -> _Words:
+def _grow(words: _Words, radius: int) -> _Words:
     """Return what lies within a radius of any pixel: each row spread as far as the disk is wide at its distance."""
     # _Words across come first meanwhile: whole rows are then moved at once.
     spread, width, rows = np.ascontiguousarray(words.transpose(2, 0, 1)), 0, words.shape[1]
@@ -168,7 +168,7 @@ def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
 
 def _window_of(name: str, block: ComparedBlock, rows: Array) -> _ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
-    mine, predicted_stack = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
+    mine, predicted_stack = (_stack_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, predicted_stack, Region(mine).boundary, Region(predicted_stack).boundary]
     window = join_stacks(stacks, len(rows), block.size)
 

@@ -68,7 +68,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
     if not texts:
         raise Flaw("holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt", "Name the folder above")
 
-    def unit(name: str) -> Unit:
+    def make_unit(name: str) -> Unit:
         def load() -> List[TruthFrame]:
             start, stop, size = extents.get(name, (-1, -1, None))
             rows, size = _read_lines(files.read(texts[name]).decode(), size)
@@ -81,7 +81,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
 
         return Unit(name, files.sizes[texts[name]], guard_reading(texts[name], load))
 
-    return UnitTruth(TracksProtocol.family, MOTS_LAYOUT, {}, [unit(name) for name in texts])
+    return UnitTruth(TracksProtocol.family, MOTS_LAYOUT, {}, [make_unit(name) for name in texts])
 
 
 def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
@@ -140,7 +140,7 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
     names = {str(category["id"]): category["name"] for category in document["categories"]}
     categories_present: Set[int] = set()
 
-    def unit(entry: Dict[str, Any]) -> Unit:
+    def make_unit(entry: Dict[str, Any]) -> Unit:
         categories = {int(key): category for key, category in entry["track_category_ids"].items()}
         # as officially distractors go before categories are merged, so a frame of theirs alone has no annotation
         distracting = {key for key, category in categories.items() if category in DISTRACTORS}
@@ -160,7 +160,7 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
         name = f"{entry['dataset']}/{entry['seq_name']}"
         return Unit(name, len(entry["segmentations"]), guard_reading(name, load), facts)
 
-    units = [unit(entry) for entry in document["sequences"]]
+    units = [make_unit(entry) for entry in document["sequences"]]
     classes = [
         [names.get(str(category_part), str(category_part)), category_part]
         for category_part in sorted(categories_present)

@@ -135,7 +135,7 @@ def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhas
     return ""
 
 
-def report_page(services: Services, user: User, submission: int) -> str | None:
+def find_report_page(services: Services, user: User, submission: int) -> str | None:
     """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
 
     Hosts see everything.  So do participants where the phase's detail is `all` and all of its splits are public;

@@ -102,17 +102,17 @@ def _check_limits(services: Services, team: int, phase: ChallengePhase) -> None:
             f"You have {processed} submissions that are being processed. "
             "                           Please wait for them to finish and then try again.",
         )
-    for limit, remaining in _remaining(services, team, phase).items():
+    for limit, remaining in _remaining_by_limit(services, team, phase).items():
         if remaining <= 0:
             raise Refusal(403, _LIMITS[limit][1])
 
 
 def count_remaining(services: Services, team: int, phase: ChallengePhase) -> int:
     """Return how many submissions a team may still send to a phase today."""
-    return max(0, min(_remaining(services, team, phase).values()))
+    return max(0, min(_remaining_by_limit(services, team, phase).values()))
 
 
-def _remaining(services: Services, team: int, phase: ChallengePhase) -> dict[str, int]:
+def _remaining_by_limit(services: Services, team: int, phase: ChallengePhase) -> dict[str, int]:
     moment, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
     return {
         limit: int(float(phase.config[limit]))
