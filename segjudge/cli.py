@@ -11,17 +11,20 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shutil
 import signal
 import sys
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from segjudge.commands import COMMANDS, EVALAI, PLATFORMS
-from segjudge.commands.shared import DONE, OURS, PROGRAM, THEIRS, USAGE, check_files, say
+from segjudge.commands import COMMANDS, EVALAI, GROUPS, PLATFORMS
+from segjudge.commands.shared import DONE, OURS, PROGRAM, THEIRS, USAGE, add_quiet_option, be_quiet, check_files, say
 from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from segjudge.commands.shared import Command
 
 
@@ -40,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
             args = _parser(words).parse_args(words)
         finally:
             sys.stdout.flush()  # the help is written while the parser exits
+        be_quiet(args.quiet)
         values = list(vars(args).values())
         writes_stdout = "-" in values
         with interruptible() if arguments is None else nullcontext():
@@ -151,7 +155,7 @@ def _report_defect(error: Exception) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    say(text)
+    say(text, "bad")
     return code
 
 
@@ -169,8 +173,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+#: How argparse begins to say that there is no such option.
+_UNKNOWN = "unrecognized arguments: "
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are a sentence, which names what was probably meant."""
+
+    #: The options of the command whose words these are.
+    options: Sequence[str] = ()
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
@@ -183,20 +194,32 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}{faults}")
 
     def error(self, message: str) -> NoReturn:
+        from segjudge.evaluation_script.files.problems import nearest
         from segjudge.system.files import redact
 
+        if message.startswith(_UNKNOWN):
+            words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split() if word.startswith("--")]
+            near = next(filter(None, (nearest(word, self.options) for word in words)), "")
+            message += f"; did you mean {near}?" if near else ""
         self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
 
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:
     """Make a parser that knows the command among the words; where there is none, it lists them all."""
-    parser = _Parser(prog=PROGRAM, description=_ABOUT)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     name = words[0] if words and words[0] in COMMANDS else ""
+    listing = "" if name else _list_commands()
+    parser = _Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [-h] [--version] COMMAND ...",
+        description=_ABOUT,
+        epilog=listing,
+        formatter_class=argparse.RawDescriptionHelpFormatter if listing else argparse.HelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", prog=PROGRAM, help=argparse.SUPPRESS)
     if not name:
-        for each, row in COMMANDS.items():
-            commands.add_parser(each, help=row.about)
+        for each in COMMANDS:
+            commands.add_parser(each)
         return parser
     platforms = {EVALAI: COMMANDS[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
     platform = _platform(words) if len(platforms) > 1 else EVALAI
@@ -207,7 +230,26 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     command.add_options(sub)
     if len(platforms) > 1:
         sub.add_argument("--platform", choices=list(platforms), default=EVALAI, help="whose bundle it is (evalai)")
+    add_quiet_option(sub)
+    shown = [action for action in sub._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
+    parser.options = sub.options = [option for action in shown for option in action.option_strings]
     return parser
+
+
+def _list_commands() -> str:
+    """The commands by what they are for, as wide as the terminal."""
+    import textwrap
+
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    column = 4 + max(map(len, COMMANDS)) + 2
+    lines = []
+    for title, names in GROUPS.items():
+        lines.append(f"\n{title}:")
+        for name in names:
+            about = textwrap.wrap(COMMANDS[name].about, width - column)
+            lines.append(f"    {name:{column - 4}}{about[0]}")
+            lines += [f"{'':{column}}{line}" for line in about[1:]]
+    return "\n".join([*lines, f"\n{PROGRAM} COMMAND --help says more of each."])
 
 
 def _platform(words: list[str]) -> str:

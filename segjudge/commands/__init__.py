@@ -8,7 +8,7 @@ typed values, and returns the exit code.
 import os
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "EVALAI", "PLATFORMS", "shared", "worker"]
+__all__ = ["COMMANDS", "EVALAI", "GROUPS", "PLATFORMS", "shared", "worker"]
 
 # Commands are programs of their own: numpy, which some of them load, starts in half the time with one thread.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,7 +22,7 @@ class _Row(NamedTuple):
     about: str
 
 
-#: The commands in the order in which the help shows them.
+#: The commands, which the help shows by `GROUPS`.
 COMMANDS = {
     "new": _Row("new", "Write a small repository with a challenge: your truth, a protocol, samples, texts."),
     "host": _Row("new", "Write a challenge of a benchmark as `new` does: `host NAME --truth PATH --out FOLDER`."),
@@ -62,6 +62,14 @@ COMMANDS = {
     ),
     "completion": _Row("completion", "Print what completes commands, options and their values in bash, zsh or fish."),
     "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
+}
+#: What the help shows first and together: what is done every day, by whom the rest is done.
+GROUPS = {
+    "every day": ("score", "report", "compare", "rank", "show", "benchmarks"),
+    "to prepare results and truths": ("compress", "pack", "convert", "merge", "demo"),
+    "to host a challenge": ("new", "host", "run", "check", "build", "push", "board", "worker", "rehearse", "schema"),
+    "for methods that interact": ("interactive", "arena"),
+    "for the shell": ("completion",),
 }
 #: The commands of platforms beside EvalAI, by `--platform`.
 PLATFORMS = {

@@ -22,6 +22,7 @@ from .shared import (
     Command,
     add_bundle_options,
     choose_bundle,
+    look,
     read_options,
     say,
     say_version,
@@ -247,7 +248,11 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     for phase, rows in boards.items():
         order = trial.columns[0]
         print(
-            "\n" + format_leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n"
+            "\n"
+            + format_leaderboard(
+                phase, rows, trial.columns, order, descending=order not in trial.ascending, look=look()
+            )
+            + "\n"
         )
     return code
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from segjudge.commands import COMMANDS as ALL_COMMANDS
 from segjudge.commands import EVALAI, PLATFORMS
-from segjudge.commands.shared import DONE, PROGRAM, Command
+from segjudge.commands.shared import DONE, PROGRAM, Command, add_quiet_option
 from segjudge.evaluation_script.families import PROTOCOLS
 
 _BASH = """# {how}
@@ -73,6 +73,7 @@ def _list_options(name: str) -> Iterator[_Option]:
         command.add_options(parser)
     if any(name in table for table in PLATFORMS.values()):
         parser.add_argument("--platform", choices=[EVALAI, *PLATFORMS])
+    add_quiet_option(parser)
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of them
         values = list(PROTOCOLS) if action.dest == "protocol" else [str(value) for value in action.choices or ()]
         if (action.option_strings or values) and action.help != argparse.SUPPRESS:

@@ -151,10 +151,10 @@ def _add_convert_options(sub: argparse.ArgumentParser) -> None:
     add("out", nargs="?", type=OutputFile, help="the JSON to write")
     categories = "JSON with categories, and images where there is a list"
     add("--categories", metavar="FILE", type=InputPath, help=categories)
-    add = sub.add_argument_group("as the official converter calls them").add_argument
-    add("--ann_dir", metavar="DIR", type=InputPath, help="PNG_DIR")
-    add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="as --categories")
-    add("--output_json", metavar="FILE", type=OutputFile, help="OUT")
+    # The options of the official converter are taken, and described in docs/participants.md.
+    add("--ann_dir", type=InputPath, help=argparse.SUPPRESS)
+    add("--imgCatIdsFile", type=InputPath, help=argparse.SUPPRESS)
+    add("--output_json", type=OutputFile, help=argparse.SUPPRESS)
 
 
 def _add_demo_options(sub: argparse.ArgumentParser) -> None:

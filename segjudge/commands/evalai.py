@@ -25,6 +25,7 @@ from .shared import (
     Command,
     add_bundle_options,
     choose_bundle,
+    look,
     program,
     read_options,
     say,
@@ -119,7 +120,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
             board = next(mapped for mapped in splits_of(worker.config, phase) if mapped.codename == split)
             order, labels = board.schema["default_order_by"], board.schema["labels"]
             title, descending = f"{phase['name']} / {split}", board.is_descending(order)
-            print("\n" + format_leaderboard(title, rows, labels, order, descending=descending))
+            print("\n" + format_leaderboard(title, rows, labels, order, descending=descending, look=look()))
         print()
     return failed
 

@@ -20,6 +20,8 @@ from .shared import (
     InputPath,
     add_jobs_option,
     add_page_options,
+    look,
+    mention,
     names,
     say,
     score_openly,
@@ -64,9 +66,9 @@ def _compare(args: argparse.Namespace) -> int:
     methods = {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
     comparison = compare(methods, metric=metric, split=args.split or "")
     page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
-    print(comparison.text())
+    print(comparison.text(look()))
     if args.kinds:
-        print(comparison.kinds_text())
+        print(comparison.kinds_text(look()))
     if page:
         write_page(page, args.out)
     if args.markdown:
@@ -76,7 +78,7 @@ def _compare(args: argparse.Namespace) -> int:
     if args.film:
         choice = {"sequence": args.sequence} if args.sequence else {}
         comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **choice)
-        say(f"wrote {args.film}")
+        mention(f"wrote {args.film}")
     _write_document(comparison.document(kinds=args.kinds), args.json)
     return _judge_gain(comparison, args.fail_below)
 
@@ -100,7 +102,8 @@ def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("results", nargs="+", type=InputPath, metavar="RESULTS", help="results of each method, or NAME=RESULTS")
     add("--truth", required=True, type=InputPath, help="a packed annotation file, or a dataset root or zip")
-    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
+    about = "a benchmark of those that `benchmarks` lists (davis2017)"
+    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)
     add("--subset", help="the list of sequences to score, e.g. val")
     add("--split", help="the split to compare")
     add("--metric", help="which metric (default: J&F-Mean, or the protocol's first)")
@@ -143,12 +146,12 @@ def _rank(args: argparse.Namespace) -> int:
     )
     for note in ranking.notes:
         say(note)
-    print(ranking.text())
+    print(ranking.text(look()))
     if args.plots:
         from segjudge.analysis.plots import write_plots
 
         for path in [path for task in ranking.tasks for path in write_plots(task, args.plots)]:
-            say(f"wrote {path}")
+            mention(f"wrote {path}")
     if args.out:
         write_page(ranking.make_page(), args.out)
     _write_document(ranking.document(), args.json)
@@ -167,7 +170,7 @@ def _write_text(text: str, path: str) -> None:
         return
     with open_output(path) as file:
         file.write(text)
-    say(f"wrote {path}")
+    mention(f"wrote {path}")
 
 
 def _add_rank_options(sub: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
@@ -64,7 +65,16 @@ def _write(challenge: NewChallenge) -> int:
     return DONE
 
 
-def _list_benchmarks(_args: argparse.Namespace) -> int:
+def _list_benchmarks(args: argparse.Namespace) -> int:
+    if args.json:
+        rows = [
+            {"name": protocol.name, "family": name, "about": protocol.about, "metrics": list(protocol.metrics),
+             "revision": protocol.revision}
+            for name, family in FAMILIES.items()
+            for protocol in family.protocols.values()
+        ]  # fmt: skip
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return DONE
     width = max(map(len, PROTOCOLS))
     for name, family in FAMILIES.items():
         print(f"{name}:")
@@ -93,7 +103,7 @@ def _ask(question: str, option: str) -> str:
 def _add_new_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("folder", nargs="?", help="the folder to write, which must be empty or not there")
-    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="%(choices)s")
+    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="a benchmark of those that `benchmarks` lists")
     add("--truth", type=InputPath, help="a dataset as it was published, or a packed annotation file")
     add("--demo", action="store_true", help=f"take a small synthetic truth of PROTOCOL's form ({_DEMO})")
     _add_choices(sub)
@@ -108,6 +118,10 @@ def _add_host_options(sub: argparse.ArgumentParser) -> None:
     _add_choices(sub)
 
 
+def _add_list_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print them for a program, with metrics and revisions")
+
+
 def _add_choices(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("--title", default="", help="the challenge's title (default: from FOLDER)")
@@ -119,5 +133,5 @@ def _add_choices(sub: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "new": Command(_add_new_options, _new),
     "host": Command(_add_host_options, _host),
-    "benchmarks": Command(lambda _parser: None, _list_benchmarks),
+    "benchmarks": Command(_add_list_options, _list_benchmarks),
 }

@@ -83,7 +83,8 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add("results", nargs="?", type=InputPath, help=results)
     truth = "a packed annotation file, or a dataset root or zip (without: RESULTS is what a phase left)"
     add("--truth", type=InputPath, help=truth)
-    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
+    about = "a benchmark of those that `benchmarks` lists (davis2017)"
+    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)
     add("--split", help="report this split alone")
     add("--sequences", type=names, help="report these sequences alone, separated by commas")
     add_truth_options(sub)

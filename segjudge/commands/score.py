@@ -23,6 +23,8 @@ from .shared import (
     ProgressBar,
     add_jobs_option,
     add_truth_options,
+    look,
+    mention,
     names,
     read_options,
     say,
@@ -219,7 +221,7 @@ def _score_part(options: _Options) -> int:
 
     with ProgressBar() as bar:
         PartCounter(prepare(options.request(), bar)).write(Part(*options.chosen_part or (1, 1)), options.out or "", bar)
-    say(f"wrote {options.out}")
+    mention(f"wrote {options.out}")
     return DONE
 
 
@@ -294,15 +296,17 @@ def _show(
             public = [report for report in reports if report.split not in output.hidden]
             file.write(make_results_yaml(public, output.hub_dataset))
     for path in files:
-        say(f"wrote {path}")
+        mention(f"wrote {path}")
     for report in reports:
         if report.split in output.hidden:
             say(f"{report.split} is hidden from participants, and left out of {output.results_yaml}")
+    stream = sys.stderr if output.json == "-" else sys.stdout
+    shown_on = look(stream)
     for report in reports:
-        say(f"Protocol {report.protocol.name}: {report.protocol.about}")
+        mention(f"Protocol {report.protocol.name}: {report.protocol.about}")
         text = tools_of(report.protocol.family).format_official(report) if output.is_official else ""
-        text = text or format_report(report, compare=output.compares) + "\n"
-        print(text, file=sys.stderr if output.json == "-" else sys.stdout)
+        text = text or format_report(report, compare=output.compares, look=shown_on) + "\n"
+        print(text, file=stream)
     if output.json == "-":
         print(document)  # alone: a program reads it
     for line in public_warnings([line for report in reports for line in report.warnings]):
@@ -334,7 +338,7 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add("--annotations", type=InputPath, help="with --phase: another annotation file")
     truth = "a packed annotation file, or a dataset root or zip in its published layout"
     add("--truth", type=InputPath, help=truth)
-    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="%(choices)s")
+    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="a benchmark of those that `benchmarks` lists")
     add_truth_options(sub)
     add("--split", help="score this split alone")
     add("--sequences", type=names, help="score these sequences alone, separated by commas")
@@ -354,15 +358,12 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     add("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
     add("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
     _add_output_options(sub)
-    add = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them").add_argument
-    davis_path = "TRUTH, by default for the task unsupervised and set val"
-    add("--davis_path", metavar="DIR", type=InputPath, help=davis_path)
-    add("--results_path", metavar="DIR", type=InputPath, help="the results")
-    add("--task", choices=list(_TASKS), help="the protocol davis2017 or davis2017-unsupervised")
-    add("--set", metavar="SUBSET", help="as --subset")
-    add("--dataset_json", metavar="FILE", type=InputPath, help="TRUTH, by default for places2017-official")
-    add("--preds_json", metavar="FILE", type=InputPath, help="the results")
-    add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="as --categories")
+    # The options of the scripts of DAVIS and Places 2017 are taken, and described in docs/participants.md.
+    paths = ("--davis_path", "--results_path", "--dataset_json", "--preds_json", "--imgCatIdsFile")
+    for option in paths:
+        add(option, type=InputPath, help=argparse.SUPPRESS)
+    add("--task", choices=list(_TASKS), help=argparse.SUPPRESS)
+    add("--set", help=argparse.SUPPRESS)
 
 
 def _add_merge_options(sub: argparse.ArgumentParser) -> None:

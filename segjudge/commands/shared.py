@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, TypeVar
 
 if TYPE_CHECKING:
     import socket
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from segjudge.datasets.opening import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.page import ReportPage
+    from segjudge.report.tables import Look
     from segjudge.scoring.scores import ScoreRequest, Scores
 
 PROGRAM = "segjudge"
@@ -42,13 +43,56 @@ def read_options(options: type[_Options], args: argparse.Namespace, **values: ob
     return options(**{name: values[name] if name in values else getattr(args, name) for name in names})
 
 
-def say(text: str) -> None:
+class _Talk:
+    """How much is said."""
+
+    quiet = False
+
+
+def be_quiet(quiet: bool) -> None:  # noqa: FBT001 - the option's value
+    _Talk.quiet = quiet
+
+
+def add_quiet_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--quiet", action="store_true", help="say nothing but results, warnings and errors")
+
+
+def say(text: str, style: str = "") -> None:
     """Print a message to stderr; stdout is for results."""
     if "://" in text:
         from segjudge.system.files import redact
 
         text = redact(text)
+    style = style or ("warning" if text.startswith("warning: ") else "")
+    if style and has_colour(sys.stderr):
+        text = look(sys.stderr).paint(text, style)
     print(text, file=sys.stderr, flush=True)
+
+
+def mention(text: str) -> None:
+    """Say what is good to know and may be left out, such as which files were written."""
+    if not _Talk.quiet:
+        say(text)
+
+
+def has_colour(stream: TextIO | None) -> bool:
+    """Whether a stream shows colours: NO_COLOR forbids them, FORCE_COLOR asks for them, else a terminal has them."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def look(stream: TextIO | None = None) -> Look:
+    """How text is shown on a stream (default: stdout): as wide as a terminal, and as coloured."""
+    import shutil
+
+    from segjudge.report.tables import Look
+
+    stream = stream or sys.stdout
+    width = shutil.get_terminal_size().columns if stream is not None and stream.isatty() else 0
+    return Look(width, has_colour(stream))
 
 
 def program() -> str:
@@ -133,7 +177,7 @@ def write_html(text: str, path: str) -> None:
 
     with open_output(path) as file:
         file.write(text)
-    say(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
+    mention(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
 
 
 # ── the bundle ──────────────────────────────────────────────────────────────
@@ -277,7 +321,7 @@ class ProgressBar:
             self._bar.close()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        if self._bar is None and sys.stderr.isatty():
+        if self._bar is None and sys.stderr.isatty() and not _Talk.quiet:
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, unit=self._unit, leave=False)

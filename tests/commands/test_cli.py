@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from segjudge.cli import main
-from segjudge.commands import COMMANDS, PLATFORMS
+from segjudge.commands import COMMANDS, GROUPS, PLATFORMS
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
@@ -576,3 +576,111 @@ def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path
     for option in ("", ","):
         assert main([*words, "--sequences", option]) == 2
         assert "sequences names none: give a list of names" in capsys.readouterr().err
+
+
+# ── the terminal ────────────────────────────────────────────────────────────
+
+
+def test_the_help_shows_every_command_once_and_what_is_done_daily_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)
+    assert listed == [name for names in GROUPS.values() for name in names]
+    assert listed[:3] == ["score", "report", "compare"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ["compare", "a", "b", "--truht", "x", "--truth", "y"],
+            "unrecognized arguments: --truht x; did you mean --truth?",
+        ),
+        (["benchmarks", "--jsn"], "unrecognized arguments: --jsn; did you mean --json?"),
+        (["report", "--imags=here"], "did you mean --images?"),
+    ],
+)
+def test_an_option_that_there_is_not_gets_the_nearest(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_options_of_other_tools_are_taken_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, options in (("score", ("--davis_path", "--preds_json", "--task")), ("convert", ("--ann_dir",))):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        text = capsys.readouterr().out
+        assert [option for option in options if option in text] == []
+        described = (ROOT / "docs/participants.md").read_text()
+        assert options[0] in described
+
+
+def test_quiet_leaves_results_warnings_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", str(STRONG), "--phase", "sequences-dev", "--json", str(tmp_path / "a.json")]
+    assert main(words) == 0
+    loud = capsys.readouterr()
+    assert main([*words, "--quiet"]) == 0
+    quiet = capsys.readouterr()
+    assert quiet.out == loud.out
+    assert "Protocol " in loud.err
+    assert quiet.err == ""
+    assert main(["score", "no-such.zip", "--phase", "sequences-dev", "--quiet"]) == 1
+    assert "no-such.zip" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colours_are_for_terminals_and_those_who_ask(
+    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert main(["score", str(STRONG), "--phase", "sequences-dev"]) == 0
+    assert ("\x1b[1m" in capsys.readouterr().out) == coloured
+    assert main(["score", "no-such.zip", "--phase", "sequences-dev"]) == 1
+    assert ("\x1b[31m" in capsys.readouterr().err) == coloured
+
+
+def test_on_a_terminal_tables_fit_and_have_colours() -> None:
+    import pty
+
+    program = f"import sys; sys.argv[0] = 'segjudge'\nfrom segjudge.cli import main\nsys.exit(main({['score', str(STRONG), '--phase', 'sequences-dev']!r}))"
+    leader, follower = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")} | {
+        "COLUMNS": "50",
+        "TERM": "xterm",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", program], cwd=ROOT, stdout=follower, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        os.close(follower)
+        text = ""
+        while True:
+            try:
+                data = os.read(leader, 1 << 16)
+            except OSError:
+                break
+            if not data:
+                break
+            text += data.decode()
+    os.close(leader)
+    assert process.returncode == 0
+    assert "\x1b[1m" in text
+    tables = [re.sub(r"\x1b\[\d+m", "", line).rstrip("\r") for line in text.split("\n")]
+    assert [line for line in tables if len(line) > 50 and not line.startswith("Beside")] == []
+
+
+def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmarks", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(rows) == list(PROTOCOLS)
+    assert rows["davis2017"]["metrics"] == list(PROTOCOLS["davis2017"].metrics)
