@@ -37,6 +37,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "sequences": ("sequences --set B", "sequences --set empty --repeat 1"),
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
+    "orphans": ("orphans coco-box coco", "orphans coco-keypoints coco-panoptic ovis --scale 0.0005"),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
         "tracks vspw mots --scale 0.001 --size 60x90 --repeat 1",
@@ -58,7 +59,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "keypoints", "tracks")
+WITH_PEERS = ("sequences", "instances", "tracks")
 
 
 def machine() -> str:

@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.system.errors import UsageError
 
-from .shared import DONE, Command, InputPath, ProgressBar, add_truth_options, program, read_source, say
+from .shared import DONE, Command, InputPath, ProgressBar, add_truth_options, choose_bundle, program, read_source, say
 
 if TYPE_CHECKING:
     from segjudge.starting.new_challenge import NewChallenge
@@ -45,7 +45,22 @@ def _new(args: argparse.Namespace) -> int:
 def _host(args: argparse.Namespace) -> int:
     from segjudge.starting.new_challenge import NewChallenge
 
-    return _write(NewChallenge(args.out, args.protocol, read_source(args, args.truth), args.title, args.segjudge))
+    written = _write(NewChallenge(args.out, args.protocol, read_source(args, args.truth), args.title, args.segjudge))
+    if args.build:
+        _build_all(args.out)
+    return written
+
+
+def _build_all(folder: str) -> None:
+    """Build what EvalAI and Codabench take, below the folder's `dist`."""
+    from segjudge.platforms.codabench.build import build as build_competitions
+    from segjudge.platforms.evalai.bundle.build import build as build_bundle
+
+    print(build_bundle(folder))
+    built = build_competitions(choose_bundle(folder))
+    for text, codenames in built.notes.items():
+        say(f"{', '.join(codenames)}: {text}.")
+    print(*built.competitions, sep="\n")
 
 
 def _write(challenge: NewChallenge) -> int:
@@ -115,6 +130,7 @@ def _add_host_options(sub: argparse.ArgumentParser) -> None:
     truth = "its truth as it was published, or a packed annotation file"
     add("--truth", required=True, type=InputPath, help=truth)
     add("--out", required=True, metavar="FOLDER", help="the folder to write, empty or not there")
+    add("--build", action="store_true", help="build what EvalAI and Codabench take, too: FOLDER/dist")
     _add_choices(sub)
 
 

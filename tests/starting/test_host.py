@@ -12,7 +12,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from tests.published import published
+from tests.published import coco_keypoints, published
 
 #: A protocol of each form of truth stands for the others where there is little time.
 OF_A_FORM = {protocol.form: name for name, protocol in PROTOCOLS.items()}.values()
@@ -161,3 +161,18 @@ def test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant(
     assert "your file" not in said
     assert "Send" not in said
     assert not (tmp_path / "out").exists()
+
+
+def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(tmp_path: Path, capsys: Any) -> None:
+    truth = coco_keypoints(tmp_path)
+    document = json.loads(truth.read_text())
+    document["images"] += [{"id": number, "height": 90, "width": 90} for number in range(3, 10_103)]
+    truth.write_text(json.dumps(document))
+    out = tmp_path / "mine"
+    assert main(["host", "coco-keypoints", "--truth", str(truth), "--out", str(out), "--build"]) == 0
+    assert "records=1_010_200, json_bytes=482 << 20" in (out / "evaluation_script/phases.py").read_text()
+    printed = capsys.readouterr().out
+    for name in ("challenge_config.zip", "codabench/val.zip"):
+        assert (out / "dist" / name).exists()
+        assert name in printed
+    assert main(["check", "--bundle", str(out)]) == 0

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import List, Optional
+
 import numpy as np
 
+from ...masks.stack import Array
 from ...runner.parallel import WHOLE, Part
 from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import cut_into_blocks, match_block
+from .matching import cut_into_blocks, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
-from .submission import read_records
+from .submission import InstanceRecords, count_passes, read_records
 from .truth import InstanceTruth
 
 
@@ -27,16 +30,38 @@ class OpenedRecords:
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
         images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
-        only = None if share == WHOLE else images
-        records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, only=only)
-        ids, notes = truth.images.ids.tolist(), records.warnings
-        accumulator = InstanceAccumulator(protocol, ids, truth.categories, notes, strict=rules.strict)
+        passes = min(count_passes(self._path, protocol, rules.limits), len(images)) if rules.jobs == 1 else 1
+        if passes > 1:
+            return self._plan_passes(np.array_split(images, passes))
+        records = self._read(None if share == WHOLE else images)
+        accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
 
         def count(number: int) -> bytes:
             return match_block(blocks[number]).encode()
 
         return CountingJob(accumulator, count, [len(block.record_indices) for block in blocks])
+
+    def _plan_passes(self, parts: List[Array]) -> CountingJob:
+        """Plan to read all records anew for each part of the images, and to hold those of one part at a time."""
+        truth, protocol = self._truth, self._protocol
+        records_of_part = {0: self._read(parts[0])}
+        accumulator = self._make_accumulator(records_of_part[0])
+
+        def count(number: int) -> bytes:
+            records = records_of_part.pop(number, None) or self._read(parts[number])
+            blocks = cut_into_blocks(records, truth, protocol, parts[number], 1)
+            return merge_counts(list(map(match_block, blocks))).encode()
+
+        return CountingJob(accumulator, count, list(map(len, parts)))
+
+    def _read(self, only: Optional[Array]) -> InstanceRecords:
+        rules = self._rules
+        return read_records(self._path, self._truth.images, self._protocol, rules.limits, jobs=rules.jobs, only=only)
+
+    def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
+        ids, categories, notes = self._truth.images.ids.tolist(), self._truth.categories, records.warnings
+        return InstanceAccumulator(self._protocol, ids, categories, notes, strict=self._rules.strict)
 
     def close(self) -> None:
         """Do nothing: no file is held open."""

@@ -19,7 +19,7 @@ from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pa
 import numpy as np
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
-from ...files.limits import CHUNK_BYTES, ArchiveLimits, check_memory, unique_keys
+from ...files.limits import CHUNK_BYTES, ArchiveLimits, Files, check_memory, unique_keys
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -62,6 +62,8 @@ _LONGEST_RECORD = 32 << 20
 _FEW = 1000
 #: What a record that is longer than a part may take in memory, roughly.
 _COSTLIEST_RECORD = 160 << 20
+#: What is held of a larger submission at a time: all of it would not fit into a worker's memory.
+_BYTES_OF_PASS = 160 << 20
 #: An error further than this from the end of what was read is an error whatever follows.
 _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
@@ -98,23 +100,39 @@ def read_records(
 
     With `only`, rising indices of images, all is checked and what is of these images returned.
     """
-    send = _SEND_RECORDS.replace(EXAMPLE, _example_of(protocol))
-    files = open_files(path, replace(limits, send=send, smaller=_SEND_FEWER))
+    files, name = _open_records(path, protocol, limits)
     try:
-        names = [name for name in files.sizes if name.lower().endswith(".json")]
-        if len(names) != 1:
-            content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
-            problem = f"holds {len(names)} JSON files" if names else f"holds {content}"
-            raise SubmissionError.of(Problem(UPLOAD, problem, send))
-        member = UPLOAD if names[0] == JSON_NAME else names[0]
+        member = UPLOAD if name == JSON_NAME else name
         try:
             checker = _Checker(images, protocol, only)
-            return _join_parts(_check_parts(lambda: files.read_chunks(names[0]), checker, jobs), protocol, limits)
+            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, _example_of(protocol))
             raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None
     finally:
         files.close()
+
+
+def count_passes(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) -> int:
+    """How often records are to be read, to hold some of the images at a time; a gzipped file counts as it is sent."""
+    files, name = _open_records(path, protocol, limits)
+    try:
+        return 1 + files.sizes[name] // _BYTES_OF_PASS
+    finally:
+        files.close()
+
+
+def _open_records(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) -> Tuple[Files, str]:
+    """Open the upload, and find the one JSON in it."""
+    send = _SEND_RECORDS.replace(EXAMPLE, _example_of(protocol))
+    files = open_files(path, replace(limits, send=send, smaller=_SEND_FEWER))
+    names = [name for name in files.sizes if name.lower().endswith(".json")]
+    if len(names) == 1:
+        return files, names[0]
+    files.close()
+    content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
+    problem = f"holds {len(names)} JSON files" if names else f"holds {content}"
+    raise SubmissionError.of(Problem(UPLOAD, problem, send))
 
 
 def _example_of(protocol: InstanceProtocol) -> str:

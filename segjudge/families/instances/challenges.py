@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
-from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.protocols import PER_IMAGE, InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import count_categories, encode_json, move_runs, shift_of
@@ -19,6 +20,8 @@ from segjudge.masks.run_lengths import encode_labels
 #: The points of the demo, as shares of width and height, and the sigma of each.
 _POINTS = {"middle": (0.5, 0.5), "top": (0.5, 0), "right": (1, 0.5), "bottom": (0.5, 1), "left": (0, 0.5)}
 _SIGMA = 0.1
+#: So many detections of an image participants send, and a detection takes so many bytes of JSON.
+_DETECTIONS, _BYTES = 100, 500
 _FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
 
@@ -34,7 +37,17 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
         "size": [height, width if lengths is None else width // int(lengths[0])],
         "kind": kind,
         "points": example.images.keypoints,
+        "room": _measure_room(sum(len(truth.images.ids) for truth in truths), protocol),
     }
+
+
+def _measure_room(images: int, protocol: InstanceProtocol) -> dict[str, int]:
+    """What a submission may hold where the usual limits are too narrow for a set of so many images; else nothing."""
+    each = protocol.detections[-1] if protocol.cap == PER_IMAGE else max(protocol.detections[-1], _DETECTIONS)
+    records = images * each
+    if records <= INSTANCE_LIMITS.records:
+        return {}
+    return {"records": records, "json_megabytes": -(-records * _BYTES // (1 << 20))}
 
 
 def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: float) -> Members:

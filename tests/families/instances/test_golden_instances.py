@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.instances import engine, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
+from segjudge.evaluation_script.families.instances.submission import read_records
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES
@@ -100,3 +102,26 @@ def test_coco_boxes_score_as_the_official_code_says() -> None:
     path = str(COCO / "instances_val2014_fakebbox100_results.json")
     score = score_instances(path, truth, INSTANCE_PROTOCOLS["coco-box"], INSTANCE_LIMITS)
     assert score.values["AP"] == pytest.approx(0.5045806987249628, abs=EXACT)
+
+
+@pytest.mark.parametrize("passes", [2, 5, 1000])
+def test_a_large_submission_is_read_in_passes_with_the_same_bits(
+    passes: int, places_truth: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = instance_truth.read_document(json.dumps(places_truth).encode(), "truth")
+    rules = ScoringRules(INSTANCE_PROTOCOLS["places2017"], INSTANCE_LIMITS)
+    path = str(PLACES / "preds.json.gz")
+    whole = count_results(path, truth, rules)
+    reads: list[Any] = []
+
+    def read(*given: Any, only: Any, **options: Any) -> Any:
+        reads.append(only)
+        return read_records(*given, only=only, **options)
+
+    monkeypatch.setattr(engine, "read_records", read)
+    monkeypatch.setattr(submission, "_BYTES_OF_PASS", (PLACES / "preds.json.gz").stat().st_size // passes + 1)
+    counts = count_results(path, truth, rules)
+    assert len(reads) == min(passes, len(truth.images.ids))
+    assert np.concatenate(reads).tolist() == list(range(len(truth.images.ids)))
+    assert counts.state_dict() == whole.state_dict()
+    assert counts.compute() == whole.compute()
