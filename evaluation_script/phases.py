@@ -32,4 +32,12 @@ PHASES = (
         splits=(PhaseSplit("dev", "places2017", INSTANCE_LABELS),),
         limits=INSTANCE_LIMITS,
     ),
+    # Its truth is public, so participants may read everything.
+    Phase(
+        codename="photo-videos",
+        annotations="annotations/photo-videos.zip",
+        splits=(PhaseSplit("dev", "davis2017", LABELS),),
+        detail="all",
+        limits=ArchiveLimits(members=20_000, total_bytes=2 << 30),
+    ),
 )

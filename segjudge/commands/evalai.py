@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
@@ -95,7 +96,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     from segjudge.report.tables import format_leaderboard
 
     number = failed = 0
-    for phase in worker.config["challenge_phases"]:
+    for phase in sorted(worker.config["challenge_phases"], key=itemgetter("id")):
         codename = phase["codename"]
         paths = list_samples(root, codename)
         if not paths:

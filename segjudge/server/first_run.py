@@ -28,6 +28,8 @@ from .wire import Refusal, format_date, format_moment, parse_moment
 _ANY_BUNDLE = "rehearsal/bundle"
 #: Marks the folder of a server whose database is elsewhere.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
+#: Where a bundle's folder has the pictures of its phases, which are not uploaded: `pictures/CODENAME`.
+PICTURES_FOLDER = "pictures"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 _PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
@@ -101,7 +103,8 @@ def _host_team(services: Services) -> int:
 def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
     """Create the challenge of a bundle, or bring it up to date, and let both participants take part.
 
-    `origin` is where the bundle lies: one from elsewhere is another challenge. Return its number and whether it is new.
+    `origin` is where the bundle lies: one from elsewhere is another challenge. Reports draw over the pictures in its
+    folder.  Return its number and whether it is new.
     """
     repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
     _take_over(services, bundle, repository)
@@ -116,6 +119,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
         number, is_new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
+    services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), PICTURES_FOLDER)
     for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
@@ -157,7 +161,7 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
             continue
         for path in list_samples(root, phase.codename):
             name = os.path.basename(path)
-            stem = os.path.splitext(name)[0]
+            stem = name.partition(".")[0]
             user = services.accounts.find_user(stem)
             if user is None:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))

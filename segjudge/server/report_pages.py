@@ -73,6 +73,8 @@ class ReportPages(Background):
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._lock = threading.Lock()
         self._orders: queue.Queue[PageOrder] = queue.Queue(_WAITING)
+        #: Of a challenge that came from a folder here, the one with the pictures of its phases.
+        self.pictures: dict[int, str] = {}
         #: The keys of orders, and the team that waits for each.
         self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
@@ -96,6 +98,11 @@ class ReportPages(Background):
                     self._orders.put_nowait(order)
                     self._under_way[key] = team
             return page
+
+    def find_pictures(self, challenge: int, phase: str) -> str:
+        """Return the folder with a phase's pictures, nothing where there is none."""
+        folder = self.pictures.get(challenge, "")
+        return os.path.join(folder, phase) if os.path.isdir(folder) and phase in os.listdir(folder) else ""
 
     # ── in the background ────────────────────────────────────────────────────
 
@@ -129,7 +136,7 @@ class ReportPages(Background):
         folder = WorkerFolder(self._store.note_folder)
         try:
             self._fill(order, folder.temporary)
-            return self._answer(folder.temporary)
+            return self._answer(folder.temporary, order.values.get("images", ""))
         finally:
             folder.remove()
             unless_away(partial(self._store.forget_folder, folder.path))
@@ -146,12 +153,14 @@ class ReportPages(Background):
         with open_output(os.path.join(folder, report_program.ORDER)) as file:
             json.dump(arguments, file)
 
-    def _answer(self, folder: str) -> str:
+    def _answer(self, folder: str, pictures: str) -> str:
         """Return what the program writes; raises Refusal where that is what people may read of a failure."""
         box = sandbox.find_sandbox()
         words = [sys.executable, "-P", "-m", report_program.__name__]
         run = run_bounded(
-            sandbox.agent_command(box, words, folder, [], [self._store.folder], _LIMITS),
+            sandbox.agent_command(
+                box, words, folder, [(pictures, False)] if pictures else [], [self._store.folder], _LIMITS
+            ),
             TreeBounds(_LIMITS.memory, _LIMITS.processes, sandbox.AGENT_TMPFS if box else ()),
             _LIMITS.seconds,
             _PAGE_BYTES,

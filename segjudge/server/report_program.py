@@ -48,6 +48,7 @@ def _read_levels(order: _Order) -> str:
 
 
 def _make_full_page(order: _Order) -> str:
+    from segjudge.evaluation_script.files.problems import HostError
     from segjudge.report.page import PageOptions, render_page
     from segjudge.scoring.scores import prepare_phase
     from segjudge.showing.report import make_report
@@ -56,7 +57,10 @@ def _make_full_page(order: _Order) -> str:
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
     scores = prepare_phase(order["submission"], phase, order["truth"]).score_openly()
-    return render_page(make_report(scores, order["title"], PageOptions()))
+    try:
+        return render_page(make_report(scores, order["title"], PageOptions(order["images"])))
+    except HostError:  # its pictures are of something else
+        return render_page(make_report(scores, order["title"], PageOptions()))
 
 
 def _make_stored_page(order: _Order) -> str:

@@ -445,7 +445,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("finished in") == 9
+    assert done.stdout.count("finished in") == 15
     assert "1. strong.zip" in done.stdout
     assert "worker's own log" not in done.stdout, "nothing went wrong"
     assert "\n  upload  " in done.stdout

@@ -52,7 +52,7 @@ def test_one_command_runs_a_whole_challenge(copy: Path) -> None:
 
     assert "Setting up" in printed
     assert "Checked: EvalAI would accept it." in printed
-    assert printed.count("finished in") == 9
+    assert printed.count("finished in") == 15
     assert (copy / "dist/challenge_config.zip").exists()
     assert "Next:" in printed or "Next (in" in printed
     assert "  upload " in printed

@@ -35,7 +35,8 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
     number = 0
     with open_hosted_worker(bundle, python) as stage:
         for phase in stage.config["challenge_phases"]:
-            for sample in sorted((ROOT / "examples" / phase["codename"]).iterdir()):
+            samples = sorted((ROOT / "examples" / phase["codename"]).iterdir())
+            for sample in samples[:1] if phase["codename"].startswith("photo-") else samples:
                 number += 1
                 outcome = stage.evaluate(phase, str(sample), number)
 
@@ -45,7 +46,7 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
                 assert outcome.result == {split: v for entry in here["result"] for split, v in entry.items()}
                 assert list(outcome.result) == [split.codename for split in splits_of(stage.config, phase)]
                 assert "scored" in outcome.stdout
-    assert number == 9
+    assert number == 10
 
 
 @pytest.mark.long

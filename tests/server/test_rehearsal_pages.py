@@ -53,6 +53,25 @@ def log_in(page: Any, server: Rehearsal, who: str, path: str = "/challenges/1/su
     page.wait_for_url(server.address + path)
 
 
+def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictures(server: Rehearsal) -> None:
+    board = "/api/jobs/challenge_phase_split/5/leaderboard/"
+    waited(lambda: len(server.get(board).json()["results"]) == 6)
+    host = server.session("host")
+    text = host.get(f"{server.address}/challenges/1/leaderboard").text
+    assert "Photographs, videos" in re.search(r"<h2>(.*)</h2>", text)[1]
+    assert ">Places<" in text
+    assert "Which rows can be told apart" in text
+    assert "Scores over time" in text
+
+    def report() -> str:
+        page = host.get(f"{server.address}/submissions/1/report", timeout=30).text
+        return page if "Where the loss is" in page else ""
+
+    text = waited(report, 60)
+    assert re.search(r'data-stream="dev/[a-z-]+#\d+"', text), "a picture under the masks of a frame"
+    assert 'class="poster"' in text
+
+
 def test_the_first_page_is_the_challenge(server: Rehearsal, page: Any) -> None:
     page.goto(server.address)
     assert page.title() == "Segjudge demo challenge"

@@ -168,7 +168,8 @@ def _results(challenge: Challenge, row: Submission) -> str:
 
 def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
     files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
-    values = {"phase": phase.codename, "title": _title(services, row)}
+    pictures = services.report_pages.find_pictures(challenge.id, phase.codename)
+    values = {"phase": phase.codename, "title": _title(services, row), "images": pictures}
     return PageOrder(FULL, challenge.id, files, values=values)
 
 

@@ -206,11 +206,11 @@ BROKEN = [
     ),
     pytest.param(38, put(*PHASE, "test_annotation_file", value="x.zip"), "No test annotation file found", id="38"),
     pytest.param(39, put(*PHASE, "is_restricted_to_select_one_submission", value=True), "can't be 'True'", id="39"),
-    pytest.param(40, put(*PHASE, "end_date", value=None), "end_date in challenge phase 1", id="40"),
+    pytest.param(40, put(*PHASE, "end_date", value=None), "end_date in challenge phase 4", id="40"),
     pytest.param(
-        40, put(*PHASE, "start_date", value=LATE), "greater than end date in challenge phase 1.", id="40-order"
+        40, put(*PHASE, "start_date", value=LATE), "greater than end date in challenge phase 4.", id="40-order"
     ),
-    pytest.param(41, put(*ATTRIBUTES, value=[{"name": "x"}]), "phase 1: description, type", id="41"),
+    pytest.param(41, put(*ATTRIBUTES, value=[{"name": "x"}]), "phase 4: description, type", id="41"),
     pytest.param(42, put(*ATTRIBUTES, value=[attribute("number")]), "for the attribute 'number' in", id="42"),
     pytest.param(43, put(*ATTRIBUTES, value=[attribute("radio")]), "at least one option", id="43"),
     pytest.param(44, put(*PHASE, "max_submissions_per_day", value="many"), "A valid integer is required.", id="44"),
@@ -237,7 +237,7 @@ BROKEN = [
     pytest.param(
         56,
         twice("challenge_phase_splits"),
-        "Duplicate combinations of leaderboard_id 1, challenge_phase_id 1 and dataset_split_id 1",
+        "Duplicate combinations of leaderboard_id 1, challenge_phase_id 4 and dataset_split_id 1",
         id="56",
     ),
     pytest.param(57, put(*ROW, "visibility", value=None), "(phase_split: 1): visibility", id="57"),
@@ -432,12 +432,12 @@ def test_a_long_path_is_reported(bundle: Path, tmp_path: Path) -> None:
 
 REMOVE = [
     pytest.param(32, without("leaderboard", 1), "leaderboard with ID: 2 not found in config", id="32"),
-    pytest.param(46, without("challenge_phases", 2), "Challenge phase 3 not found in config.", id="46"),
+    pytest.param(46, without("challenge_phases", 2), "Challenge phase 6 not found in config.", id="46"),
     pytest.param(53, without("dataset_splits", 2), "Dataset split 3 not found in config.", id="53"),
     pytest.param(
         62,
         without("challenge_phase_splits", 3),
-        "challenge_phase_id: 3, dataset_split_id: 1) not found in config.",
+        "challenge_phase_id: 6, dataset_split_id: 1) not found in config.",
         id="62",
     ),
 ]

@@ -1,0 +1,65 @@
+"""The demo's films of photographs: the same every time, small, free to use, and in the repository as they are made."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from demo.films import FILMS
+from demo.methods import METHODS
+from demo.sequences import PHASE, compressed, encode_picture, run_lengths
+from tests.builders import ROOT
+
+PICTURES = ROOT / "pictures" / PHASE
+NAMED = {film.name: film for film in FILMS}
+
+
+def test_a_frame_is_the_same_bytes_every_time_and_those_of_the_repository() -> None:
+    film = NAMED["shell-game"]
+    (picture, labels), (again, same) = film.draw(5), film.draw(5)
+
+    assert picture.tobytes() == again.tobytes()
+    assert labels.tobytes() == same.tobytes()
+    assert encode_picture(picture) == encode_picture(again)
+    with Image.open(PICTURES / film.name / "00005.jpg") as stored:
+        assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
+
+
+def test_every_object_is_there_in_the_first_frame_and_all_frames_are_stored() -> None:
+    assert len(FILMS) >= 12
+    for film in FILMS:
+        assert len(list((PICTURES / film.name).iterdir())) == film.frames
+        assert set(np.unique(film.draw(0)[1])) == {0, *film.object_numbers()}, film.name
+
+
+def test_a_method_gives_the_same_bytes_every_time() -> None:
+    film = NAMED["far-away"]
+    truth = [film.draw(frame)[1] for frame in range(film.frames)]
+    stored = json.loads(gzip.decompress((ROOT / "examples" / PHASE / "coarse.json.gz").read_bytes()))
+    made = [run_lengths(film, METHODS["coarse"](film, truth)) for _ in range(2)]
+
+    assert compressed(made[0]) == compressed(made[1])
+    assert json.loads(json.dumps(made[0])) == stored[film.name]
+
+
+def test_the_sources_name_every_file_and_a_free_licence() -> None:
+    text = (ROOT / "demo/SOURCES.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \| .* \| (.*) \|$", text, re.MULTILINE)
+    named = [name for files, _ in rows for name in re.findall(r"`([\w-]+)`", files)]
+
+    assert sorted(named) == sorted(path.stem for path in (ROOT / "demo/material").iterdir())
+    assert {licence for _, licence in rows} <= {"CC0", "public domain", "public domain (CC0)"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "most"),
+    [("demo/material", 300_000), ("pictures", 4_000_000), (f"examples/{PHASE}", 300_000), ("annotations", 250_000)],
+)
+def test_all_of_it_is_small(folder: str, most: int) -> None:
+    assert sum(path.stat().st_size for path in Path(ROOT, folder).rglob("*") if path.is_file()) < most
