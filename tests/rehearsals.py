@@ -192,14 +192,27 @@ def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
     raise AssertionError("waited in vain")
 
 
+def leave_photographs_out(config: Any) -> None:
+    """Leave the demo's small phases, with ids from 1."""
+    config["challenge_phases"] = [one for one in config["challenge_phases"] if not one["codename"].startswith("photo-")]
+    ids = {phase["id"]: number for number, phase in enumerate(config["challenge_phases"], 1)}
+    rows = [row for row in config["challenge_phase_splits"] if row["challenge_phase_id"] in ids]
+    config["challenge_phase_splits"] = rows
+    for phase in config["challenge_phases"]:
+        phase["id"] = ids[phase["id"]]
+    for row in rows:
+        row["challenge_phase_id"] = ids[row["challenge_phase_id"]]
+
+
 def bundle_with(
     folder: Path, change: Callable[[Any], None] = lambda _config: None, script: dict[str, bytes] | None = None
 ) -> Path:
-    """The demo's bundle with another config, or with another evaluation script."""
+    """The demo's bundle without its photographs, with another config, or with another evaluation script."""
     path = Path(build(str(ROOT), str(folder / "made.zip")).path)
     with zipfile.ZipFile(path) as files:
         content = {name: files.read(name) for name in files.namelist()}
     config = yaml.safe_load(content["challenge_config.yaml"])
+    leave_photographs_out(config)
     change(config)
     content["challenge_config.yaml"] = yaml.safe_dump(config).encode()
     if script is not None:

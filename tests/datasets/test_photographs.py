@@ -63,3 +63,16 @@ def test_the_sources_name_every_file_and_a_free_licence() -> None:
 )
 def test_all_of_it_is_small(folder: str, most: int) -> None:
     assert sum(path.stat().st_size for path in Path(ROOT, folder).rglob("*") if path.is_file()) < most
+
+
+def test_the_pictures_of_the_readme_are_small_and_not_posterised_and_one_moves() -> None:
+    shown = re.findall(r"!\[[^]]+\]\((docs/[\w.]+)\)", (ROOT / "README.md").read_text())
+    moving = []
+    for name in shown:
+        assert (ROOT / name).stat().st_size < 1_000_000
+        with Image.open(ROOT / name) as image:
+            moving.append(getattr(image, "n_frames", 1) > 1)
+            colours = image.convert("RGB").getcolors(image.width * image.height)
+            assert colours, name
+            assert len(colours) > 256, name
+    assert any(moving)

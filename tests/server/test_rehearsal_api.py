@@ -101,8 +101,9 @@ def test_paths_serve_with_and_without_a_slash(server: Rehearsal, slash: str) -> 
     assert challenge["is_active"] is True
     assert "<p>" in challenge["description"]
     phases = server.get(f"/api/challenges/challenge/1/challenge_phase{slash}").json()
-    assert [phase["codename"] for phase in phases["results"]] == ["sequences-dev", "sequences-test", "instances-dev"]
-    assert (phases["count"], phases["next"], phases["previous"]) == (3, None, None)
+    codenames = ["photo-videos", "sequences-dev", "sequences-test", "instances-dev"]
+    assert [phase["codename"] for phase in phases["results"]] == codenames, "in the order of their ids"
+    assert (phases["count"], phases["next"], phases["previous"]) == (4, None, None)
 
 
 def test_lists_by_time(server: Rehearsal) -> None:

@@ -184,6 +184,6 @@ def call_everything(server: Rehearsal, folder: Path) -> list[str]:  # noqa: PLR0
 
 def test_every_route_answers_as_it_always_did(tmp_path: Path) -> None:
     options = ("--workers", "0", "--requests-per-minute", "100000", "--visibility", "3600")
-    with Rehearsal(tmp_path / "data", options).start() as server:
+    with Rehearsal(tmp_path / "data", options, bundle=bundle_with(tmp_path)).start() as server:
         exchanges = call_everything(server, tmp_path)
     assert exchanges == CONTRACT.read_text(encoding="utf-8").splitlines()

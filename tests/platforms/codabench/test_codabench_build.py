@@ -101,8 +101,9 @@ def document_of(path: str) -> dict[str, Any]:
     return document
 
 
-def test_the_demo_becomes_three_competitions_that_check_finds_nothing_in(built: BuiltCompetitions) -> None:
-    assert [one.codenames for one in built.competitions] == [["sequences-dev"], ["sequences-test"], ["instances-dev"]]
+def test_the_demo_becomes_four_competitions_that_check_finds_nothing_in(built: BuiltCompetitions) -> None:
+    codenames = ["sequences-dev", "sequences-test", "instances-dev", "photo-videos"]
+    assert [one.codenames for one in built.competitions] == [[codename] for codename in codenames]
     assert [str(problem) for one in built.competitions for problem in check(one.path)] == []
 
 
@@ -214,7 +215,7 @@ def test_the_wheel_goes_only_where_instances_are_scored(built: BuiltCompetitions
         with zipfile.ZipFile(one.path) as archive:
             program = zipfile.ZipFile(io.BytesIO(archive.read("scoring_program.zip")))
         found.append(any(name.startswith("packages/pycocotools/") for name in program.namelist()))
-    assert found == [False, False, True]
+    assert found == [False, False, True, False]
 
 
 def test_without_the_wheel_the_phases_that_cannot_be_scored_are_named(

@@ -118,7 +118,7 @@ def test_a_challenge_is_pushed_by_name_and_password(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     (tmp_path / "netrc").chmod(0o600)
     assert pushed(challenge) == 0
-    assert len(server.uploads) == 3
+    assert len(server.uploads) == 4
     assert {token for _, path, token in server.calls if "token-auth" in path} == {""}
 
 

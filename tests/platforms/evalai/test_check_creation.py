@@ -207,16 +207,16 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
     found = errors(written(bundle, tmp_path, *renamed), state)
     assert [problem.subject for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
     if refused:
-        message = "challenge phase update 1 :{'non_field_errors': [ErrorDetail(string='The fields codename, c"
+        message = "challenge phase update 4 :{'non_field_errors': [ErrorDetail(string='The fields codename, c"
         assert message in refusal(found)
 
 
 def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes], tmp_path: Path) -> None:
     config = config_in(bundle)
-    first, second, third = config["challenge_phases"]
+    first, second, *others = config["challenge_phases"]
     row = {**config["challenge_phase_splits"][0], "challenge_phase_id": 9}
     mapped = (("challenge_phase_splits",), [*config["challenge_phase_splits"], row])
-    phases = [first, {**second, "codename": "other"}, third, {**second, "id": 9}]
+    phases = [first, {**second, "codename": "other"}, *others, {**second, "id": 9}]
     path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
     state = ServerState.after_push(config, source="a test")
     (problem,) = errors(path, state)
@@ -226,7 +226,7 @@ def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes],
     again = [*phases, {**second, "id": 9, "codename": "ä"}]
     assert errors(written(bundle, tmp_path, mapped, (("challenge_phases",), again)), replace(state, slugs=["x"])) == []
     path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
-    renamed = replace(state, phases={**state.phases, 2: "other"}, slugs=["segjudge-sequences-test"])
+    renamed = replace(state, phases={**state.phases, 5: "other"}, slugs=["segjudge-sequences-test"])
     assert [one.server_message for one in errors(path, renamed)] == [problem.server_message]
 
 
@@ -386,8 +386,8 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     assert answer == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
-        "Default meta attribute: team_size in phase: 1 does not exist!",
-        "Please enter the following to the default submission meta attribute in phase 1: is_visible.",
+        "Default meta attribute: team_size in phase: 4 does not exist!",
+        "Please enter the following to the default submission meta attribute in phase 4: is_visible.",
         "is 'sequences.dev', of which the form makes an address",
     ]
 

@@ -110,7 +110,8 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
     assert lines[1].startswith("challenge  ")
     assert lines[2].startswith("queue      segjudge-demo-challenge-")
-    assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
+    codenames = ["sequences-dev", "sequences-test", "instances-dev", "photo-videos"]
+    assert [line.split()[2] for line in lines[3:]] == codenames
     assert len([*(fork / ".segjudge/pushes").iterdir()]) == 1
 
     second = segjudge(fork, server, "push", "--repository", "me/first")
@@ -152,15 +153,15 @@ def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(serve
     shutil.rmtree(fork / ".segjudge")  # the server itself tells
 
     def change(config: Any) -> None:
-        config["challenge_phases"].pop()
-        config["challenge_phase_splits"].pop()
+        config["challenge_phases"].pop(2)
+        config["challenge_phase_splits"].pop(3)
 
     edit(fork, change)
     done = segjudge(fork, server, "push", "--repository", "me/grown")
     assert done.returncode == 3
-    assert "challenge_phases: lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    assert "challenge_phases: lacks id 6 (instances-dev), which is on EvalAI already" in done.stdout
     checked = segjudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
-    assert "lacks id 3 (instances-dev)" in checked.stdout
+    assert "lacks id 6 (instances-dev)" in checked.stdout
 
 
 @pytest.mark.long
@@ -250,7 +251,7 @@ def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
 def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
     bundle = build(str(fork)).path
     answer = [
-        "ERROR: Challenge phase 2 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
+        "ERROR: Challenge phase 5 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
         "ERROR: Dataset split 3 has the following schema errors:",
         "ERROR: There is no leaderboard schema for the leaderboard with ID: 2.",
         "ERROR: Invalid leaderboard id 9 found in challenge phase split 4.",
@@ -271,7 +272,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
 
 
 def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:
-    reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
+    reason = "challenge phase 5 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
     found = list(RejectedError(body).locate(bundle))

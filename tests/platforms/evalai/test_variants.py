@@ -102,7 +102,7 @@ def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
     )
     assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
     changed_lines = [line for line in done.stderr.splitlines() if line.startswith("challenge_config.yaml:")]
-    assert sum("test_annotation_file" in line for line in changed_lines) == 3
+    assert sum("test_annotation_file" in line for line in changed_lines) == 4
 
 
 def test_comments_and_line_ends_stay() -> None:
