@@ -484,7 +484,7 @@ def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
         (["scoer"], "there is no 'scoer'; did you mean score?"),
         (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
         (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee segjudge --help."),
-        (["score", "{results}", "--phase", "sequence-dev"], "instances-dev. Did you mean sequences-dev?"),
+        (["score", "{results}", "--phase", "sequence-dev"], "photo-videos. Did you mean sequences-dev?"),
         (
             ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
             "no split 'dve', only dev; did you mean",

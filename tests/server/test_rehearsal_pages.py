@@ -98,6 +98,7 @@ def test_a_submission_from_the_form_to_the_leaderboard(server: Rehearsal, page: 
     assert "scored" in page.locator("pre").first.inner_text()
 
     page.get_by_role("link", name="Leaderboard").click()
+    page.get_by_role("link", name="Sequences, development / Development").click()
     mine = page.locator("tr.mine")
     assert "Aurora" in mine.inner_text()
     assert "From the form" in mine.inner_text()
