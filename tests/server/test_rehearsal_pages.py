@@ -475,7 +475,7 @@ def test_boards_are_shown_elsewhere(server: Rehearsal, tmp_path: Path, monkeypat
     out = tmp_path / "site"
     assert main(["board", "1", "--out", str(out)]) == 0
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        ["index.html", *(f"{number}{ending}" for number in (1, 2, 3, 4) for ending in (".csv", ".svg"))]
+        ["index.html", *(f"{number}{ending}" for number in (1, 2, 3, 4, 5) for ending in (".csv", ".svg"))]
     )
     rows = list(csv.DictReader((out / "4.csv").read_text().splitlines()))
     assert [row["team"] for row in rows] == ["Sharp", "Coarse", "'=2+5<b>"], "no spreadsheet runs a name"
