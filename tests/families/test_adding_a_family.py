@@ -63,7 +63,7 @@ def scores(site: Path, folder: Path, *words: str) -> dict[str, float | None]:
 
 
 def test_a_plug_in_is_scored_as_ours_are(site: Path, folder: Path) -> None:
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8
     assert scores(site, folder, "score", *ON_TRUTH, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
     run(site, folder, "score", *ON_TRUTH, "counting", "--csv", "tables")
     assert (folder / "tables/per-image_results-val.csv").read_text().splitlines()[:2] == ["Image,Id,Error", "a,,0.000"]

@@ -23,6 +23,7 @@ USED_FROM_OUTSIDE = {
     "segjudge.davisinteractive": "what programs of the framework import",
     "segjudge.interactive": "what its programs import, and `segjudge.davisinteractive` looks up by name",
     "segjudge.remote_challenge_evaluation": "what EvalAI's starters import",
+    "segjudge.testing": "what tests of plug-ins import",
     "FAMILY": "fetched by the registry of families",
     "Notify": "what hosts write in phases.py",
     "UNIT_LIMITS": "what phases.py of new challenges imports",

@@ -1,0 +1,508 @@
+"""What all families promise, checked with a truth and submissions of one."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import random
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, NoReturn
+
+import segjudge.evaluation_script
+from segjudge.datasets.opening import TruthSource, pack_truth
+from segjudge.evaluation_script import main as door
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of, folder_of, report_of
+from segjudge.evaluation_script.families.base.accumulator import Accumulator
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, ignore_progress
+from segjudge.evaluation_script.files import limits
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.masks import backend as backends
+from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.families import tools_of
+from segjudge.families.uploads import check_upload, read_uploads
+from segjudge.report.page import PageOptions, render_page
+from segjudge.scoring.arrays import score_arrays
+from segjudge.scoring.parts import merge_parts
+from segjudge.scoring.scores import PreparedScoring, ScoreRequest, prepare
+from segjudge.scoring.sharing import PartCounter
+from segjudge.showing.report import make_report
+from segjudge.starting.new_challenge import NewChallenge, create
+from segjudge.system.errors import UsageError
+
+from .hostile import make_variants
+from .running import Outcome, run_apart
+
+#: Metrics by name; None where there is nothing to average.
+Metrics = Mapping[str, "float | None"]
+#: The interpreter that EvalAI has, for the check `python39`.
+WORKER = "SEGJUDGE_WORKER_PYTHON"
+#: After so many hostile submissions that are not refused as they should be, no others are tried.
+_MOST_FAULTS = 6
+#: A sentence to a participant is no longer.
+_LONGEST_SENTENCE = 20_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol with a truth, and what is known of submissions to it."""
+
+    protocol: str
+    #: The truth as its benchmark publishes it, or packed.
+    truth: str | os.PathLike[str]
+    #: Submissions that score, by names of one's own; their units should not all be alike.
+    submissions: Mapping[str, str | os.PathLike[str]]
+    #: The numbers that are right: by the name of the submission, or what is called with truth and submission.
+    expected: Mapping[str, Metrics] | Callable[[str, str], Metrics] | None = None
+    #: How far a number may be from that.
+    tolerance: float = 1e-9
+    #: Submissions with several faults, and words of each of these: the refusal has all.
+    faults: Mapping[str | os.PathLike[str], Sequence[str]] = field(default_factory=dict)
+    #: Prediction and truth in memory that are a submission, by its name.
+    arrays: Mapping[str, Callable[[], tuple[object, object]]] = field(default_factory=dict)
+    #: A truth of the same units that gives the same submissions other numbers.
+    other_truth: str | os.PathLike[str] = ""
+    #: What a hostile submission may take: CPU seconds, and bytes beside those that the process holds.
+    seconds: float = 5.0
+    memory: int = 400 << 20
+
+    def __post_init__(self) -> None:
+        """Raise AssertionError where there is no such protocol, with what is wrong with plug-ins."""
+        if self.protocol not in PROTOCOLS:
+            _fail("\n".join([f"there is no protocol {self.protocol}, only {', '.join(PROTOCOLS)}", *PROTOCOLS.faults]))
+
+    @property
+    def rules(self) -> FamilyProtocol:
+        return PROTOCOLS[self.protocol]
+
+    def prepare(self, submission: str | os.PathLike[str], truth: str = "", jobs: int = 1) -> PreparedScoring:
+        """Open the truth, to score a submission."""
+        source = TruthSource(os.fspath(truth or self.truth))
+        return prepare(ScoreRequest(os.fspath(submission), source, self.rules, jobs=jobs))
+
+    def phase(self, *, hidden: bool = False) -> Phase:
+        """Make the phase of a challenge that scores it, with the limits that its family asks for."""
+        name = tools_of(self.rules.family).limits
+        bounds = getattr(limits, name) if name else limits.ArchiveLimits()
+        split = PhaseSplit("val", self.protocol, tuple(self.rules.metrics), hidden=hidden)
+        return Phase("val", "val.zip", (split,), limits=bounds, detail="all", report=True)
+
+
+def check(case: Case) -> None:
+    """Check all that families promise; raises one AssertionError with a sentence for each promise that is not kept."""
+    faults = []
+    for name, holds in CHECKS.items():
+        try:
+            holds(case)
+        except AssertionError as error:
+            faults.append(f"{name}: {error}")
+    if faults:
+        _fail("\n".join(faults))
+
+
+def _fail(text: str) -> NoReturn:
+    raise AssertionError(text)
+
+
+def _expect(holds: object, text: str) -> None:
+    if not holds:
+        _fail(text)
+
+
+# ── rules and numbers ───────────────────────────────────────────────────────
+
+
+def check_rules(case: Case) -> None:
+    """Its protocols are frozen rows with names, sentences, metrics and revisions, and each metric has a meaning."""
+    rules, tools = case.rules, tools_of(case.rules.family)
+    family = FAMILIES[rules.family]
+    for name, row in family.protocols.items():
+        frozen = is_dataclass(row) and type(row).__dataclass_params__.frozen  # type: ignore[attr-defined]
+        _expect(frozen and row == replace(row), f"{name} is no frozen dataclass whose equal rows are equal")
+        _expect(name == row.name and row.family == family.name, f"{name} has another name or family in its row")
+        _expect(isinstance(row.about, str) and row.about.strip(), f"{name} says nothing about itself")
+        _expect(type(row.revision) is int and row.revision > 0, f"{name} has no revision from 1")
+        _expect(row.metrics and len(set(row.metrics)) == len(row.metrics), f"{name} has no metrics, or one twice")
+    _expect(family.layouts, f"{family.name} names no layout, so that nothing can be packed")
+    _expect(all(LAYOUTS[layout] == family.name for layout in family.layouts), f"a layout of {family.name} is another's")
+    for metric in rules.metrics:
+        _expect(tools.describe_metric(metric).strip(), f"nothing says what {metric} means")
+
+
+def check_numbers(case: Case) -> None:
+    """Each submission scores what is expected, and what it scores is finite and within the protocol's bounds."""
+    _expect(case.submissions, "there is no submission that scores")
+    for name, path in case.submissions.items():
+        for scorer in case.prepare(path).scorers.values():
+            report = scorer.score(os.fspath(path))
+            missing = [metric for metric in case.rules.metrics if metric not in report.values]
+            _expect(not missing, f"{name}: the protocol names {', '.join(missing)}, which nothing computes")
+            for metric, value in report.values.items():
+                low, high = getattr(case.rules, "bounds", {}).get(metric, (-math.inf, math.inf))
+                inside = value is None or (math.isfinite(value) and low <= value <= high)
+                _expect(inside, f"{name}: {metric} is {value}, not within {low} to {high}")
+            _expect_numbers(name, report.values, _compute_expected(case, name, path), case.tolerance)
+
+
+def _compute_expected(case: Case, name: str, path: str | os.PathLike[str]) -> Metrics:
+    if case.expected is None:
+        return {}
+    if callable(case.expected):
+        return case.expected(os.fspath(case.truth), os.fspath(path))
+    return case.expected.get(name, {})
+
+
+def _expect_numbers(name: str, values: Metrics, expected: Metrics, tolerance: float) -> None:
+    for metric, right in expected.items():
+        _expect(metric in values, f"{name}: {metric} is expected, and there are only {', '.join(values)}")
+        value = values[metric]
+        absent = right is None or math.isnan(right)
+        near = value is None if absent else value is not None and abs(value - float(right or 0)) <= tolerance
+        _expect(near, f"{name}: {metric} is {value}, and {right} is expected (to {tolerance:g})")
+
+
+# ── the bits of one run ─────────────────────────────────────────────────────
+
+
+def describe_counts(counts: Accumulator[Any, Any]) -> str:
+    """Everything that was computed, to the last bit, and what it was computed from."""
+    report = report_of("val", counts)
+    return repr([report.values, report.errors(), report.rows(), report.warnings, counts.state_dict()])
+
+
+def empty_like(counts: Accumulator[Any, Any]) -> Accumulator[Any, Any]:
+    """Make an accumulator that has counted nothing, of what a part's file says of another."""
+    description = json.loads(json.dumps(counts.describe()))
+    return type(counts).restore(counts.protocol, description, strict=counts.strict)
+
+
+def check_sharing(case: Case) -> None:
+    """Processes, parts in any order and twice, states, and files of parts give the bits of one run."""
+    for name, path in case.submissions.items():
+        for split, scorer in case.prepare(path).scorers.items():
+            whole = scorer.count(os.fspath(path))
+            expected = describe_counts(whole)
+            engine_of(case.rules.family).check(whole)
+            for jobs in (2, 5):
+                counts = _with_jobs(scorer, jobs).count(os.fspath(path))
+                _expect(describe_counts(counts) == expected, f"{name}, {split}: {jobs} processes give other bits")
+            for count in (1, 3, 64):
+                shared = [scorer.count(os.fspath(path), Part(number + 1, count)) for number in range(count)]
+                random.Random(count).shuffle(shared)
+                total = empty_like(whole)
+                for counts in [*shared, shared[0], shared[-1]]:  # some of them twice
+                    total.merge(counts)
+                _expect(describe_counts(total) == expected, f"{name}, {split}: {count} parts give other bits")
+            _check_state(f"{name}, {split}", whole, expected)
+        _check_part_files(case, name, path)
+
+
+def _with_jobs(scorer: Scorer, jobs: int) -> Scorer:
+    return replace(scorer, rules=replace(scorer.rules, jobs=jobs))
+
+
+def _check_state(name: str, whole: Accumulator[Any, Any], expected: str) -> None:
+    state, loaded = whole.state_dict(), empty_like(whole)
+    loaded.load_state_dict(state)
+    _expect(loaded.state_dict() == state, f"{name}: a state that is loaded is another one")
+    _expect(describe_counts(loaded) == expected, f"{name}: a state that is loaded gives other bits")
+    key, data = next(iter(state.items()))
+    nested = (100_000).to_bytes(4, "little") + b"[" * 100_000
+    swapped = [value for entry, value in state.items() if entry != key and value != data]
+    for damage in (b"", data[:-8], data + bytes(8), b"\xff" * 40, data[:9], nested, *swapped[:1]):
+        try:
+            empty_like(whole).load_state_dict({key: damage})
+        except ValueError:
+            continue
+        _fail(f"{name}: counts that are damaged ({damage[:20]!r}…) are taken for counts; `decode` raises ValueError")
+    changed = empty_like(whole)
+    changed.strict = not whole.strict
+    try:
+        changed.merge(whole)
+    except ValueError:
+        return
+    _fail(f"{name}: counts of another strictness are merged")
+
+
+def _check_part_files(case: Case, name: str, path: str | os.PathLike[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        prepared = case.prepare(path)
+        counter = PartCounter(prepared)
+        paths = [os.path.join(folder, f"{number}.part") for number in (1, 2, 3)]
+        for number, target in enumerate(paths, 1):
+            counter.write(Part(number, 3), target)
+        counter.close()
+        reports, _, _ = merge_parts(reversed(paths))
+        whole = prepared.score().reports
+        pairs = [
+            [(each.values, each.errors(), each.rows(), each.warnings) for each in side] for side in (reports, whole)
+        ]
+        _expect(repr(pairs[0]) == repr(pairs[1]), f"{name}: files of three parts give other bits")
+
+
+def check_packing(case: Case) -> None:
+    """The truth, packed, gives the bits of the published one."""
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        packed = _pack(case, os.fspath(case.truth), folder)
+        for name, path in case.submissions.items():
+            pair = [
+                repr([describe_counts(scorer.count(os.fspath(path))) for scorer in prepared.scorers.values()])
+                for prepared in (case.prepare(path), case.prepare(path, packed))
+            ]
+            _expect(pair[0] == pair[1], f"{name}: the packed truth gives other bits than the published one")
+
+
+def _pack(case: Case, truth: str, folder: str) -> str:
+    packed = os.path.join(folder, "truth.zip")
+    pack_truth(TruthSource(truth), case.rules, packed, ignore_progress)
+    return packed
+
+
+def check_backends(case: Case) -> None:
+    """The kernel and numpy give equal bits."""
+
+    def score(path: str, *, numpy: bool) -> str:
+        if numpy:
+            vars(backends)["_choose_backend"] = lambda: backends.NumpyBackend("in a test")
+        scores = case.prepare(path).score()
+        return repr([(report.values, report.rows()) for report in scores.reports])
+
+    for name, path in case.submissions.items():
+        works = [(about, partial(score, os.fspath(path), numpy=about == "numpy")) for about in ("kernel", "numpy")]
+        outcomes = [outcome for _, outcome in run_apart(works, 60.0, 4 << 30)]
+        wrong = [outcome.text for outcome in outcomes if outcome.kind != "returned"]
+        _expect(not wrong, f"{name}: {' '.join(wrong)}")
+        _expect(outcomes[0].text == outcomes[1].text, f"{name}: the kernel and numpy give different bits")
+
+
+def check_memory(case: Case) -> None:
+    """Masks in memory give the numbers of files to the last bit; a family that takes none says so."""
+    if not case.arrays:
+        try:
+            tools_of(case.rules.family).open_memory(case.rules, (), ())
+        except UsageError:
+            return
+    for name, make in case.arrays.items():
+        prediction, truth = make()
+        (values,) = score_arrays(prediction, truth, case.protocol).metrics.values()
+        (expected,) = case.prepare(case.submissions[name]).score().metrics.values()
+        _expect(values == expected, f"{name}: masks in memory give {values}, files {expected}")
+
+
+# ── what participants read ──────────────────────────────────────────────────
+
+
+def check_problems(case: Case) -> None:
+    """A refusal tells all that is wrong, whoever counts it, and is one for people."""
+    for path, words in case.faults.items():
+        name, said = os.path.basename(os.fspath(path)), []
+        for jobs in (1, 2):
+            try:
+                case.prepare(path, jobs=jobs).score()
+            except SubmissionError as error:
+                said.append(str(error))
+            else:
+                _fail(f"{name}: has faults, and is scored")
+        missing = [word for word in words if word not in said[0]]
+        _expect(not missing, f"{name}: nothing is said of {', '.join(missing)}, only: {said[0]}")
+        _expect(said[0] == said[1], f"{name}: two processes tell other problems: {said[1]}")
+        _expect_sentence(name, said[0])
+
+
+def _expect_sentence(name: str, text: str) -> None:
+    odd = sorted({letter for letter in text if not letter.isprintable() and letter != "\n"})
+    _expect(not odd, f"{name}: the refusal holds letters that move a terminal's cursor: {odd}")
+    _expect(len(text) <= _LONGEST_SENTENCE, f"{name}: the refusal has {len(text):,} letters")
+    _expect("Traceback" not in text and text.strip(), f"{name}: the refusal is no sentence: {text[:200]}")
+    _expect(tempfile.gettempdir() not in text, f"{name}: the refusal names a path of the machine: {text[:200]}")
+
+
+def check_hostile(case: Case) -> None:
+    """Whatever is sent in the place of a submission is scored or refused by a sentence, soon and in little memory."""
+    bounds = case.phase().limits
+    faults = []
+    for name, path in case.submissions.items():
+        (scorer,) = list(case.prepare(path).scorers.values())[:1]
+        scorer = replace(scorer, rules=replace(scorer.rules, limits=bounds))
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            works = (
+                (about, partial(_score_variant, scorer, write, Path(folder, str(number))))
+                for number, (about, write) in enumerate(make_variants(path))
+            )
+            for about, outcome in run_apart(works, case.seconds, case.memory):
+                fault = _fault_of(case, outcome)
+                faults += [f"{name}, {about}: {fault}"] if fault else []
+                if len(faults) == _MOST_FAULTS:
+                    break
+        if faults:
+            break
+    _expect(not faults, "\n".join(["hostile submissions are not met as they should be:", *faults]))
+
+
+def _score_variant(scorer: Scorer, write: Callable[[Path], Path], folder: Path) -> str:
+    folder.mkdir()
+    path = write(folder)
+    report = scorer.score(str(path))
+    odd = {name: value for name, value in report.values.items() if value is not None and not math.isfinite(value)}
+    if odd:
+        raise ValueError(f"scores {odd}")
+    return "scored"
+
+
+def _fault_of(case: Case, outcome: Outcome) -> str:
+    """What is wrong with how a hostile submission was met; nothing where it was scored or refused."""
+    if outcome.kind not in ("returned", "refused"):
+        return f"{outcome.kind}: {outcome.text}"
+    if outcome.kind == "refused":
+        try:
+            _expect_sentence("", outcome.text)
+        except AssertionError as error:
+            return str(error).removeprefix(": ")
+    if outcome.seconds > case.seconds:
+        return f"took {outcome.seconds:.1f} CPU seconds, and {case.seconds:g} are allowed"
+    if outcome.held > case.memory:
+        return f"took {outcome.held >> 20} MiB, and {case.memory >> 20} are allowed"
+    return ""
+
+
+def check_hidden(case: Case) -> None:
+    """Of a hidden split participants read nothing that its truth or its scores decide."""
+    for name, path in case.submissions.items():
+        seen, reports = [], []
+        for truth in [os.fspath(each) for each in (case.truth, case.other_truth) if each]:
+            with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, redirect_stdout(io.StringIO()) as printed:
+                packed = _pack(case, truth, folder)
+                answer = door.evaluate_phase(case.phase(hidden=True), packed, os.fspath(path))
+            reports.append([answer.pop("result"), answer.pop("error", None), answer.pop("interval", None)])
+            answer.pop("submission_metadata")  # which hosts read
+            seen.append(json.dumps(answer, sort_keys=True, default=str) + printed.getvalue())
+        numbers = {repr(value) for value in _numbers_in(reports[0]) if len(repr(value)) > 8}
+        shown = sorted(number for number in numbers if number in seen[0])
+        _expect(not shown, f"{name}: participants read scores of a hidden split: {', '.join(shown)}")
+        _expect(len({*map(repr, reports)}) == len(reports), f"{name}: both truths give the same scores")
+        _expect(len({*seen}) == 1, f"{name}: what participants read of a hidden split differs with its truth")
+
+
+def _numbers_in(value: object) -> Iterable[float]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [number for entry in value for number in _numbers_in(entry)]
+    return [value] if isinstance(value, float) else []
+
+
+# ── pages, challenges, uploads ──────────────────────────────────────────────
+
+
+def check_report(case: Case) -> None:
+    """A page shows its metrics and at least one section of its own, the same page each time."""
+    for name, path in case.submissions.items():
+        pages = []
+        for _ in range(2):
+            page = make_report(case.prepare(path).score(), name, PageOptions())
+            pages.append(render_page(page))
+        _expect(len(page.sections) > 2, f"{name}: the page has no section beside the summary and where it comes from")
+        _expect(pages[0] == pages[1], f"{name}: two pages of the same scores differ")
+        missing = [metric for metric in case.rules.metrics if metric.replace("&", "&amp;") not in pages[0]]
+        _expect(not missing, f"{name}: the page does not name {', '.join(missing)}")
+
+
+def check_challenge(case: Case) -> None:
+    """`segjudge new` makes a challenge of the truth whose better sample scores better, if the family offers it."""
+    commit = f"git+https://example.org/segjudge@{'0' * 40}"
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        try:
+            create(
+                NewChallenge(f"{folder}/mine", case.protocol, TruthSource(os.fspath(case.truth)), "", commit),
+                ignore_progress,
+            )
+        except UsageError as error:
+            _expect("no challenges" in str(error) or "no texts" in str(error), f"no challenge: {error}")
+            return
+        (phase,) = os.listdir(f"{folder}/mine/examples")
+        truth, metric = f"{folder}/mine/annotations/{phase}.zip", case.rules.metrics[0]
+        samples = [f"{folder}/mine/examples/{phase}/{name}.zip" for name in ("good", "poor")]
+        good, poor = (next(iter(case.prepare(path, truth).score().metrics.values()))[metric] for path in samples)
+        if good is not None and poor is not None and tools_of(case.rules.family).prefers_smaller(metric):
+            good, poor = -good, -poor
+        _expect(
+            good is not None and poor is not None and good >= poor, f"the poor sample has a better {metric}: {poor}"
+        )
+
+
+def check_python39(case: Case) -> None:
+    """Its upload half is what EvalAI's worker can import; where `SEGJUDGE_WORKER_PYTHON` names one, that scores it."""
+    root = Path(segjudge.evaluation_script.__file__).parent
+    folder = root / "families" / folder_of(case.rules.family)
+    faults = check_upload(str(folder), case.rules.family) if folder.is_dir() else []
+    _expect(not faults, "\n".join(faults))
+    more = read_uploads([case.protocol])
+    worker = os.environ.get(WORKER, "")
+    if not worker:
+        return
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as place_of_script:
+        packed = _pack(case, os.fspath(case.truth), place_of_script)
+        script = Path(place_of_script, root.name)
+        for source in [path for path in root.rglob("*.py") if "__pycache__" not in path.parts]:
+            target = script / source.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+        for name, data in more.items():
+            (script / name).parent.mkdir(parents=True, exist_ok=True)
+            (script / name).write_bytes(data)
+        for name, path in case.submissions.items():
+            words = [worker, "-I", "-c", _ON_WORKER, place_of_script, packed, os.path.abspath(path), case.protocol]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            _expect(not done.returncode, f"{name}: does not score on Python 3.9: {done.stderr.strip()[-2000:]}")
+            values = json.loads(done.stdout.splitlines()[-1])
+            for report in case.prepare(path, packed).score().reports:
+                _expect_numbers(name, report.values, values[report.split], case.tolerance)
+
+
+_ON_WORKER = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import evaluation_script.families as families
+from evaluation_script.families.base.family import ScoringRules
+from evaluation_script.files.limits import ArchiveLimits
+from evaluation_script.scoring.scorer import Scorer, read_truth
+protocol = families.PROTOCOLS[sys.argv[4]]
+rules = ScoringRules(protocol, ArchiveLimits(links=True))
+splits = read_truth(sys.argv[2], protocol.name).splits
+print(json.dumps({name: Scorer(name, truth, rules).score(sys.argv[3]).values for name, truth in splits.items()}))
+"""
+
+
+def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
+    """A check that says in a sentence what a family raises, too."""
+
+    @wraps(holds)
+    def run(case: Case) -> None:
+        try:
+            holds(case)
+        except AssertionError:
+            raise
+        except Exception as error:
+            kind = "refuses what should score" if isinstance(error, SubmissionError) else type(error).__name__
+            raise AssertionError(f"{kind}: {error}") from error
+
+    return run
+
+
+#: What families promise, by name.
+CHECKS: dict[str, Callable[[Case], None]] = {
+    holds.__name__.removeprefix("check_"): _tell(holds)
+    for holds in (
+        *(check_rules, check_numbers, check_sharing, check_packing, check_backends, check_memory),
+        *(check_problems, check_hostile, check_hidden, check_report, check_challenge, check_python39),
+    )
+}

@@ -1,0 +1,395 @@
+"""Hostile submissions, made of one that scores: each is a name and what writes it into a folder.
+
+A submission is a file or a folder; whatever is made of it is a file again, but for what only folders can hold.  Equal
+submissions give equal variants, in the same order.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import os
+import random
+import re
+import struct
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+#: Writes a submission into an empty folder, and says where it is.
+Writer = Callable[[Path], Path]
+Variant = tuple[str, Writer]
+
+#: What stands in JSON where something else belongs; the last ones are written as JSON cannot.
+_ODD: tuple[Any, ...] = (
+    None, True, -1, 0.5, 10**30, 1e308, "", "x", "../x", "\ud800", "\0", [], {}, [[]], [{}], [None],
+    float("nan"), float("inf"), float("-inf"),
+)  # fmt: skip
+#: So many places of a document are changed: the first of each kind.
+_PLACES = 24
+_ZEROS = 96 << 20
+
+
+def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
+    """Make hostile submissions of one that scores: of its bytes, its archive, and the files in it."""
+    path = Path(submission)
+    members = _members_of(path)
+    whole = path.read_bytes() if path.is_file() else _zip(members)
+    yield from _as_files("file", path.name if path.is_file() else "results.zip", damage_bytes(whole))
+    if path.is_file() and not members:
+        yield from _as_files("file", path.name, damage_content(path.name, whole))
+        return
+    yield from _as_files("archive", "results.zip", damage_archive(members))
+    for name in _kinds(members):
+        variants = [*damage_bytes(members[name]), *damage_content(name, members[name])]
+        changed = ((about, _zip({**members, name: data})) for about, data in variants)
+        yield from _as_files(name, "results.zip", changed)
+    yield from _folders(members)
+
+
+def _as_files(subject: str, name: str, variants: Iterable[tuple[str, bytes]]) -> Iterator[Variant]:
+    for about, data in variants:
+
+        def write(folder: Path, data: bytes = data) -> Path:
+            (folder / name).write_bytes(data)
+            return folder / name
+
+        yield f"{subject}: {about}", write
+
+
+def _members_of(path: Path) -> dict[str, bytes]:
+    """The files of a folder, a zip or a tar; nothing of any other file."""
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    if tarfile.is_tarfile(path):
+        with tarfile.open(path) as tar:
+            entries = {entry.name: tar.extractfile(entry) for entry in tar.getmembers()}
+            return {name: file.read() for name, file in entries.items() if file is not None}
+    return {}
+
+
+def _kinds(members: dict[str, bytes]) -> list[str]:
+    """A member of each ending: the first in order."""
+    kinds: dict[str, str] = {}
+    for name in sorted(members):
+        kinds.setdefault(os.path.splitext(name)[1].lower(), name)
+    return list(kinds.values())
+
+
+def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, method)
+    return out.getvalue()
+
+
+# ── any file ────────────────────────────────────────────────────────────────
+
+
+def damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Cut a file, overwrite it, and put files of other kinds in its place."""
+    half, draw = len(data) // 2, random.Random(1)
+    yield "empty", b""
+    yield "one byte", data[:1]
+    yield "cut in the middle", data[:half]
+    yield "without its end", data[:-20]
+    yield "without its beginning", data[8:]
+    yield "zeros in the middle", data[:half] + bytes(16) + data[half + 16 :]
+    yield "twice", data + data
+    yield "with more at its end", data + b"\0" * 100
+    for number in range(6):
+        changed = bytearray(data or b"\0")
+        for _ in range(4):
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        yield f"with four other bits ({number})", bytes(changed)
+    yield "text", b"hello"
+    yield "lot", draw.randbytes(1 << 16)
+    yield "zeros", bytes(1 << 20)
+    heads = (
+        b"Rar!\x1a\x07",
+        b"7z\xbc\xaf\x27\x1c",
+        b"BZh9",
+        b"%PDF-1.4",
+        b"\xff\xd8\xff",
+        b"\x80\x04N.",
+        b"\xff\xfe{\0}\0",
+    )
+    yield from ((f"begins as {head[:4]!r}", head + bytes(64)) for head in heads)
+    yield "gzip of zeros", _gzip_zeros()
+    yield "gzip of itself", gzip.compress(data, mtime=0)
+
+
+@cache
+def _gzip_zeros() -> bytes:
+    return gzip.compress(bytes(_ZEROS), 1, mtime=0)
+
+
+def damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Change what is in a file of a kind that is known: JSON, PNG, else lines of text."""
+    if data.startswith(b"\x1f\x8b"):
+        yield from (
+            (about, gzip.compress(inner, mtime=0)) for about, inner in damage_content(name, gzip.decompress(data))
+        )
+    elif data.startswith(b"\x89PNG"):
+        yield from damage_png(data)
+    elif data.lstrip()[:1] in (b"{", b"["):
+        yield from damage_json(data)
+    elif b"\0" not in data[:4096]:
+        yield from damage_lines(data)
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────
+
+
+def damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Change the text of a document, and the values in it: other types, huge and odd numbers, missing keys."""
+    for value in (*_ODD, 0, [0], {"": {}}):
+        yield f"is {value!r}", _json(value)
+    yield "nested lists", b"[" * 200_000
+    yield "nested objects", b'{"a":' * 200_000
+    yield "nested lists that end", b"[" * 5000 + b"]" * 5000
+    yield "millions of lists", b"[" + b"[]," * 4_000_000 + b"[]]"
+    yield "an endless number", b"[" + b"9" * 100_000 + b"]"
+    yield "an endless text", b'["' + b"x" * 8_000_000 + b'"]'
+    yield "not UTF-8", data.replace(b'"', b'"\xff\xfe', 2)
+    yield "a byte order mark", b"\xef\xbb\xbf" + data
+    yield "UTF-16", data.decode("utf-8", "replace").encode("utf-16")
+    yield "more after its end", data + b"]}"
+    yield "a comment", b"/* */" + data
+    yield "a key twice", re.sub(rb'\{\s*("[^"]*"\s*:)', rb"{\1 null, \1", data, count=1)
+    document = json.loads(data)
+    for steps in _places_of(document):
+        at = "/".join(map(str, steps))
+        for value in _ODD:
+            yield f"{at} is {value!r}", _json(_change(document, steps, partial(_other, value)))
+        yield f"{at} is missing", _json(_change(document, steps, None))
+    lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_at(document, steps), list)]
+    for steps in lists:
+        at = "/".join(map(str, steps)) or "all"
+        yield f"{at}: first one twice", _json(_change(document, steps, lambda rows: rows[:1] + rows))
+        yield f"{at}: one less", _json(_change(document, steps, lambda rows: rows[1:]))
+        yield f"{at}: reversed", _json(_change(document, steps, lambda rows: rows[::-1]))
+        yield f"{at}: thousands", _json(_change(document, steps, lambda rows: rows[:1] * 20_000))
+
+
+def _other(value: object, _before: object) -> object:
+    return value
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _places_of(document: Any, kinds: tuple[type, ...] = (object,)) -> list[tuple[Any, ...]]:
+    """The first place of each kind in a document: paths that differ in more than positions."""
+    places: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    pending: list[tuple[tuple[Any, ...], Any]] = [((), document)]
+    while pending and len(places) < _PLACES:
+        steps, value = pending.pop(0)
+        depth_and_last = (*(type(step) if isinstance(step, int) else step for step in steps), type(value))
+        if isinstance(value, kinds) and (steps or isinstance(value, list)):
+            places.setdefault(depth_and_last, steps)
+        entries = (
+            list(value.items())
+            if isinstance(value, dict)
+            else list(enumerate(value))
+            if isinstance(value, list)
+            else []
+        )
+        pending += [((*steps, step), inner) for step, inner in entries[:8]]
+    return list(places.values())
+
+
+def _at(document: Any, steps: tuple[Any, ...]) -> Any:
+    for step in steps:
+        document = document[step]
+    return document
+
+
+def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] | None) -> Any:
+    """A document with another value in a place, or without what is there."""
+    changed = [copy.deepcopy(document)]
+    *above, last = (0, *steps)
+    holder = _at(changed, tuple(above))
+    if change is None:
+        del holder[last]
+    else:
+        holder[last] = change(holder[last])
+    return changed[0] if changed else None
+
+
+# ── PNG and text ────────────────────────────────────────────────────────────
+
+
+def damage_png(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Change the size, the form, the pixels and the chunks of a picture."""
+    width, height = struct.unpack(">II", data[16:24])
+    for across, down in ((height, width + 1), (1, 1), (0, 0), (1 << 30, 1 << 30), (width, 1 << 31)):
+        yield f"header of {across}×{down}", _png(across, down, 8, 0, bytes(100))
+    for about, depth, colour, size in (
+        ("16 bits", 16, 0, 2), ("colours", 8, 2, 3), ("transparent", 8, 6, 4), ("a palette that is missing", 8, 3, 1),
+        ("an unknown form", 7, 5, 1),
+    ):  # fmt: skip
+        yield about, _png(width, height, depth, colour, (b"\0" + b"\x09" * width * size) * height)
+    yield "another value everywhere", _png(width, height, 8, 0, (b"\0" + b"\xfb" * width) * height)
+    yield "an unknown filter", _png(width, height, 8, 0, (b"\x09" + bytes(width)) * height)
+    yield "too few pixels", _png(width, height, 8, 0, bytes(width))
+    yield "a bomb", _png(width, height, 8, 0, bytes(_ZEROS))
+    yield "broken pixels", data[:33] + _chunk(b"IDAT", b"\xff" * 50) + _chunk(b"IEND", b"")
+    yield "thousands of chunks", data[:33] + _chunk(b"tEXt", b"") * 20_000 + data[33:]
+    yield "a long chunk", data[:33] + _chunk(b"tEXt", bytes(8 << 20)) + data[33:]
+    yield "no end", data[:33] + _chunk(b"IDAT", zlib.compress(bytes(height * (width + 1))))
+    yield "interlaced", data[:28] + b"\1" + struct.pack(">I", zlib.crc32(data[12:28] + b"\1")) + data[33:]
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def _png(width: int, height: int, depth: int, colour: int, pixels: bytes) -> bytes:
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(pixels)) + _chunk(b"IEND", b"")
+    )
+
+
+def damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Change lines of text, and numbers in them."""
+    lines = data.splitlines(keepends=True) or [b""]
+    yield "no lines", b"\n" * 10
+    yield "its first line twice", lines[0] + data
+    yield "lines reversed", b"".join(reversed(lines))
+    yield "a line that has no end", b"1 " * 4_000_000
+    yield "millions of lines", lines[0] * 500_000
+    yield "not UTF-8", b"\xff\xfe" + data
+    for number in (b"nan", b"inf", b"-1", b"1e999", b"9" * 5000, b"x", b"", b"0.5", b"1" + b"0" * 30):
+        for index, match in enumerate([*re.finditer(rb"-?\d[\d.]*", data[:400])][:8]):
+            yield f"number {index} is {number[:20]!r}", data[: match.start()] + number + data[match.end() :]
+
+
+# ── archives and folders ────────────────────────────────────────────────────
+
+
+def damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Change the members of an archive, its directory, and the kind of archive."""
+    name, data = next(iter(members.items()))
+    remaining = {key: value for key, value in members.items() if key != name}
+    good = _zip(members)
+    yield "as it is", good
+    yield "no members", _zip({})
+    yield "one member less", _zip(remaining)
+    for altered in (
+        "../" + name, "/" + name, "a/../../" + name, "C:\\" + name, "..\\" + name, name + "/x", name.upper(),
+        " " + name, "x" * 5000, "d/" * 300 + "x", "\u202e" + name, "name\n" + name, "__MACOSX/" + name,
+        "a/" + name, name + ".zip",
+    ):  # fmt: skip
+        yield f"a member called {altered[:40]!r}", _zip({**remaining, altered: data})
+        yield f"a member more, called {altered[:40]!r}", _zip({**members, altered: data})
+    for raw, about in ((b"\xff\xfe", "not UTF-8"), (b"a\0b", "with a zero")):
+        stand_in = "?" * len(raw)
+        yield f"a name {about}", _zip({**members, stand_in: data}).replace(stand_in.encode(), raw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = io.BytesIO(good)
+        with zipfile.ZipFile(out, "a") as archive:
+            archive.writestr(name, data)
+        yield "a name twice", out.getvalue()
+    link = zipfile.ZipInfo(name)
+    link.external_attr, link.create_system = 0o120777 << 16, 3
+    for target in (b"/etc/passwd", b".", name.encode()):
+        out = io.BytesIO(_zip(remaining))
+        with zipfile.ZipFile(out, "a") as archive:
+            archive.writestr(link, target)
+        yield f"a link to {target[:20]!r}", out.getvalue()
+    yield "a bomb", _zip({**members, name: bytes(_ZEROS)})
+    yield "a bomb beside", _zip({**members, "more": bytes(_ZEROS)})
+    yield "an archive inside", _zip({**members, "inner.zip": good})
+    yield "thousands of members", _zip(members | {f"more/{number}": b"" for number in range(30_000)})
+    at = good.rindex(b"PK\1\2")
+    for offset, value, about in (
+        (8, 1, "encrypted"), (10, 99, "packed in an unknown way"), (24, 1 << 31, "a size that is too large"),
+        (24, 3, "a size that is too small"), (16, 12345, "another checksum"), (42, 1 << 31, "an offset outside"),
+    ):  # fmt: skip
+        kind = "<H" if offset < 12 else "<I"
+        yield (
+            f"its last member: {about}",
+            good[: at + offset] + struct.pack(kind, value) + good[at + offset + struct.calcsize(kind) :],
+        )
+    end = good.rindex(b"PK\5\6")
+    yield "a directory that begins outside", good[: end + 16] + b"\xff\xff\xff\x7f" + good[end + 20 :]
+    yield "more members than there are", good[: end + 8] + b"\xff\xff\xff\xff" + good[end + 12 :]
+    yield "stored", _zip(members, zipfile.ZIP_STORED)
+    yield from _tars(members)
+
+
+def _tars(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    name = next(iter(members))
+    good = _tar(members)
+    yield "a tar", good
+    yield "a gzipped tar", gzip.compress(good, mtime=0)
+    yield "a tar that is cut", good[: len(good) // 2]
+    yield "a gzipped tar that is cut", gzip.compress(good, mtime=0)[: len(good) // 20]
+    yield "a tar with a bomb", gzip.compress(_tar({**members, "more": bytes(_ZEROS)}), mtime=0)
+    for kind, about in (
+        (tarfile.SYMTYPE, "a link"), (tarfile.LNKTYPE, "a hard link"), (tarfile.CHRTYPE, "a device"),
+        (tarfile.FIFOTYPE, "a pipe"), (tarfile.DIRTYPE, "a folder"),
+    ):  # fmt: skip
+        yield f"a tar with {about}", _tar(members, name, kind)
+    yield "a tar that leads outside", _tar({"../" + name: b"", "/" + name: b""})
+
+
+def _tar(members: dict[str, bytes], special: str = "", kind: bytes = tarfile.REGTYPE) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            if name == special:
+                entry.type, entry.linkname = kind, "/etc/passwd"
+            else:
+                entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(b"" if name == special else data))
+    return out.getvalue()
+
+
+def _folders(members: dict[str, bytes]) -> Iterator[Variant]:
+    """Make folders with what archives cannot hold."""
+    name = next(iter(members))
+
+    def fill(folder: Path) -> Path:
+        for member, data in members.items():
+            path = folder / "results" / member
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return folder / "results"
+
+    def change(special: Callable[[Path], object]) -> Writer:
+        def write(folder: Path) -> Path:
+            path = fill(folder) / name
+            path.unlink()
+            special(path)
+            return folder / "results"
+
+        return write
+
+    yield "folder: empty", lambda folder: folder
+    yield "folder: a link to a file", change(lambda path: path.symlink_to("/etc/passwd"))
+    yield "folder: a link to itself", change(lambda path: path.symlink_to(path.name))
+    yield "folder: a link to a folder above", change(lambda path: path.symlink_to(".."))
+    yield "folder: a pipe", change(os.mkfifo)
+    yield "folder: a folder in the place of a file", change(Path.mkdir)
+    yield (
+        "folder: a name that is not UTF-8",
+        change(lambda path: Path(os.fsdecode(os.fsencode(path) + b"\xff")).touch()),
+    )

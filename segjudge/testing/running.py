@@ -1,0 +1,128 @@
+"""Work in a process of its own: what it returned or raised, and what that took."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from segjudge.evaluation_script.files.problems import SubmissionError
+
+#: Bytes beyond those that are allowed, at which the system refuses more.
+_SLACK = 1 << 30
+#: So many works are held at once, since what they write may be large.
+_AT_ONCE = 32
+#: So many times the CPU seconds may pass on the clock, where a machine is busy.
+_PATIENCE = 12
+
+
+class Outcome(NamedTuple):
+    """What became of some work."""
+
+    #: `returned`, `refused` by a SubmissionError, or what went wrong.
+    kind: str
+    #: What it returned as text, the sentence, or the last lines of a traceback.
+    text: str
+    seconds: float = 0.0
+    #: Bytes that it held beside those of the process before it.
+    held: int = 0
+
+
+def run_apart(
+    works: Iterable[tuple[str, Callable[[], object]]], seconds: float, memory: int
+) -> Iterator[tuple[str, Outcome]]:
+    """Do works one after another in a process apart; one that dies or hangs is told, and others go on in another."""
+    coming = iter(works)
+    pending: list[tuple[str, Callable[[], object]]] = []
+    while pending := pending + list(islice(coming, _AT_ONCE - len(pending))):
+        count = 0
+        for outcome in _run_some([work for _, work in pending], seconds, memory):
+            yield pending[count][0], outcome
+            count += 1
+        pending = pending[count:]
+
+
+def _run_some(works: list[Callable[[], object]], seconds: float, memory: int) -> Iterator[Outcome]:
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _work(works, writer, memory)
+    os.close(writer)
+    ended = 0
+    try:
+        with os.fdopen(reader, "rb", buffering=0) as file:
+            while ended < len(works):
+                if not select.select([file], [], [], seconds * _PATIENCE)[0]:
+                    yield Outcome("hung", f"had no end within {seconds * _PATIENCE:.0f} s")
+                    return
+                size = int.from_bytes(_read(file, 4), "little")
+                if not size:
+                    yield Outcome("died", "the process that scored it died")
+                    return
+                yield Outcome(*json.loads(_read(file, size)))
+                ended += 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _read(file: Any, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (chunk := file.read(size - len(data))):
+        data += chunk
+    return data if len(data) == size else b""
+
+
+def _work(works: list[Callable[[], object]], writer: int, memory: int) -> None:
+    """Do all works and write their outcomes, then end this process."""
+    try:
+        limit = _bytes_of("VmSize:") + memory + _SLACK
+        if sys.platform == "linux":
+            resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        for work in works:
+            data = json.dumps(_outcome(work)).encode()
+            os.write(writer, len(data).to_bytes(4, "little"))
+            while data:
+                data = data[os.write(writer, data) :]
+    finally:
+        os._exit(0)
+
+
+def _outcome(work: Callable[[], object]) -> Outcome:
+    before, started = _peak(reset=True), time.process_time()
+    try:
+        kind, text = "returned", str(work())
+    except SubmissionError as error:
+        kind, text = "refused", str(error)
+    except BaseException as error:  # noqa: BLE001 - this is what is looked for
+        kind, text = type(error).__name__, "".join(traceback.format_exception(error)[-3:]).rstrip()
+    return Outcome(kind, text, time.process_time() - started, _peak() - before)
+
+
+def _peak(*, reset: bool = False) -> int:
+    """The most bytes that were held; `reset` begins anew with those that are held."""
+    if sys.platform != "linux":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if reset:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        return _bytes_of("VmRSS:")
+    return _bytes_of("VmHWM:")
+
+
+def _bytes_of(key: str) -> int:
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            return next((int(line.split()[1]) << 10 for line in file if line.startswith(key)), 0)
+    except OSError:
+        return 0

@@ -1,0 +1,33 @@
+"""Our own families keep what the conformance kit asks of everybody's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.instances import matching, metrics
+from segjudge.testing import CHECKS, Case
+from tests.scoring.shares import SAMPLES, write_files
+
+#: What takes seconds, and the protocols of which it is quick.
+SLOW = {"hostile": ("coco",), "python39": ("davis2017", "mots")}
+CASES = [
+    pytest.param(
+        protocol, name, marks=() if protocol in SLOW.get(name, SAMPLES) and protocol in SAMPLES else pytest.mark.long
+    )
+    for protocol in PROTOCOLS
+    for name in (CHECKS if protocol in SAMPLES else ("rules", "sharing", "hidden"))
+]
+
+
+@pytest.mark.parametrize(("protocol", "name"), CASES)
+def test_a_family_of_ours_keeps_its_promises(
+    protocol: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so few videos and detections, blocks and shares are small."""
+    monkeypatch.setattr(metrics, "BLOCK", 5)
+    monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
+    files = write_files(protocol, tmp_path)
+    CHECKS[name](Case(protocol, files.truth, {"results": files.results}))
