@@ -63,7 +63,8 @@ def render_shown(template: str, reports: Iterable[Report], **values: object) -> 
         if "," not in selector and (classes := set(_SELECTED.findall(selector))) and classes <= used_classes
     ]
     style = templates().get_template("segjudge.showing/notebook.css").render()
-    return f"<style>{style}{''.join(rules)}</style>\n{text}"
+    lines = f"<style>{style}{''.join(rules)}</style>\n{text}".splitlines()
+    return "\n".join(line for line in lines if line.strip())  # in Markdown HTML ends with an empty line
 
 
 def is_quick(scores: ShownScores, split: str) -> bool:

@@ -289,6 +289,7 @@ def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(
     assert {"bar", "kept", "swatch", "reel"} <= used
     assert ".poster" not in text, "what it does not need stays in the page"
     assert len(text) < 40_000
+    assert "\n\n" not in text, "in Markdown HTML ends with an empty line"
 
 
 def test_a_notebook_shows_numbers_where_files_are_gone(tmp_path: Path) -> None:
