@@ -14,7 +14,7 @@ from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.families import FamilyTools, tools_of
 from segjudge.families.base.tools import ScoredMethod
 from segjudge.report.page import first_metric
-from segjudge.report.tables import format_difference, format_number, key_of_rows
+from segjudge.report.tables import SAME, format_difference, format_number, key_of_rows
 from segjudge.scoring.document import cases_of
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import OptionError, UsageError
@@ -136,9 +136,13 @@ class ComparedMethods:
         base = self.costs[names[0]] if names else {}
         for name in names[1:] if base else ():
             costs = self.costs[name]
+            difference = format_difference(costs, base)
+            if difference == SAME:
+                lines.append(f"{name} loses as much as {names[0]}, and by the same kinds.")
+                continue
             # Only the kinds of sequences sum to what is lost.
             change = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
-            lines.append(f"{name} loses{change} beside {names[0]}: {format_difference(costs, base)}")
+            lines.append(f"{name} loses{change} beside {names[0]}: {difference}")
         return lines
 
     @cached_property

@@ -5,15 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import replace
 
 from segjudge.datasets import DEMO_SEED
-from segjudge.evaluation_script.families import LAYOUTS
+from segjudge.evaluation_script.families import LAYOUTS, PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
 from segjudge.system.errors import UsageError
-from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, open_output
+from segjudge.system.files import (
+    BuiltFile,
+    OutputFile,
+    OutputFolder,
+    check_outputs,
+    make_folder,
+    name_of,
+    open_output,
+)
 
-from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, say
+from .shared import DONE, Command, InputPath, ProgressBar, choose_bundle, say, score_openly, write_page
+
+#: From which overlap a detection is right.
+_IOU = 0.5
+#: How large the page of the player is at most, in bytes, and the sections that it has.
+_SHOWN_BYTES = 20_000_000
+_SHOWN_SECTIONS = ("frames", "confusion")
 
 
 def _pack(args: argparse.Namespace) -> int:
@@ -70,6 +85,8 @@ def _compress(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    if PROTOCOLS[args.protocol].family != "instances":
+        return _show_player(args)
     from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.families.instances.pictures import View, draw_images
@@ -95,6 +112,38 @@ def _show(args: argparse.Namespace) -> int:
     with ProgressBar("image") as bar:
         drawn = draw_images(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
     print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
+    return DONE
+
+
+def _show_player(args: argparse.Namespace) -> int:
+    """Write a page of the player, and of what classes are taken for, in the place of pictures of all images."""
+    from segjudge.datasets.opening import TruthSource, open_truth
+    from segjudge.report.page import PageOptions
+    from segjudge.scoring.scores import ScoreRequest
+    from segjudge.showing.report import make_report, make_truth_report
+
+    protocol, source = PROTOCOLS[args.protocol], TruthSource(args.truth)
+    if args.iou != _IOU or args.score or args.categories:
+        raise UsageError(f"--iou, --score and --categories have no meaning for {protocol.name}")
+    out = os.path.join(args.out, "index.html")
+    check_outputs([BuiltFile(out)], [args.images] if args.images else [])
+    options = PageOptions(args.images or "", _SHOWN_BYTES)
+    if args.results:
+        request = ScoreRequest(args.results, source, protocol, args.split or "")
+        page = make_report(score_openly(request), name_of(args.results), options)
+    else:
+        with ProgressBar() as bar:
+            splits = open_truth(source, protocol, bar).splits
+        if args.split and args.split not in splits:
+            raise UsageError(f"{args.truth} has no split {args.split!r}{name_hint(args.split, splits)}")
+        chosen = {name: truth for name, truth in splits.items() if args.split in (None, "", name)}
+        page = make_truth_report(chosen, protocol.family, name_of(args.truth), options)
+    sections = [section for section in page.sections if section.template in _SHOWN_SECTIONS]
+    if not sections:
+        print(f"nothing is wrong with {args.results or args.truth}, so nothing is drawn")
+        return DONE
+    make_folder(args.out)
+    write_page(replace(page, sections=sections), out)
     return DONE
 
 
@@ -133,7 +182,9 @@ def _add_show_options(sub: argparse.ArgumentParser) -> None:
     add("--categories", metavar="FILE", type=InputPath, help="with PNGs as truth: JSON with their categories")
     add("--split", help="which split of a packed file (default: the first)")
     add("--images", type=InputPath, help="folder of the images; without it masks are drawn on a plain ground")
-    add("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
+    protocol = "what is drawn: instances by default, of any other family the player of its report"
+    add("--protocol", default="coco", choices=PROTOCOLS, metavar="PROTOCOL", help=protocol)
+    add("--iou", type=float, default=_IOU, help="from which overlap a detection is right (0.5)")
     add("--score", type=float, default=0.0, help="leave out detections with a lower score")
     add("--out", required=True, type=OutputFolder, help="folder for index.html and the pictures")
 

@@ -29,6 +29,8 @@ _MOST_ROWS = 40
 _NAMES = ("split", "sequence", "object", "frame", "category")
 #: The ends of no interval.
 _UNKNOWN = (math.nan, math.nan)
+#: Said where no kind differs.
+SAME = "the same"
 #: Differences of kinds below this are not named.
 _SHOWN_FROM = 0.0005
 
@@ -215,7 +217,7 @@ def format_leaderboard(
 def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:
     """Format in which kinds a loss differs from another, those that differ most first."""
     changes = sorted(((kind, costs[kind] - base[kind]) for kind in base), key=lambda change: -abs(change[1]))
-    return ", ".join(f"{kind} {more:+.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM) or "the same"
+    return ", ".join(f"{kind} {more:+.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM) or SAME
 
 
 # ── CSV ─────────────────────────────────────────────────────────────────────

@@ -15,15 +15,18 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
+from segjudge.families import tools_of
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES
 from tests.families.instances.test_places import PNGS
+from tests.published import published
 from tests.shared import needs_shared
 
 TRUTH = str(ROOT / "annotations/instances-dev.zip")
@@ -479,3 +482,22 @@ def test_a_packed_truth_without_splits_is_refused(command: list[str], tmp_path: 
     words = ["--truth", str(packed), "--protocol", "davis2017", *(["--out", "x.html"] if command == ["report"] else [])]
     assert main([*command, *words]) == 3
     assert "holds no splits, so nothing can be scored. Pack it anew" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("results", [True, False], ids=["results", "truth-alone"])
+def test_show_writes_the_player_of_other_families(results: bool, tmp_path: Path) -> None:
+    truth = str(published("vspw", tmp_path))
+    (split,) = open_truth(TruthSource(truth), PROTOCOLS["vspw"], lambda *_: None).splits.values()
+    moved = tools_of("semantic").make_sample([split], PROTOCOLS["vspw"], 0.1)
+    (tmp_path / "sent.zip").write_bytes(zipped(dict(moved)))
+    words = [*([str(tmp_path / "sent.zip")] if results else []), "--truth", truth, "--protocol", "vspw"]
+    assert main(["show", *words, "--out", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert 'class="player"' in text
+    assert "Summary" not in text
+
+
+def test_show_refuses_what_only_instances_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "no meaning for vspw" in capsys.readouterr().err

@@ -125,7 +125,7 @@ def _make_categories(rows: list[Row]) -> Section:
 def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
     overall = [
         {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
-         "area": float(curve.mean())}
+         "area": float(curve.mean()), "label": 100 * (1 - float(curve[len(curve) // 3]))}
         for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
     own = []
