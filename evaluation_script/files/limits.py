@@ -30,7 +30,7 @@ _KINDS = (
 
 #: No file system has longer paths.
 _LONGEST_NAME = 4096
-_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UNFIT = "[\x00-\x1f\x7f\ud800-\udfff]"
 
 
 #: What a backslash in a name is: what some programs on Windows write between folders, in place of a slash or beside
@@ -162,7 +162,7 @@ class MemberChecks:
 def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if len(raw) > _LONGEST_NAME:
         return Flaw(f"has a name of more than {_LONGEST_NAME:,} characters", "Rename it")
-    if _UNFIT.search(raw):
+    if not (raw.isascii() and raw.isprintable()) and re.search(_UNFIT, raw):
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
     if not segments:
         return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)

@@ -6,11 +6,14 @@ that hold any of it.  Bits to the right of the frame are always zero.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Array = np.ndarray[Any, Any]
 #: Height and width.
@@ -44,17 +47,19 @@ def unpack(words: Array, width: int) -> Array:
     return np.unpackbits(words.view(np.uint8), axis=-1, count=width, bitorder="little").astype(bool)
 
 
-#: Set bits of every 16-bit number, for numpy before 2.0.
-_ONES = np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2), axis=1).sum(
-    axis=1, dtype=np.uint8
-)
-
-
 def ones(words: Array) -> Array:
     """Return how many bits are set in each row of a contiguous array (rows, words)."""
-    counts = np.bitwise_count(words) if hasattr(np, "bitwise_count") else _ONES.take(words.view(np.uint16))
+    counts = np.bitwise_count(words) if hasattr(np, "bitwise_count") else _ones_of_numbers().take(words.view(np.uint16))
     total: Array = counts.sum(axis=-1, dtype=np.int64)
     return total
+
+
+@functools.cache
+def _ones_of_numbers() -> Array:
+    """The set bits of every 16-bit number, for numpy before 2.0."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+    counts: Array = np.unpackbits(numbers, axis=1).sum(axis=1, dtype=np.uint8)
+    return counts
 
 
 class Stack(NamedTuple):

@@ -26,7 +26,7 @@ DECIMALS = 3
 #: What rows of tables are called by.
 _NAMES = ("split", "sequence", "id", "name")
 #: With an object's number this would show when the truth has which objects.
-_FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
+_FIRST_FRAME = r" \(first in frame [^()]*\)(?= is not in the truth)"
 
 
 def public_warnings(lines: List[str]) -> List[str]:
@@ -118,7 +118,7 @@ def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
         ],
         "scored": [split.codename for split in phase.splits],
         **(_coarse_rows(visible) if phase.detail == DETAILS[1] else {}),
-        "warnings": public_warnings([_FIRST_FRAME.sub("", line) for line in warnings]),
+        "warnings": public_warnings([re.sub(_FIRST_FRAME, "", line) for line in warnings]),
         "versions": versions(),
     }
 

@@ -23,8 +23,8 @@ _NAME_BYTES = 120
 _NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
 
 #: What of an address may be secret: user and password, as any @ before the path is read, and query and fragment.
-_USER = re.compile(r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@")
-_QUERY = re.compile(r"(\w[\w+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>]*")
+_USER = r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@"
+_QUERY = r"(\w[\w+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>]*"
 
 
 class OutputFile(str):
@@ -112,12 +112,12 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 def redact(text: str) -> str:
     """Take user, password and the query, by which files are signed, out of the addresses in a text."""
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", text)) if "://" in text else text
+    return re.sub(_QUERY, r"\1", re.sub(_USER, r"\1", text)) if "://" in text else text
 
 
 def redact_address(address: str) -> str:
     """A path, or an address without what may be secret."""
-    return re.split(r"[?#]", _USER.sub(r"\1", address))[0] if "://" in address else address
+    return re.split(r"[?#]", re.sub(_USER, r"\1", address))[0] if "://" in address else address
 
 
 def name_of(path: str) -> str:

@@ -298,6 +298,11 @@ def test_panoptic_images_in_memory_score_as_files_do(
     same(of_parts(protocol, updates, categories=truth["categories"]), expected)
 
 
+def frames_of(names: list[str], updates: list[tuple[Any, ...]]) -> dict[str, list[str]]:
+    """The frames of each video, in an order of the videos."""
+    return {name: [frame for video, frame, *_ in updates if video == name] for name in names}
+
+
 def video_frames(folder: Path) -> tuple[Any, list[tuple[Any, ...]]]:
     """The categories of VIPSeg-like data, and an update for each frame."""
     truth = json.loads((folder / "truth.json").read_text())
@@ -320,6 +325,9 @@ def test_panoptic_videos_in_memory_score_as_files_do(protocol: str) -> None:
     folder = TRACKS_DATA / "vps"
     categories, updates = video_frames(folder)
     expected = segjudge.score(str(folder / "submission"), str(folder / "truth.json"), protocol)
+    names = list(dict.fromkeys(update[0] for update in updates))
+    assert names != sorted(names), "the truth's order is not that of names"
+    same(of_parts(protocol, updates, 7, categories=categories, expected=frames_of(names, updates)), expected)
     same(of_parts(protocol, updates, 7, categories=categories), expected, order=False)
 
 
@@ -328,12 +336,14 @@ def test_panoptic_videos_in_memory_score_as_files_do(protocol: str) -> None:
 def test_semantic_videos_in_memory_score_as_files_do(protocol: str) -> None:
     folder = TRACKS_DATA / "vspw"
     expected = segjudge.score(str(folder / "submission"), str(folder / "truth"), protocol)
-    updates = []
+    updates, names = [], (folder / "truth/val.txt").read_text().split()
+    assert names != sorted(names), "the list's order is not that of names"
     for path in sorted((folder / "truth/data").glob("*/mask/*.png")):
         video = path.parent.parent.name
-        if video in (folder / "truth/val.txt").read_text().split():
+        if video in names:
             prediction = next((folder / "submission").rglob(f"{video}/{path.name}"))
             updates.append((video, path.stem, np.asarray(Image.open(prediction)), np.asarray(Image.open(path))))
+    same(of_parts(protocol, updates, expected=frames_of(names, updates)), expected)
     same(of_parts(protocol, updates), expected, order=False)
 
 

@@ -66,7 +66,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(SemanticProtocol.family, "vspw", {}, [unit(video) for video in chosen])
 
 
-class _SemanticSubmission(UnitSubmission):
+class SemanticSubmission(UnitSubmission):
     """The videos of a submission: `VIDEO/FRAME.png`, under any other folders."""
 
     noun = "video"
@@ -118,7 +118,7 @@ class _LabelAges:
         self._before = labels
 
 
-def count(unit: Unit, submission: _SemanticSubmission) -> UnitCounts:
+def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
     """Count a video."""
     problems, frames = Problems(), unit.load()
 
@@ -212,4 +212,4 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     return judge_pixels(_sum_confusion(accumulator))
 
 
-ENGINE = unit_engine(read_truth, _SemanticSubmission, count, values, tables, shapes, oddities, facts={})
+ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities, facts={})

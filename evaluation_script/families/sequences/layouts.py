@@ -31,7 +31,7 @@ HOST_LIMITS = ArchiveLimits(
     send="Name the folder or the zip of a dataset",
     smaller="Leave it out",
 )
-RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
+_RESOLUTION = r"(?i:\d+p|Full-Resolution)"
 
 
 class Layout(NamedTuple):
@@ -128,7 +128,7 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
 def _home(parts: List[str]) -> Tuple[str, List[str]]:
     """Return the folder of masks in a path, and the path below it; a folder without others in it is a sequence."""
     stop = max((index for index, folder in enumerate(parts[:-2], 1) if folder.startswith("Annotations")), default=0)
-    if 0 < stop < len(parts) - 2 and RESOLUTION.fullmatch(parts[stop]):
+    if 0 < stop < len(parts) - 2 and re.fullmatch(_RESOLUTION, parts[stop]):
         stop += 1
     return "/".join(parts[:stop]), parts[stop:]
 

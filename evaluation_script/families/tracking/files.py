@@ -6,7 +6,6 @@ each of them the run lengths of its tracks.
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
@@ -34,6 +33,8 @@ _MOST_LINES = 1_000_000
 _LINE = "frame id class height width run-lengths"
 #: A line with its fields, or any other that holds something, from its first character.
 _LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
+#: A whole number in `seqinfo.ini`; configparser would take a tenth of a start.
+_SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*[=:][ \t]*(\d+)[ \t\r]*$", re.MULTILINE)
 _SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{_LINE}`"
 _SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
 EXAMPLE = (
@@ -88,10 +89,8 @@ def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
     extents: Dict[str, Tuple[int, int, Optional[Size]]] = {}
     for name in files.sizes:
         if name.endswith("/seqinfo.ini"):
-            settings = configparser.ConfigParser()
-            settings.read_string(files.read(name).decode())
-            facts = settings["Sequence"]
-            extents[name.split("/")[-2]] = (1, int(facts["seqLength"]), (int(facts["imHeight"]), int(facts["imWidth"])))
+            facts = dict(_SETTING.findall(files.read(name).decode().lower()))
+            extents[name.split("/")[-2]] = (1, int(facts["seqlength"]), (int(facts["imheight"]), int(facts["imwidth"])))
         elif ".seqmap" in name:
             rows = [line.split() for line in files.read(name).decode().splitlines()]
             extents.update({row[0]: (int(row[2]), int(row[3]) - 1, None) for row in rows if len(row) == 4})

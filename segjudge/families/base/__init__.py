@@ -7,4 +7,4 @@ authors publish them, and `challenges` words and samples of new challenges.  A f
 from `tools`; `docs/adding-a-family.md` shows how.
 """
 
-__all__ = ["challenges", "memory", "pictures", "published", "tools"]
+__all__ = ["challenges", "memory", "pictures", "published", "segments", "tools"]

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import Pairs
+from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import MaskStream, in_page
 from segjudge.families.base.segments import (
@@ -38,6 +40,8 @@ from segjudge.report.player import describe_frames, make_player, picture_room, s
 
 #: So many units are painted at most, and so many pixels of frames are looked at for it.
 _MOST_UNITS, _MOST_PIXELS = 40, 60_000_000
+#: Of a longer video so many frames are drawn.
+_DRAWN = 60
 #: What masks may take of a page, and how wide they are, the widest that fits.
 _MASKS, _WIDTHS = 0.75, (1280, 854, 640, 480, 320, 240)
 #: A page has so many moments, and so many of one unit; a timeline has so many rows.
@@ -110,11 +114,8 @@ class UnitPainter(abc.ABC):
         """Name a unit for people."""
         return unit.name
 
-    def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], pixels: int) -> list[int]:
-        """Pick the frames to draw of so many pixels at most: all, or else those around the worst ones."""
-        count = max(3, pixels // max(1, frames[0].size[0] * frames[0].size[1]))
-        if len(frames) <= count:
-            return list(range(len(frames)))
+    def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
+        """Pick so many frames to draw, about: those around the worst ones."""
         chosen: set[int] = set()
         for worst in np.argsort(-np.array(costs), kind="stable").tolist():
             chosen.update(range(max(0, worst - 2), min(len(frames), worst + 3)))
@@ -245,7 +246,7 @@ class PaintedUnit:
         """What became of each segment of the truth, and of predicted ones that nothing of the truth explains."""
         rows: dict[Any, _Row] = {}
         for index, frame in enumerate(self._judged):
-            partners = {row: column for column, row in reversed(list(enumerate(frame.judged.partner.tolist())))}
+            partners = _list_taken(frame.judged)
             for row, key in enumerate(frame.seen.truth.keys):
                 number, name = self._objects[0][key]
                 column = partners.get(row, -1)
@@ -315,7 +316,10 @@ class PaintedUnit:
     def _sum_up_image(self) -> list[Moment]:
         notes = self._note_faults(0)
         if not notes:
-            return []
+            text = "everything matches, not exactly"
+            fault = FAULTS[INEXACT]
+            words = [("kind", fault.name)]
+            return [Moment(self.name, "", fault.name, fault.style, self.cost, self.frames[0], "", text, words)]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
         pixels = max(1, self.size[0] * self.size[1])
         for kind, _, area in notes:
@@ -335,7 +339,7 @@ class PaintedUnit:
         """What is wrong in a frame, largest first: kind, words, pixels."""
         frame = self._judged[index]
         seen, judged, notes = frame.seen, frame.judged, []
-        partners = {row: column for column, row in enumerate(judged.partner.tolist()) if row >= 0}
+        partners = _list_taken(judged)
         for row, kind in enumerate(judged.truth.tolist()):
             if kind == RIGHT:
                 continue
@@ -376,7 +380,9 @@ class PaintedUnit:
         for index in range(len(self.frames)):
             faults.add_labels(places.take(codes.get(index, empty))[None], groups)
         colours = self._choose_colours()
-        rows = sorted(self.rows(), key=lambda row: (-row.count_faults(), row.object))
+        rows = sorted(
+            self.rows(), key=lambda row: (row.object < 0, SWAPPED not in row.kinds, -row.count_faults(), row.object)
+        )
         header = {"frames": self.frames, "drawn": drawn, "objects": [name for _, name in self._objects[0].values()]}
         costs, notes = self.frame_costs(), [self._note_faults(index) for index in range(len(self.frames))]
         predicted: dict[str, object] = {
@@ -398,6 +404,16 @@ class PaintedUnit:
             "/0": sides[1].pack(predicted),
             "/0/faults": faults.pack({}),
         }
+
+    @property
+    def width(self) -> int:
+        """How wide frames are drawn."""
+        return max((frame.seen.maps.shape[2] for frame in self._judged if frame.seen.maps is not None), default=1)
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels are drawn of one side."""
+        return sum(frame.seen.maps[0].size for frame in self._judged if frame.seen.maps is not None)
 
     def forget_maps(self) -> None:
         """Forget where segments lie, which is packed by now."""
@@ -422,6 +438,13 @@ class PaintedUnit:
             for column, row in enumerate(frame.judged.partner.tolist())
             if row >= 0
         ]
+
+
+def _list_taken(judged: JudgedSegments) -> dict[int, int]:
+    """Which predicted segment stands for each of the truth, where one does."""
+    if judged.taken_for is not None:
+        return {row: column for row, column in enumerate(judged.taken_for.tolist()) if column >= 0}
+    return {row: column for column, row in reversed(list(enumerate(judged.partner.tolist()))) if row >= 0}
 
 
 def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]:
@@ -455,6 +478,34 @@ def _name_size(share: float) -> str:
 
 def _fit_width(size: Size, width: int) -> Size:
     return max(1, round(size[0] * min(1, width / size[1]))), min(width, size[1])
+
+
+def paint_mask(image: Array, text: str, size: Size, number: int) -> None:
+    """Paint a mask, given as run lengths of another size, into an image as a number."""
+    height = size[0]
+    runs = runs_of(text, height * size[1])
+    ends = np.cumsum(runs)
+    if len(runs) < 2:
+        return
+    first_column, end_column = int(ends[0]) // height, int(ends[len(ends) // 2 * 2 - 1] - 1) // height + 1
+    runs = runs.copy()
+    runs[0] -= first_column * height
+    flags = np.repeat(np.arange(len(runs)) % 2 == 1, runs)[: (end_column - first_column) * height]
+    rows, columns = sample_rows_and_columns(size, (image.shape[0], image.shape[1]))
+    start, stop = np.searchsorted(columns, [first_column, end_column])
+    window = image[:, start:stop]
+    window[flags.reshape(-1, height)[columns[start:stop] - first_column][:, rows].T] = number
+
+
+def share_of_masks(truth: Masks, prediction: Masks) -> Array:
+    """How many pixels the masks of a frame share: of the truth (rows) and predicted ones (columns)."""
+    rows, columns = len(truth.area), len(prediction.area)
+    if not rows or not columns:
+        return np.zeros((rows, columns))
+    pairs = Pairs(np.arange(columns).repeat(rows), np.tile(np.arange(rows), columns), np.array([0, rows * columns]))
+    ious = backend().mask_overlaps(pairs, prediction, truth, np.zeros(rows, bool)).reshape(columns, rows).T
+    shared: Array = np.rint(ious * (truth.area[:, None] + prediction.area) / (1 + ious))
+    return shared
 
 
 def sample_rows_and_columns(whole: Sequence[int], size: Size) -> tuple[Array, Array]:
@@ -498,6 +549,8 @@ def _code_faults(frame: _JudgedFrame, maps: Array, painter: UnitPainter) -> Arra
 def _code_pair(kind: int, predicted_kind: int, *, together: bool, painter: UnitPainter) -> int:
     if painter.dense and not kind:
         return 0
+    if painter.by_pixel:
+        return (RIGHT if together else WRONG_CLASS) if kind and predicted_kind else kind and MISSED
     wrong, wrong_too = kind not in _BY_PIXEL, predicted_kind not in _BY_PIXEL
     if wrong and wrong_too and kind != predicted_kind:
         return kind * _BASE + predicted_kind
@@ -506,7 +559,7 @@ def _code_pair(kind: int, predicted_kind: int, *, together: bool, painter: UnitP
     if kind and predicted_kind:
         if together:
             return INEXACT if painter.dense and kind == INEXACT else RIGHT
-        return WRONG_CLASS if painter.by_pixel else INEXACT
+        return INEXACT
     return MISSED if kind else SURPLUS if predicted_kind else 0
 
 
@@ -563,7 +616,7 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         if painted and (pixels > _MOST_PIXELS or room < 0.02 * options.budget):
             break
         painting = _paint_unit(painter, unit, frames, cost, _MOST_PIXELS // 4, truth_alone=truth_alone)
-        pixels += len(frames) * frames[0].size[0] * frames[0].size[1]
+        pixels += painting.pixels if painter.dense is False else len(frames) * frames[0].size[0] * frames[0].size[1]
         painting.count_confusions(confusions)
         packed = _fit(painting, painter, max(room / max(1, min(len(costly), _MOST_UNITS) - len(painted)), 0.08 * room))
         if painted and in_page(packed.values()) > room:
@@ -601,7 +654,11 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
     player = make_player(
         sequences,
         [asdict(moment) for moment in moments[:_MOST_MOMENTS]],
-        {"form": "segments", "faults": {kind: (fault.name, fault.style) for kind, fault in FAULTS.items()}},
+        {
+            "form": "segments",
+            "follows": painter.follows,
+            "faults": {kind: (fault.name, fault.style) for kind, fault in FAULTS.items()},
+        },
         {**about, "legend": _merge_styles(legend), "frames": sum(len(painting.frames) for painting in painted)},
         streams,
         [] if truth_alone else [""],
@@ -615,14 +672,17 @@ def _paint_unit(
     """Look at all frames of a unit, and draw those that there is room for."""
     name = painter.describe(unit)
     size = frames[0].size
-    whole = dict.fromkeys(range(len(frames)), size)
-    if len(frames) * size[0] * size[1] > pixels:
+    fitting = (_fit_width(size, width) for width in _WIDTHS)
+    frame_pixels = pixels // min(len(frames), _DRAWN)
+    widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), _fit_width(size, _WIDTHS[-1]))
+    whole = dict.fromkeys(range(len(frames)), widest)
+    if len(frames) > max(_DRAWN, pixels // (widest[0] * widest[1])):
         first_look = PaintedUnit(name, cost, [frame.name for frame in frames], size)
         for seen in painter.look(unit, frames, {}):
             first_look.add(seen, truth_alone=truth_alone)
         if painter.follows:
             first_look.note_swaps()
-        whole = dict.fromkeys(painter.pick_drawn(frames, first_look.frame_costs(), pixels), size)
+        whole = dict.fromkeys(painter.pick_drawn(frames, first_look.frame_costs(), _DRAWN), widest)
     painted = PaintedUnit(name, cost, [frame.name for frame in frames], size)
     for seen in painter.look(unit, frames, whole):
         painted.add(seen, truth_alone=truth_alone)
@@ -634,8 +694,7 @@ def _paint_unit(
 def _fit(unit: PaintedUnit, painter: UnitPainter, room: float) -> dict[str, bytes]:
     """Pack a unit as wide as it is, or narrower where it takes more than its part of a page."""
     packed: dict[str, bytes] = {}
-    widths = [width for width in _WIDTHS if width < unit.size[1]]
-    for width in (min(unit.size[1], _WIDTHS[0]), *widths):
+    for width in (unit.width, *(width for width in _WIDTHS if width < unit.width)):
         packed = unit.pack(width, painter)
         if in_page(packed.values()) <= room:
             break
@@ -649,12 +708,11 @@ def _merge_styles(faults: Sequence[Any]) -> list[tuple[str, str]]:
     return [(style, " or ".join(dict.fromkeys(names))) for style, names in styles.items()]
 
 
-def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
+def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str) -> list[Section]:
     """Show which classes were taken for which in the units that were drawn, where the family has classes."""
     names = painter.class_names()
     if len(names) < 2 or not pictures.confusions:
         return []
-    del report
     table = np.zeros((len(names) + 1, len(names) + 1), np.int64)
     for (truth, prediction), count in pictures.confusions.items():
         table[truth, prediction] += count

@@ -44,6 +44,8 @@ class JudgedSegments(NamedTuple):
     prediction: Array
     #: Of each predicted segment the one of the truth that it stands for, or -1.
     partner: Array
+    #: Of each segment of the truth what it was taken for, or -1, where that does not follow from the partners.
+    taken_for: Array | None = None
 
 
 def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from segjudge.report.page import PageOptions, Section
 
     from .memory import MemoryDoor
-    from .pictures import UnitPainter
+    from .pictures import UnitPainter, UnitPictures
     from .published import PackedTruth, TruthSource
 
 #: Files by path: bytes, texts, or documents that become JSON.
@@ -284,7 +284,7 @@ class FamilyTools:
 # ── families that count by unit ─────────────────────────────────────────────
 
 
-_METRIC = re.compile(r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?")
+_METRIC = r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?"
 _ORDER = "Those that cost most first."
 
 
@@ -354,9 +354,10 @@ class UnitTools(FamilyTools):
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
+        several = " and " in metric
         about = (
-            f"By kind of mistake. What all {noun} cost sums to what {metric} lacks to 1, and what all {self.groups} "
-            "cost too."
+            f"By kind of mistake. What all {noun} cost sums to what {metric} {'lack' if several else 'lacks'} to 1, "
+            f"and what all {self.groups} cost too."
         )
         totals = losses.totals()
         styles = {fault.name: fault.style for fault in FAULTS.values()}
@@ -375,7 +376,7 @@ class UnitTools(FamilyTools):
         costs = [row["costs"] for row in units]
         return [
             make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun, report.split)),
-            make_kinds(f"Where {metric} {'are' if ' and ' in metric else 'is'} lost", kinds, about),
+            make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
             *self._draw_worst(inputs, report, losses, options),
             make_list(noun.capitalize(), units, _ORDER),
             make_list(self.groups.capitalize(), categories, _ORDER),
@@ -394,7 +395,7 @@ class UnitTools(FamilyTools):
         painter = self.open_painter(inputs.results, scorer.truth, scorer.rules)
         if painter is None:
             return []
-        from .pictures import draw_units, make_class_confusion
+        from .pictures import draw_units
 
         noun = self.name_losses(report.protocol)[1]
         costs = losses.by_unit.sum(axis=1)
@@ -403,7 +404,14 @@ class UnitTools(FamilyTools):
             pictures = draw_units(painter, scorer.truth, order, noun, options, split=report.split)
         if pictures is None:
             return []
-        return [pictures.player, *make_class_confusion(painter, pictures, noun, report)]
+        return [pictures.player, *self.make_confusions(painter, pictures, noun, report)]
+
+    def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
+        """Show which classes are taken for which: of the segments of the units that were drawn."""
+        del report
+        from .pictures import make_class_confusion
+
+        return make_class_confusion(painter, pictures, noun)
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         from segjudge.evaluation_script.families import PROTOCOLS
@@ -447,7 +455,7 @@ class UnitTools(FamilyTools):
         return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
 
     def describe_metric(self, metric: str) -> str:
-        name = _METRIC.fullmatch(metric)
+        name = re.fullmatch(_METRIC, metric)
         if name is None or name["stem"] not in self.meanings:
             return metric
         window = f" over {name['frames']} frames" if name["frames"] else ""

@@ -9,9 +9,11 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
@@ -54,6 +56,11 @@ class _PhraseTools(UnitTools):
             "missed": "objects without a prediction",
         }
         return UnitLosses(kinds, by_unit, by_subset)
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import PhrasePainter
+
+        return PhrasePainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol

@@ -10,9 +10,11 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
@@ -68,6 +70,11 @@ class _ReferringTools(UnitTools):
             "inexact": "the mask shares a part of the target, or is larger",
         }
         return UnitLosses(kinds, by_unit, by_group)
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import ReferringPainter
+
+        return ReferringPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return "mIoU" if protocol.form == REFCOCO else "gIoU", "samples"

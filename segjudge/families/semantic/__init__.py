@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.family import ScoringRules
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter, UnitPictures
     from segjudge.families.base.tools import Content, Members
+    from segjudge.report.page import Section
 
 __all__ = ["TOOLS"]
 
@@ -29,6 +33,11 @@ class _SemanticTools(UnitTools):
         from .memory import SemanticInMemory
 
         return SemanticInMemory(protocol)
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import SemanticPainter
+
+        return SemanticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol
@@ -57,6 +66,24 @@ class _SemanticTools(UnitTools):
         losses = np.stack((missed * weight, surplus * weight), axis=-1)
         kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union > 0])
+
+    def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
+        """Show which classes pixels were taken for, of all videos."""
+        del painter, pictures
+        import numpy as np
+
+        from segjudge.evaluation_script.masks.overlaps import SHIFT
+        from segjudge.report.confusion import make_confusion
+
+        accumulator, _ = self._measure_report(report)
+        classes = accumulator.protocol.classes
+        table = np.zeros((classes + 1, classes + 1), np.int64)
+        for counts in accumulator.complete_counts():
+            keys, pixels = counts.tables["cells"]
+            np.add.at(table, (keys >> SHIFT, np.minimum(keys & ((1 << SHIFT) - 1), classes)), pixels)
+        names = [*(f"class {label}" for label in range(classes)), "nothing"]
+        about = f"Pixels of all {len(accumulator.names):,} {noun}."
+        return [make_confusion(names, table, "pixels", about)]
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         """Yield PNGs of classes; where the truth is void, they hold 0."""

@@ -9,8 +9,10 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.family import ScoringRules
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Facts, Members
 
 __all__ = ["TOOLS"]
@@ -77,6 +79,11 @@ class _TrackingTools(UnitTools):
             "swapped": "matches whose tracks are of several objects, of AssA",
         }
         return UnitLosses(kinds, by_unit, by_category)
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import TracksPainter
+
+        return TracksPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol

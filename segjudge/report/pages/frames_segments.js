@@ -78,7 +78,7 @@ const segments = {
       const fill = style === "right" ? css(own) : swapped ? css(colourOf(side.colours[id])) : `url(#${section.element.id}-${style})`;
       const last = parts.at(-1);
       if (last && last.fill === fill && last.stop === frame) last.stop = frame + 1;
-      else parts.push({ fill, start: frame, stop: frame + 1, low: style === "missing", text: `${faults[kind]?.[0] ?? ""}${id >= 0 ? `: ${name}` : ""}`, mark: id >= 0 && before !== null && before !== id });
+      else parts.push({ fill, start: frame, stop: frame + 1, low: style === "missing", text: `${faults[kind]?.[0] ?? ""}${id >= 0 ? `: ${name}` : ""}`, mark: section.data.follows && id >= 0 && before !== null && before !== id });
       if (id >= 0) before = id;
     });
     made.innerHTML = `<svg viewBox="0 0 ${count} 40" preserveAspectRatio="none" aria-hidden="true"></svg><i></i>`;

@@ -64,6 +64,7 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
+from segjudge.report.confusion import list_pairs
 from segjudge.scoring import score
 from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
@@ -771,9 +772,11 @@ def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Pa
     detections = [[1, 2, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, FAR, 0.6], [3, 2, [0, 50, 9, 9], 0.5]]
     found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
     assert found.least == 0.6
-    assert found.list_confusions() == [
-        {"truth": "cat", "detected as": "dog", "count": 2, "share": pytest.approx(2 / 3)},
-        {"truth": "dog", "detected as": "cat", "count": 1, "share": 1 / 2},
+    table = count_confusions(found.judged, found.least)
+    categories = [row for row in list_pairs([*found.names, "nothing"], table, "count") if row["taken for"] != "nothing"]
+    assert [row for row in categories if row["truth"] != "nothing"] == [
+        {"truth": "cat", "taken for": "dog", "count": 2, "share": pytest.approx(2 / 3)},
+        {"truth": "dog", "taken for": "cat", "count": 1, "share": 1 / 2},
     ]
 
 

@@ -1,0 +1,89 @@
+"""Phrases in pictures as pictures themselves: the objects of a pair, and the masks that were predicted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.phrases.files import PhraseSubmission
+from segjudge.evaluation_script.families.phrases.protocols import PhraseProtocol
+from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, share_of_masks
+from segjudge.families.base.segments import RIGHT, judge_segments
+
+#: A prediction that lies on a crowd with this share is excused.
+_ON_CROWD = 0.5
+
+
+class PhrasePainter(UnitPainter):
+    """Paints pairs of a picture and a phrase, as the annotator sees them who agrees most with the prediction."""
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, PhraseProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no phrases")
+        self._submission = PhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        for index, frame in enumerate(frames):
+            predictions = _pack([], frame.size)
+            if self._submission is not None:
+                masks, other_size = self._submission.masks(unit.name, frame.size)
+                predictions = _pack(
+                    [(masks.texts[k], int(masks.area[k])) for k in np.flatnonzero(~other_size).tolist()], frame.size
+                )
+            views = [_see(rows, predictions, frame.size) for rows in frame.rows]
+            agreeing = max(range(len(views)), key=lambda number: _count_right(views[number]))
+            seen, texts = views[agreeing], [text for crowd, text, _ in frame.rows[agreeing] if not crowd]
+            if index in drawn:
+                own = [predictions.texts[k] for k in range(len(predictions.area))]
+                maps = np.stack([_draw(side, frame.size, drawn[index]) for side in (texts, own)])
+                seen = seen._replace(maps=maps)
+            yield seen
+
+
+def _see(rows: Sequence[tuple[int, str, int]], predictions: Masks, size: Size) -> SeenFrame:
+    """What there is in a pair as one annotator sees it."""
+    objects = _pack([(text, area) for crowd, text, area in rows if not crowd], size)
+    crowds = _pack([(text, area) for crowd, text, area in rows if crowd], size)
+    on_crowds = share_of_masks(crowds, predictions).max(axis=0, initial=0)
+    return SeenFrame(
+        _make_side("object", objects.area),
+        _make_side("prediction", predictions.area),
+        share_of_masks(objects, predictions),
+        on_crowds / np.maximum(predictions.area, 1) >= _ON_CROWD,
+        None,
+    )
+
+
+def _count_right(seen: SeenFrame) -> int:
+    """How many segments are right, less those that are wrong."""
+    kinds = judge_segments(
+        seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
+    )
+    return sum(2 * int((side == RIGHT).sum()) - len(side) for side in kinds[:2])
+
+
+def _make_side(noun: str, areas: Array) -> Side:
+    count = len(areas)
+    names = [f"{noun} {number}" for number in range(1, count + 1)]
+    return Side(names, names, areas, np.zeros(count, np.int64), np.zeros(count, bool))
+
+
+def _pack(masks: Sequence[tuple[str, int]], size: Size) -> Masks:
+    areas = np.array([area for _, area in masks], np.int64)
+    return Masks(pack_texts([text for text, _ in masks]), areas, np.array([size] * len(masks), np.int64).reshape(-1, 2))
+
+
+def _draw(texts: Sequence[str], size: Size, small: Size) -> Array:
+    image = np.zeros(small, np.uint16)
+    for number, text in enumerate(texts, 1):
+        paint_mask(image, text, size, number)
+    return image

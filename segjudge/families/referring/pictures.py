@@ -1,0 +1,54 @@
+"""Referring images as pictures: a sample's target, and the mask that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.referring.counting import count_pixels
+from segjudge.evaluation_script.families.referring.protocols import ReferringProtocol
+from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
+
+
+class ReferringPainter(UnitPainter):
+    """Paints samples; what is ignored has no colour."""
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, ReferringProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no referring images")
+        self._submission = ReferringSubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        for index, frame in enumerate(frames):
+            ((target, area, ignored),) = frame.rows
+            answer, answered, shared = "", 0, 0
+            if self._submission is not None:
+                text, pixels, is_withdrawn = self._submission.answer(unit.name)
+                if pixels and not is_withdrawn:
+                    answer, (_, answered, shared) = text, count_pixels(frame, text, pixels)
+            maps = None
+            if index in drawn:
+                maps = np.zeros((2, *drawn[index]), np.uint16)
+                for image, text in zip(maps, (target if area else "", answer if answered else ""), strict=True):
+                    if text:
+                        paint_mask(image, text, frame.size, 1)
+                    if text and ignored:
+                        paint_mask(image, ignored, frame.size, 0)
+            own, predicted = _make_side("target", area), _make_side("answer", answered)
+            overlap = np.full((len(own.keys), len(predicted.keys)), float(shared))
+            yield SeenFrame(own, predicted, overlap, np.zeros(len(predicted.keys), bool), maps)
+
+
+def _make_side(name: str, area: int) -> Side:
+    names: list[str] = [name] if area else []
+    areas: Array = np.array([area] if area else [], np.int64)
+    return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))

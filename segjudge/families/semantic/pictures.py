@@ -1,0 +1,95 @@
+"""Maps of classes as pictures: the classes of each frame, and of which pixels they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.semantic.engine import SemanticSubmission
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.families.base.segments import INEXACT, MISSED, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments
+
+_HALF = 0.5
+
+
+class SemanticPainter(UnitPainter):
+    """Paints the classes of videos, each of which is one segment of a frame."""
+
+    dense = True
+    by_pixel = True
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, SemanticProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
+        self._classes = rules.protocol.classes
+        self._submission = SemanticSubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        for index, frame in enumerate(frames):
+            pixels = frame.read()
+            truth = pixels.numbers if pixels.labels is None else pixels.labels[pixels.numbers]
+            prediction = None
+            if self._submission is not None:
+                prediction = self._submission.read(unit.name, frame, truth, Problems())
+            yield self._look_at_frame(truth, prediction, drawn.get(index))
+
+    def _look_at_frame(self, truth: Array, prediction: Array | None, size: Size | None) -> SeenFrame:
+        table = np.zeros((self._classes, self._classes))
+        if prediction is None:
+            counts = np.bincount(truth.reshape(-1), minlength=self._classes)[: self._classes]
+            table[np.arange(self._classes), np.arange(self._classes)] = counts
+            sides = [np.flatnonzero(counts), np.zeros(0, np.int64)]
+        else:
+            pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(prediction))
+            inside = (pairs.truth < self._classes) & (pairs.prediction < self._classes)
+            np.add.at(table, (pairs.truth[inside], pairs.prediction[inside]), pairs.pixels[inside])
+            sides = [np.flatnonzero(table.sum(axis=1)), np.flatnonzero(table.sum(axis=0))]
+        shared = table[np.ix_(sides[0], sides[1])]
+        areas = table.sum(axis=1)[sides[0]], table.sum(axis=0)[sides[1]]
+        own, predicted = (
+            Side(side.tolist(), [f"class {label}" for label in side], area, side, np.zeros(len(side), bool))
+            for side, area in zip(sides, areas, strict=True)
+        )
+        maps = None
+        if size is not None:
+            blank = np.full(truth.shape, self._classes) if prediction is None else prediction
+            maps = np.stack(
+                [self._index_map(side, labels, size) for side, labels in zip(sides, (truth, blank), strict=True)]
+            )
+        excused = np.zeros(len(sides[1]), bool)
+        return SeenFrame(own, predicted, shared, excused, maps, _judge_classes(shared, areas, (sides[0], sides[1])))
+
+    def _index_map(self, classes: Array, labels: Array, size: Size) -> Array:
+        rows, columns = sample_rows_and_columns(labels.shape, size)
+        numbers = np.zeros(max(self._classes, 256), np.uint16)
+        numbers[classes] = np.arange(1, len(classes) + 1)
+        image: Array = numbers.take(np.minimum(labels[rows[:, None], columns], len(numbers) - 1))
+        return image
+
+
+def _judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
+    """Judge each class of a frame by its own pixels: above an IoU of one half it is right."""
+    if not shared.size:
+        return JudgedSegments(
+            np.full(len(areas[0]), MISSED), np.full(len(areas[1]), SURPLUS), np.full(len(areas[1]), -1)
+        )
+    same = classes[0][:, None] == classes[1]
+    ious = (shared * same / np.maximum(areas[0][:, None] + areas[1] - shared, 1)).max(axis=1)
+    largest = shared.argmax(axis=1)
+    is_other = ~same[np.arange(len(largest)), largest]
+    truth = np.select([ious > _HALF, is_other, ious > 0], [RIGHT, WRONG_CLASS, INEXACT], MISSED)
+    partner = np.where(same.any(axis=0), same.argmax(axis=0), -1)
+    prediction = np.where(partner >= 0, truth[partner], SURPLUS)
+    return JudgedSegments(truth, prediction, partner, np.where(shared.any(axis=1), largest, -1))
