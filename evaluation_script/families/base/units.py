@@ -301,6 +301,10 @@ class PictureFiles:
             raise Flaw(f"{count} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
         return paths[0]
 
+    def stems(self) -> AbstractSet[str]:
+        """Return the names of all PNGs, without their ending."""
+        return {name.rpartition(".")[0] for name in self._by_name}
+
     def folders(self) -> AbstractSet[str]:
         """Return the names of the folders that hold PNGs."""
         return {name.rpartition("/")[0].rpartition("/")[2] for names in self._by_name.values() for name in names}

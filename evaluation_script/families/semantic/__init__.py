@@ -7,8 +7,8 @@ of the family: it is read at every start, and they are imported when they are us
 from __future__ import annotations
 
 from ..base.family import Family
-from .protocols import SEMANTIC_PROTOCOLS
+from .protocols import IMAGE_LAYOUTS, SEMANTIC_PROTOCOLS
 
 __all__ = ["FAMILY", "engine", "protocols"]
 
-FAMILY = Family("semantic", SEMANTIC_PROTOCOLS, ("sequences",), ("vspw",))
+FAMILY = Family("semantic", SEMANTIC_PROTOCOLS, ("sequences",), ("vspw", *IMAGE_LAYOUTS))

@@ -1,4 +1,4 @@
-"""How video semantic segmentation is scored: mIoU from one confusion matrix, and the consistency of labels over time.
+"""How label maps are scored: means from one confusion matrix, and in videos the consistency of labels over time.
 
 Consistency compares neither side with the other: in a window of n frames it is the share of the pixels whose
 truth does not change where the prediction does not change either.
@@ -6,18 +6,19 @@ truth does not change where the prediction does not change either.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import ArchiveLimits
-from ...files.problems import Flaw, HostError, Problems, SubmissionError
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
 from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array
 from ..base.reports import judge_pixels
-from ..base.truth import TruthNames
+from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
     HOST_LIMITS,
     PictureFiles,
@@ -31,11 +32,38 @@ from ..base.units import (
     png_frame,
     unit_engine,
 )
-from .protocols import SemanticProtocol
+from .protocols import IMAGE_LAYOUTS, IMAGES, VIDEOS, SemanticProtocol
 
 SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
+_SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are numbers of classes"
+#: Folders of the split that nothing else was said of; and those that hold labels beside pictures of them.
+_SPLIT_FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
+_LABEL_FOLDERS = ("masks",)
+#: What stands for an image that was not sent: no protocol that takes such has it as a class.
+_NO_CLASS = 255
 #: Frames that did not change are counted up to here.
 _MOST_STEPS = 255
+
+
+def read_images(path: str, subset: str = "") -> UnitTruth:
+    """Read a folder with a PNG for each image, of several the one of the split."""
+    try:
+        files = open_files(path, HOST_LIMITS)
+        names = [name for name in sorted(files.sizes) if name.endswith(".png")]
+        for folders in (_SPLIT_FOLDERS.get(subset or DEFAULT_SPLIT, (subset,)), _LABEL_FOLDERS):
+            names = [name for name in names if set(folders) & set(name.split("/")[:-1])] or names
+        members = {name.rpartition("/")[2][: -len(".png")]: name for name in names}
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+    if not members:
+        raise HostError(f"{path}: has no PNG")
+    if len(members) < len(names):
+        raise HostError(f"{path}: has {len(names) - len(members)} PNGs that are named as others; name one folder")
+
+    def unit(name: str, member: str) -> Unit:
+        return Unit(name, 1, lambda: [png_frame(files, member, [], backend().read_labels)])
+
+    return UnitTruth(SemanticProtocol.family, IMAGES, {}, [unit(*item) for item in members.items()])
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
@@ -63,27 +91,42 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             video, len(members), lambda: [png_frame(files, member, [], backend().read_labels) for member in members]
         )
 
-    return UnitTruth(SemanticProtocol.family, "vspw", {}, [unit(video) for video in chosen])
+    return UnitTruth(SemanticProtocol.family, VIDEOS, {}, [unit(video) for video in chosen])
 
 
 class SemanticSubmission(UnitSubmission):
-    """The videos of a submission: `VIDEO/FRAME.png`, under any other folders."""
-
-    noun = "video"
+    """The videos of a submission, `VIDEO/FRAME.png`, or its images, `IMAGE.png`, under any other folders."""
 
     def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, limits, SEND)
+        is_video = protocol.form == VIDEOS
+        super().__init__(path, truth, limits, SEND if is_video else _SEND_IMAGES)
+        self.noun = "video" if is_video else "image"
         self.protocol, self._pictures = protocol, PictureFiles(self.files)
-        self._videos = set(map(self.truth_names.respell, self._pictures.folders()))
+        names = self._pictures.folders() if is_video else self._pictures.stems()
+        self._names = set(map(self.truth_names.respell, names))
+        self._missing: List[str] = []
+        if protocol.takes_missing:
+            self._missing = [unit.name for unit in truth.units if unit.name not in self._names]
+
+    @property
+    def notes(self) -> List[str]:
+        if not self._missing:
+            return super().notes
+        lacking = quantity(len(self._missing), self.noun)
+        were = f"{lacking} {verb(len(self._missing), 'is', 'are')} missing: {name_list(self._missing, 5)}"
+        return [f"{were}. All of their pixels count as missed", *super().notes]
 
     def names(self) -> AbstractSet[str]:
-        return self._videos
+        return self._names.union(self._missing)
 
     def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of a frame; None where there is a problem with it."""
-        subject = f"{video}, frame {frame.name}"
+        is_video = self.protocol.form == VIDEOS
+        subject = f"{video}, frame {frame.name}" if is_video else video
+        if video in self._missing:
+            return np.full(frame.size, _NO_CLASS, np.uint8)
         try:
-            subject = self._pictures.find(f"{frame.name}.png", video)
+            subject = self._pictures.find(f"{frame.name}.png", video if is_video else "")
             labels = backend().read_member(self.files, subject, frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
@@ -94,10 +137,21 @@ class SemanticSubmission(UnitSubmission):
 
 def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> None:
     """Raise a Flaw where labels that are no classes lie on pixels that are scored."""
-    wrong = (labels >= protocol.classes) & (truth < protocol.classes)
-    if labels.max() >= protocol.classes and wrong.any():
-        problem = f"holds the label {int(labels[wrong].max())} where the truth is not void"
-        raise Flaw(problem, f"Write labels from 0 to {protocol.classes - 1}")
+    if labels.max() < protocol.refused_from:
+        return
+    wrong = labels[(labels >= protocol.refused_from) & (class_indices(truth, protocol) < len(protocol.labels))]
+    if wrong.size:
+        problem = f"holds the label {int(wrong.max())} where the truth is not void"
+        raise Flaw(problem, f"Write labels from {protocol.labels[0]} to {protocol.refused_from - 1}")
+
+
+def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
+    """Return which class each label is, by its place among them; as many as there are for what is none."""
+    count = len(protocol.labels)
+    table = np.full(max(protocol.labels) + 2, count)
+    table[list(protocol.labels)] = np.arange(count)
+    indices: Array = table[np.minimum(labels, len(table) - 1)]
+    return indices
 
 
 class _LabelAges:
@@ -143,7 +197,10 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
     for index, (labels, prediction) in enumerate(maps):
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
-        cells.append(np.stack((pairs.keys, pairs.pixels))[:, pairs.truth < protocol.classes])
+        has_class = class_indices(pairs.truth, protocol) < len(protocol.labels)
+        cells.append(np.stack((pairs.keys, pairs.pixels))[:, has_class])
+        if not windows:
+            continue
         truth_ages.add(labels)
         prediction_ages.add(prediction)
         if index == frames - 1 and protocol.without_last:
@@ -157,47 +214,56 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1))), **tables}
 
 
-def _sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
-    """Return how many pixels have which class in the truth (rows) and in the prediction (columns)."""
-    keys, pixels = np.concatenate([counts.tables["cells"] for counts in accumulator.complete_counts()], axis=1)
-    classes = accumulator.protocol.classes
-    table = np.zeros((classes, classes), np.int64)
-    np.add.at(table, (keys >> SHIFT, keys & ((1 << SHIFT) - 1)), pixels)
+def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
+    """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
+    keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
+    sides = (class_indices(side, protocol) for side in (keys >> SHIFT, keys & ((1 << SHIFT) - 1)))
+    table = np.zeros((len(protocol.labels) + 1,) * 2, np.int64)
+    np.add.at(table, tuple(sides), pixels)
     return table
 
 
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
-    table = _sum_confusion(accumulator)
-    hits, rows = np.diagonal(table), table.sum(1)
+    protocol = accumulator.protocol
+    table = sum_confusion(accumulator.complete_counts(), protocol)
+    classes = protocol.averaged or len(protocol.labels)
+    rows, hits, columns = (numbers[:classes] for numbers in (table.sum(1), np.diagonal(table), table.sum(0)))
     present = rows > 0
-    ious = hits[present] / (rows + table.sum(0) - hits)[present]
+    ious = hits[present] / (rows + columns - hits)[present]
     metrics: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if present.any() else None}
-    for length in accumulator.protocol.windows:
+    for length in protocol.windows:
         in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete_counts()]).T
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
         metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
     if not present.any():
-        return {**metrics, "Acc": None, "Acc_class": None, "fwIoU": None}
-    metrics["Acc"] = float(hits.sum() / rows.sum())
-    metrics["Acc_class"] = float((hits[present] / rows[present]).mean())
-    metrics["fwIoU"] = float((rows[present] / rows.sum() * ious).sum())
-    return metrics
+        return {**metrics, **dict.fromkeys(protocol.others)}
+    accuracy, over_all = float(hits.sum() / rows.sum()), float(ious.sum() / classes)
+    others = {
+        "Acc": accuracy,
+        "Acc_class": float((hits[present] / rows[present]).mean()),
+        "fwIoU": float((rows[present] / rows.sum() * ious).sum()),
+        "Precision": float((hits[present] / np.maximum(columns[present], 1)).mean()),
+        "mIoU-official": over_all,
+        "Score": (over_all + accuracy) / 2,
+    }
+    return {**metrics, **{name: others[name] for name in protocol.others}}
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each class that the truth or the prediction has; one that the truth lacks has no IoU."""
-    table = _sum_confusion(accumulator)
-    pixels = table.sum(1)
-    union = table.sum(0) + pixels - np.diagonal(table)
+    protocol = accumulator.protocol
+    table = sum_confusion(accumulator.complete_counts(), protocol)
+    pixels, hits = table.sum(1), np.diagonal(table)
+    union = (table.sum(0) + pixels - hits)[:-1]
     return {
         "categories": [
             {
-                "id": label,
-                "name": str(label),
-                "IoU": float(table[label, label] / union[label]) if pixels[label] else None,
+                "id": protocol.labels[index],
+                "name": protocol.name_class(protocol.labels[index]) if protocol.names else str(protocol.labels[index]),
+                "IoU": float(hits[index] / union[index]) if pixels[index] else None,
             }
-            for label in np.flatnonzero(union).tolist()
+            for index in np.flatnonzero(union).tolist()
         ]
     }
 
@@ -209,7 +275,12 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return what is odd about the labels of all videos."""
-    return judge_pixels(_sum_confusion(accumulator))
+    return judge_pixels(sum_confusion(accumulator.complete_counts(), accumulator.protocol)[:-1, :-1])
 
 
-ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities, facts={})
+ENGINE = replace(
+    unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities, facts={}),
+    read_published=lambda path, subset, layout: AnnotationFile(
+        {subset or DEFAULT_SPLIT: (read_images if layout in IMAGE_LAYOUTS else read_truth)(path, subset)}
+    ),
+)

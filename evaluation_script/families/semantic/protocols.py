@@ -1,11 +1,16 @@
-"""The benchmarks of video semantic segmentation, one row each."""
+"""The benchmarks of label maps, of videos and of images, one row each."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Dict, Tuple
+from typing import ClassVar, Dict, Sequence, Tuple
 
 from ...values import dataclass
+
+#: How truths and results are laid out: a folder of frames for each video, or a PNG for each image.
+VIDEOS, IMAGES = "vspw", "images"
+#: Labels of 8 bits end here.
+_END = 256
 
 
 @dataclass(frozen=True)
@@ -13,30 +18,85 @@ class SemanticProtocol:
     """The rules of one benchmark."""
 
     family: ClassVar[str] = "semantic"
-    form: ClassVar[str] = "vspw"
 
     name: str
     #: One line for people: what is applied, and what it skips.
     about: str
-    #: Labels from 0 up to this one, excluded, are classes; in the truth all others are void.
-    classes: int = 255
+    form: str = VIDEOS
+    #: The labels that are classes; in the truth all others are void.
+    labels: Sequence[int] = range(255)
+    #: Predicted labels from here on are refused where the truth has a class; others that are no classes are missed.
+    refused_from: int = 255
+    #: An image that was not sent is missed; elsewhere nothing is scored without it.
+    takes_missing: bool = False
+    #: Means are over so many classes, the first ones; 0 is all.
+    averaged: int = 0
     #: Consistency is measured over so many frames.
-    windows: Tuple[int, ...] = (8, 16)
+    windows: Tuple[int, ...] = ()
     #: The last window of each video is never looked at, as in VSPW's script.
     without_last: bool = False
+    #: What it reports beside mIoU and consistency.
+    others: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
+    #: What the labels are called, one name after the other.
+    names: str = ""
     #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
-        return ("mIoU", *(f"VC{frames}" for frames in self.windows), "Acc", "Acc_class", "fwIoU")
+        return ("mIoU", *(f"VC{frames}" for frames in self.windows), *self.others)
 
+    def name_class(self, label: int) -> str:
+        """What a label means."""
+        names = self.names.split(", ") if self.names else []
+        index = label - self.labels[0]
+        return names[index] if 0 <= index < len(names) else f"class {label}"
+
+
+_ADE20K = (
+    "wall, building, sky, floor, tree, ceiling, road, bed, windowpane, grass, cabinet, sidewalk, person, earth, door, "
+    "table, mountain, plant, curtain, chair, car, water, painting, sofa, shelf, house, sea, mirror, rug, field, "
+    "armchair, seat, fence, desk, rock, wardrobe, lamp, bathtub, railing, cushion, base, box, column, signboard, "
+    "chest of drawers, counter, sand, sink, skyscraper, fireplace, refrigerator, grandstand, path, stairs, runway, "
+    "case, pool table, pillow, screen door, stairway, river, bridge, bookcase, blind, coffee table, toilet, flower, "
+    "book, hill, bench, countertop, stove, palm, kitchen island, computer, swivel chair, boat, bar, arcade machine, "
+    "hovel, bus, towel, light, truck, tower, chandelier, awning, streetlight, booth, television receiver, airplane, "
+    "dirt track, apparel, pole, land, bannister, escalator, ottoman, bottle, buffet, poster, stage, van, ship, "
+    "fountain, conveyer belt, canopy, washer, plaything, swimming pool, stool, barrel, basket, waterfall, tent, bag, "
+    "minibike, cradle, oven, ball, food, step, tank, trade name, microwave, pot, animal, bicycle, lake, dishwasher, "
+    "screen, blanket, sculpture, hood, sconce, vase, traffic light, tray, ashcan, fan, pier, crt screen, plate, "
+    "monitor, bulletin board, shower, radiator, glass, clock, flag"
+)
+_BDD100K = (
+    "road, sidewalk, building, wall, fence, pole, traffic light, traffic sign, vegetation, terrain, sky, person, "
+    "rider, car, truck, bus, train, motorcycle, bicycle"
+)
 
 _vspw = SemanticProtocol(
     "vspw",
     "mIoU over the classes that the truth has; VC over all windows of 8 and 16 frames; labels from 124 on are void.",
-    classes=124,
+    labels=range(124),
+    refused_from=124,
+    windows=(8, 16),
+)
+_bdd100k = SemanticProtocol(
+    "bdd100k",
+    "mIoU over the classes that the truth has; other labels, and images that were not sent, are missed.",
+    form=IMAGES,
+    labels=range(19),
+    refused_from=_END,
+    takes_missing=True,
+    others=("Acc", "Acc_class", "fwIoU", "Precision"),
+    names=_BDD100K,
+)
+_drivable = replace(
+    _bdd100k,
+    name="bdd100k-drivable",
+    about="Direct, alternative and background; the means are over the first two, and background is scored.",
+    labels=range(3),
+    averaged=2,
+    names="direct, alternative, background",
 )
 
 _ROWS = (
@@ -47,7 +107,27 @@ _ROWS = (
         about="As VSPW's scripts compute: VC without the last window of each video.",
         without_last=True,
     ),
-    SemanticProtocol("semantic", "As vspw, for labels from 0 to 254; 255 is void."),
+    SemanticProtocol("semantic", "As vspw, for labels from 0 to 254; 255 is void.", windows=(8, 16)),
+    SemanticProtocol(
+        "ade20k",
+        "mIoU over the classes of 150 that the truth has, and over all as the benchmark; 0 in the truth is void.",
+        form=IMAGES,
+        labels=range(1, 151),
+        refused_from=_END,
+        others=("mIoU-official", "Acc", "Score", "Acc_class", "fwIoU"),
+        names=_ADE20K,
+    ),
+    _bdd100k,
+    _drivable,
+    replace(
+        _drivable,
+        name="bdd100k-drivable-official",
+        about="As BDD100K's script: background is void, so that nothing on it costs anything.",
+        labels=range(2),
+        averaged=0,
+    ),
 )
 
 SEMANTIC_PROTOCOLS: Dict[str, SemanticProtocol] = {protocol.name: protocol for protocol in _ROWS}
+#: The layouts of truths with a PNG for each image.
+IMAGE_LAYOUTS = tuple(protocol.name for protocol in _ROWS if protocol.form == IMAGES)

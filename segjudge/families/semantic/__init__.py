@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter, UnitPictures
     from segjudge.families.base.tools import Content, Members
     from segjudge.report.page import Section
 
 __all__ = ["TOOLS"]
+
+#: What the demo and most benchmarks call void.
+_VOID = 255
 
 
 class _SemanticTools(UnitTools):
@@ -25,6 +30,9 @@ class _SemanticTools(UnitTools):
         "Acc": "share of pixels with the right class",
         "Acc_class": "share of pixels with the right class, mean over classes",
         "fwIoU": "intersection over union, weighted by how frequent a class is",
+        "Precision": "share of the pixels predicted as a class that are of it, mean over classes: BDD100K's Acc",
+        "mIoU-official": "intersection over union, mean over all 150 classes, 0 for those that the truth lacks",
+        "Score": "mean of mIoU over all 150 classes and Acc, by which the challenge of 2016 ranked",
         "VC": "share of the unchanging pixels whose label does not change either",
     }
 
@@ -40,28 +48,27 @@ class _SemanticTools(UnitTools):
         return SemanticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        del protocol
-        return "mIoU", "videos"
+        return "mIoU", "videos" if protocol.form == VIDEOS else "images"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """What costs mIoU: pixels of a class that are missed or surplus; the sum is 1 - mIoU."""
         import numpy as np
 
-        from segjudge.evaluation_script.masks.overlaps import SHIFT
+        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
 
-        classes, units = accumulator.protocol.classes, accumulator.complete_counts()
+        protocol, units = accumulator.protocol, accumulator.complete_counts()
+        classes = len(protocol.labels)
         missed, surplus = (np.zeros((len(units), classes)) for _ in range(2))
         hits = np.zeros(classes)
         for index, counts in enumerate(units):
-            keys, pixels = counts.tables["cells"]
-            truth, prediction = keys >> SHIFT, keys & ((1 << SHIFT) - 1)
-            right = truth == prediction
-            hits += np.bincount(truth[right], pixels[right], classes)
-            missed[index] = np.bincount(truth[~right], pixels[~right], classes)
-            surplus[index] = np.bincount(prediction[~right], pixels[~right], classes)
+            table = sum_confusion([counts], protocol)
+            right = np.diagonal(table)[:-1]
+            hits += right
+            missed[index] = table.sum(axis=1)[:-1] - right
+            surplus[index] = table.sum(axis=0)[:-1] - right
         present = missed.sum(axis=0) + hits
         union = present + surplus.sum(axis=0)
-        seen = present > 0
+        seen = (present > 0) & (np.arange(classes) < (protocol.averaged or classes))
         weight = seen / np.maximum(union, 1) / max(int(seen.sum()), 1)
         losses = np.stack((missed * weight, surplus * weight), axis=-1)
         kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
@@ -70,18 +77,13 @@ class _SemanticTools(UnitTools):
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
         del painter, pictures
-        import numpy as np
-
-        from segjudge.evaluation_script.masks.overlaps import SHIFT
+        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
         from segjudge.report.confusion import make_confusion
 
         accumulator, _ = self._measure_report(report)
-        classes = accumulator.protocol.classes
-        table = np.zeros((classes + 1, classes + 1), np.int64)
-        for counts in accumulator.complete_counts():
-            keys, pixels = counts.tables["cells"]
-            np.add.at(table, (keys >> SHIFT, np.minimum(keys & ((1 << SHIFT) - 1), classes)), pixels)
-        names = [*(f"class {label}" for label in range(classes)), "nothing"]
+        protocol = accumulator.protocol
+        table = sum_confusion(accumulator.complete_counts(), protocol)
+        names = [*map(protocol.name_class, protocol.labels), "nothing"]
         about = f"Pixels of all {len(accumulator.names):,} {noun}."
         return [make_confusion(names, table, "pixels", about)]
 
@@ -92,20 +94,38 @@ class _SemanticTools(UnitTools):
         from segjudge.datasets.compression import label_png
         from segjudge.families.base.challenges import QUICK, move_labels
 
-        classes = np.arange(protocol.classes)
+        classes = np.array(protocol.labels)
         for unit in [unit for truth in truths for unit in truth.units]:
             for frame in unit.load():
                 labels = move_labels(frame.read(), classes, share).astype(np.uint8)
-                yield f"{unit.name}/{frame.name}.png", label_png(labels, QUICK)
+                name = f"{unit.name}/{frame.name}" if protocol.form == VIDEOS else unit.name
+                yield f"{name}.png", label_png(labels, QUICK)
 
     def make_demo(self, protocol: Any) -> Content:
-        del protocol
         from segjudge.datasets.demo import Scene, first_scenes, images
 
         videos = first_scenes()
+        if protocol.form != VIDEOS:
+            yield from _make_image_demo(protocol)
+            return
         yield "val.txt", "".join(f"{video.name}\n" for video in videos)
         for name, data in images(videos, Scene.truth):
             yield "data/" + name.replace("/", "/mask/"), data
+
+
+def _make_image_demo(protocol: SemanticProtocol) -> Content:
+    """Yield frames of the demo as images, with the benchmark's labels in the place of theirs."""
+    import numpy as np
+
+    from segjudge.datasets.compression import label_png
+    from segjudge.datasets.demo import first_scenes, still_images
+    from segjudge.families.base.challenges import QUICK
+
+    void = 0 if 0 not in protocol.labels else _VOID
+    own = np.array(protocol.labels)
+    for image, labels in still_images(first_scenes()):
+        classes = np.where(labels == _VOID, void, own[np.minimum(labels, len(own) - 1)]).astype(np.uint8)
+        yield f"{image:08d}.png", label_png(classes, QUICK)
 
 
 TOOLS = _SemanticTools()

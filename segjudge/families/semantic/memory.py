@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
-from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.memory import UnitFrames, UnitsInMemory, common_size, read_labels, refusal
+from segjudge.families.base.memory import MemoryDoor, UnitFrames, UnitsInMemory, common_size, read_labels, refusal
 
 #: Labels that 16 bits can hold.
 _MOST_LABEL = (1 << 16) - 1
@@ -25,8 +25,15 @@ class SemanticInMemory(UnitsInMemory):
     def __init__(self, protocol: SemanticProtocol) -> None:
         self.protocol = protocol
 
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        return super().sequences_of(masks) if self.protocol.form == VIDEOS else MemoryDoor.sequences_of(self, masks)
+
+    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
+        is_video = self.protocol.form == VIDEOS
+        return super().frames_of(masks, location) if is_video else MemoryDoor.frames_of(self, masks, location)
+
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        location = f"{sequence}, frame {frame}"
+        location = f"{sequence}, frame {frame}" if self.protocol.form == VIDEOS else sequence
         labels, predicted = (
             read_labels(truth, f"truth of {location}"),
             read_labels(prediction, f"prediction of {location}"),

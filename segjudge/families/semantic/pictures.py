@@ -8,7 +8,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.families.semantic.engine import SemanticSubmission
+from segjudge.evaluation_script.families.semantic.engine import SemanticSubmission, class_indices
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
@@ -29,7 +29,7 @@ class SemanticPainter(UnitPainter):
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, SemanticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
-        self._classes = rules.protocol.classes
+        self._protocol, self._classes = rules.protocol, len(rules.protocol.labels)
         self._submission = SemanticSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def close(self) -> None:
@@ -48,23 +48,31 @@ class SemanticPainter(UnitPainter):
     def _look_at_frame(self, truth: Array, prediction: Array | None, size: Size | None) -> SeenFrame:
         table = np.zeros((self._classes, self._classes))
         if prediction is None:
-            counts = np.bincount(truth.reshape(-1), minlength=self._classes)[: self._classes]
+            own_classes = class_indices(truth, self._protocol).reshape(-1)
+            counts = np.bincount(own_classes, minlength=self._classes)[: self._classes]
             table[np.arange(self._classes), np.arange(self._classes)] = counts
             sides = [np.flatnonzero(counts), np.zeros(0, np.int64)]
         else:
             pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(prediction))
-            inside = (pairs.truth < self._classes) & (pairs.prediction < self._classes)
-            np.add.at(table, (pairs.truth[inside], pairs.prediction[inside]), pairs.pixels[inside])
+            rows, columns = (class_indices(side, self._protocol) for side in (pairs.truth, pairs.prediction))
+            inside = (rows < self._classes) & (columns < self._classes)
+            np.add.at(table, (rows[inside], columns[inside]), pairs.pixels[inside])
             sides = [np.flatnonzero(table.sum(axis=1)), np.flatnonzero(table.sum(axis=0))]
         shared = table[np.ix_(sides[0], sides[1])]
         areas = table.sum(axis=1)[sides[0]], table.sum(axis=0)[sides[1]]
         own, predicted = (
-            Side(side.tolist(), [f"class {label}" for label in side], area, side, np.zeros(len(side), bool))
+            Side(
+                side.tolist(),
+                [self._protocol.name_class(self._protocol.labels[index]) for index in side.tolist()],
+                area,
+                side,
+                np.zeros(len(side), bool),
+            )
             for side, area in zip(sides, areas, strict=True)
         )
         maps = None
         if size is not None:
-            blank = np.full(truth.shape, self._classes) if prediction is None else prediction
+            blank = np.full(truth.shape, self._protocol.labels[-1] + 1) if prediction is None else prediction
             maps = np.stack(
                 [self._index_map(side, labels, size) for side, labels in zip(sides, (truth, blank), strict=True)]
             )
@@ -73,9 +81,9 @@ class SemanticPainter(UnitPainter):
 
     def _index_map(self, classes: Array, labels: Array, size: Size) -> Array:
         rows, columns = sample_rows_and_columns(labels.shape, size)
-        numbers = np.zeros(max(self._classes, 256), np.uint16)
+        numbers = np.zeros(self._classes + 1, np.uint16)
         numbers[classes] = np.arange(1, len(classes) + 1)
-        image: Array = numbers.take(np.minimum(labels[rows[:, None], columns], len(numbers) - 1))
+        image: Array = numbers.take(class_indices(labels[rows[:, None], columns], self._protocol))
         return image
 
 
