@@ -278,11 +278,19 @@ def phrases(folder: Path) -> Path:
     return written(folder / "SA-Co", {f"gold_toy_merged_{one}_release_test.json": document for one in "ab"})
 
 
+def label_maps(folder: Path) -> Path:
+    """Frames of both videos as images; labels that every benchmark of images has."""
+    maps = {f"masks/val/{name}-{k}.png": png(np.clip(labels(name, k), 1, 2)) for name, k in frames()}
+    return written(folder / "labels", maps)
+
+
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
+    "ade20k": label_maps,
+    "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
@@ -405,6 +413,10 @@ def send_vspw(_truth: Path) -> bytes:
     return zipped({f"result_submission/{name}/{k:08d}.png": png(labels(name, k) + np.uint8(5)) for name, k in frames()})
 
 
+def send_label_maps(_truth: Path) -> bytes:
+    return zipped({f"{name}-{k}.png": png(np.clip(labels(name, k), 1, 2)) for name, k in frames()})
+
+
 def send_mots(_truth: Path) -> bytes:
     """A text for each sequence, without ignored regions."""
     texts = {f"MOTS20-{name}.txt": lines(name, 1, (2, 2)) for name in VIDEOS}
@@ -454,6 +466,10 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "vipseg": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
+    "ade20k": (send_label_maps, {"mIoU": 1, "Acc": 1}),
+    "bdd100k": (send_label_maps, {"mIoU": 1, "Precision": 1}),
+    "bdd100k-drivable": (send_label_maps, {"mIoU": 1}),
+    "bdd100k-drivable-official": (send_label_maps, {"mIoU": 1}),
     "mots": (send_mots, {"HOTA": 1, "sMOTSA": 1, "IDF1": 1}),
     "kitti-mots": (send_kitti_mots, {"HOTA-car": 1, "HOTA-pedestrian": 1}),
     "burst": (send_burst, {"HOTA": 1, "AP": 1, "HOTA-common": 1}),

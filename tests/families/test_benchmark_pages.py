@@ -14,7 +14,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.report.page import make_summary
-from segjudge.report.tables import _PUBLISHED, _format_means
+from segjudge.report.tables import _PUBLISHED, PLAIN, _format_means
 from segjudge.scoring.arrays import score_arrays
 from tests.builders import ROOT, png
 
@@ -114,7 +114,7 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
     for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
         arrays = dict.fromkeys(chosen, mask)
         (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = _format_means(report, compare=True)
+        text = _format_means(report, compare=True, look=PLAIN)
         assert (f"XMem, {dataset}" in text) == is_shown
         assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
         assert (dataset in str(make_summary(report).values)) == is_shown

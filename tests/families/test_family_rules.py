@@ -418,7 +418,7 @@ def test_the_first_frame_in_which_predictions_share_pixels_is_named() -> None:
 
 # ── semantic segmentation ───────────────────────────────────────────────────
 
-FEW = SemanticProtocol("few", "", labels=range(4), refused_from=4, windows=(2, 3))
+FEW = SemanticProtocol("few", "", classes=4, refused_from=4, windows=(2, 3))
 
 
 def clip(seed: int, frames: int = 6) -> list[tuple[Any, Any]]:
@@ -434,7 +434,7 @@ def clip(seed: int, frames: int = 6) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("without_last", [False, True])
 def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -> None:
-    protocol = SemanticProtocol("few", "", labels=range(4), refused_from=4, windows=(2, 3), without_last=without_last)
+    protocol = SemanticProtocol("few", "", classes=4, refused_from=4, windows=(2, 3), without_last=without_last)
     clips = [clip(seed) for seed in range(4)]
     total = accumulated(protocol, {}, *(semantic.count_maps(iter(one), len(one), protocol) for one in clips))
     expected: dict[str, Any] = {}

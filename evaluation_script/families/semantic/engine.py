@@ -139,18 +139,17 @@ def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> Non
     """Raise a Flaw where labels that are no classes lie on pixels that are scored."""
     if labels.max() < protocol.refused_from:
         return
-    wrong = labels[(labels >= protocol.refused_from) & (class_indices(truth, protocol) < len(protocol.labels))]
+    wrong = labels[(labels >= protocol.refused_from) & (class_indices(truth, protocol) < protocol.classes)]
     if wrong.size:
         problem = f"holds the label {int(wrong.max())} where the truth is not void"
-        raise Flaw(problem, f"Write labels from {protocol.labels[0]} to {protocol.refused_from - 1}")
+        raise Flaw(problem, f"Write labels from {protocol.first_class} to {protocol.refused_from - 1}")
 
 
 def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
     """Return which class each label is, by its place among them; as many as there are for what is none."""
-    count = len(protocol.labels)
-    table = np.full(max(protocol.labels) + 2, count)
-    table[list(protocol.labels)] = np.arange(count)
-    indices: Array = table[np.minimum(labels, len(table) - 1)]
+    table = np.full(protocol.labels.stop + 1, protocol.classes)
+    table[protocol.first_class : -1] = np.arange(protocol.classes)
+    indices: Array = table[np.minimum(labels, protocol.labels.stop)]
     return indices
 
 
@@ -197,7 +196,7 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
     for index, (labels, prediction) in enumerate(maps):
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
-        has_class = class_indices(pairs.truth, protocol) < len(protocol.labels)
+        has_class = class_indices(pairs.truth, protocol) < protocol.classes
         cells.append(np.stack((pairs.keys, pairs.pixels))[:, has_class])
         if not windows:
             continue
@@ -218,7 +217,7 @@ def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Ar
     """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
     keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
     sides = (class_indices(side, protocol) for side in (keys >> SHIFT, keys & ((1 << SHIFT) - 1)))
-    table = np.zeros((len(protocol.labels) + 1,) * 2, np.int64)
+    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
     np.add.at(table, tuple(sides), pixels)
     return table
 
@@ -227,7 +226,7 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
     """Return the benchmark's metrics of all videos."""
     protocol = accumulator.protocol
     table = sum_confusion(accumulator.complete_counts(), protocol)
-    classes = protocol.averaged or len(protocol.labels)
+    classes = protocol.averaged or protocol.classes
     rows, hits, columns = (numbers[:classes] for numbers in (table.sum(1), np.diagonal(table), table.sum(0)))
     present = rows > 0
     ious = hits[present] / (rows + columns - hits)[present]
@@ -237,9 +236,9 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
         metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
     if not present.any():
-        return {**metrics, **dict.fromkeys(protocol.others)}
+        return {**metrics, **dict.fromkeys(protocol.measures)}
     accuracy, over_all = float(hits.sum() / rows.sum()), float(ious.sum() / classes)
-    others = {
+    measures = {
         "Acc": accuracy,
         "Acc_class": float((hits[present] / rows[present]).mean()),
         "fwIoU": float((rows[present] / rows.sum() * ious).sum()),
@@ -247,7 +246,7 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
         "mIoU-official": over_all,
         "Score": (over_all + accuracy) / 2,
     }
-    return {**metrics, **{name: others[name] for name in protocol.others}}
+    return {**metrics, **{name: measures[name] for name in protocol.measures}}
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:

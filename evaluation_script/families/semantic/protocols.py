@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Dict, Sequence, Tuple
+from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
 
@@ -23,8 +23,9 @@ class SemanticProtocol:
     #: One line for people: what is applied, and what it skips.
     about: str
     form: str = VIDEOS
-    #: The labels that are classes; in the truth all others are void.
-    labels: Sequence[int] = range(255)
+    #: So many labels are classes, from the first one on; in the truth all others are void.
+    classes: int = 255
+    first_class: int = 0
     #: Predicted labels from here on are refused where the truth has a class; others that are no classes are missed.
     refused_from: int = 255
     #: An image that was not sent is missed; elsewhere nothing is scored without it.
@@ -36,21 +37,26 @@ class SemanticProtocol:
     #: The last window of each video is never looked at, as in VSPW's script.
     without_last: bool = False
     #: What it reports beside mIoU and consistency.
-    others: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
+    measures: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
     #: What the labels are called, one name after the other.
     names: str = ""
     #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
+    def labels(self) -> range:
+        """The labels that are classes."""
+        return range(self.first_class, self.first_class + self.classes)
+
+    @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
-        return ("mIoU", *(f"VC{frames}" for frames in self.windows), *self.others)
+        return ("mIoU", *(f"VC{frames}" for frames in self.windows), *self.measures)
 
     def name_class(self, label: int) -> str:
         """What a label means."""
         names = self.names.split(", ") if self.names else []
-        index = label - self.labels[0]
+        index = label - self.first_class
         return names[index] if 0 <= index < len(names) else f"class {label}"
 
 
@@ -76,7 +82,7 @@ _BDD100K = (
 _vspw = SemanticProtocol(
     "vspw",
     "mIoU over the classes that the truth has; VC over all windows of 8 and 16 frames; labels from 124 on are void.",
-    labels=range(124),
+    classes=124,
     refused_from=124,
     windows=(8, 16),
 )
@@ -84,17 +90,17 @@ _bdd100k = SemanticProtocol(
     "bdd100k",
     "mIoU over the classes that the truth has; other labels, and images that were not sent, are missed.",
     form=IMAGES,
-    labels=range(19),
+    classes=19,
     refused_from=_END,
     takes_missing=True,
-    others=("Acc", "Acc_class", "fwIoU", "Precision"),
+    measures=("Acc", "Acc_class", "fwIoU", "Precision"),
     names=_BDD100K,
 )
 _drivable = replace(
     _bdd100k,
     name="bdd100k-drivable",
     about="Direct, alternative and background; the means are over the first two, and background is scored.",
-    labels=range(3),
+    classes=3,
     averaged=2,
     names="direct, alternative, background",
 )
@@ -112,9 +118,10 @@ _ROWS = (
         "ade20k",
         "mIoU over the classes of 150 that the truth has, and over all as the benchmark; 0 in the truth is void.",
         form=IMAGES,
-        labels=range(1, 151),
+        classes=150,
+        first_class=1,
         refused_from=_END,
-        others=("mIoU-official", "Acc", "Score", "Acc_class", "fwIoU"),
+        measures=("mIoU-official", "Acc", "Score", "Acc_class", "fwIoU"),
         names=_ADE20K,
     ),
     _bdd100k,
@@ -123,7 +130,7 @@ _ROWS = (
         _drivable,
         name="bdd100k-drivable-official",
         about="As BDD100K's script: background is void, so that nothing on it costs anything.",
-        labels=range(2),
+        classes=2,
         averaged=0,
     ),
 )

@@ -57,7 +57,7 @@ class _SemanticTools(UnitTools):
         from segjudge.evaluation_script.families.semantic.engine import sum_confusion
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
-        classes = len(protocol.labels)
+        classes = protocol.classes
         missed, surplus = (np.zeros((len(units), classes)) for _ in range(2))
         hits = np.zeros(classes)
         for index, counts in enumerate(units):

@@ -29,7 +29,7 @@ class SemanticPainter(UnitPainter):
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, SemanticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
-        self._protocol, self._classes = rules.protocol, len(rules.protocol.labels)
+        self._protocol, self._classes = rules.protocol, rules.protocol.classes
         self._submission = SemanticSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def close(self) -> None:
