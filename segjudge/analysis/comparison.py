@@ -204,7 +204,7 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
         "apart": {(row, column): compared.sign(row, column) for row, column in permutations(names, 2)},
         "kinds": compared.describe_kinds(),
     }
-    return Section("methods", "Methods", values, package="segjudge.analysis")
+    return Section("methods", "Methods", values, package="segjudge.analysis", style=details.style)
 
 
 def _draw_whiskers(means: Sequence[Mean]) -> list[Markup]:

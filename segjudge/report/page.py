@@ -68,6 +68,8 @@ class Section:
     streams: Mapping[str, bytes] = field(default_factory=dict)
     #: The package whose folder `pages` has the template and its scripts.
     package: str = _PACKAGE
+    #: A package whose style it needs beside its own.
+    style: str = _PACKAGE
 
     @property
     def id(self) -> str:
@@ -161,7 +163,7 @@ def _read(folder: str, name: str) -> str:
 
 
 def _join_styles(page: ReportPage) -> str:
-    return read_styles(section.package for section in page.sections)
+    return read_styles(package for section in page.sections for package in (section.package, section.style))
 
 
 def read_styles(packages: Iterable[str]) -> str:

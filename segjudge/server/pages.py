@@ -29,7 +29,7 @@ from segjudge.report.page import PAGES as REPORT
 
 from .accounts import PARTICIPANT
 from .actions import hosting, submitting
-from .actions.reading import file_for_participants, find_report_page, why_no_report
+from .actions.reading import file_for_participants, find_comparison_page, find_report_page, why_no_report
 from .actions.submitting import PhaseTarget
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
@@ -380,7 +380,23 @@ def _number(value: object, decimals: int) -> str:
 @_answer("GET", "/submissions/{submission:int}/report")
 def _show_report(request: UserRequest, submission: int) -> Response:
     """Return the report of a submission, or until it is made a page that looks again."""
-    text = find_report_page(request.services, request.require_user(), submission)
+    return _report_answer(request, find_report_page(request.services, request.require_user(), submission))
+
+
+@_answer("GET", "/leaderboard/{split:int}/compare")
+def _show_comparison(request: UserRequest, split: int) -> Response:
+    """Return the comparison of the two submissions that were ticked."""
+    services, user = request.services, request.require_user()
+    phase_split = services.store.require(ChallengePhaseSplit, split, Refusal(404, "There is no such leaderboard."))
+    phase = services.store.require(ChallengePhase, phase_split.phase_id)
+    if split not in {visible.id for visible in services.accounts.visible_splits(user, phase)}:
+        raise Refusal(404, "There is no such leaderboard.")
+    texts = request.query_params.getlist("submission")
+    numbers = [int(text) for text in texts if text.isdecimal() and len(text) < _PAGE_DIGITS]
+    return _report_answer(request, find_comparison_page(services, user, phase_split, numbers))
+
+
+def _report_answer(request: UserRequest, text: str | None) -> Response:
     if text is not None:
         return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
     words = "It is shown here as soon as it is there."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.tuning import reuse_memory
@@ -16,8 +17,13 @@ from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.platforms.evalai.bundle.bundle_source import PHASES_FILE, read_phases, script_files
 from segjudge.system.errors import UsageError
 
-#: What may be ordered: the phases' levels, the page of submission and truth, the page of what a phase left.
-LEVELS, FULL, STORED = "levels", "full", "stored"
+if TYPE_CHECKING:
+    from segjudge.scoring.scores import Scores
+
+#: What may be ordered: the phases' levels, the page of submission and truth, of two submissions, of what a phase left.
+LEVELS, FULL, COMPARED, STORED = "levels", "full", "compared", "stored"
+#: What the two submissions of a comparison are called in an order.
+SIDES = ("first", "second")
 #: The file of the order, and what it names: files, and texts that the page shows.
 ORDER = "order.json"
 #: The exit code of a failure that is no defect.
@@ -48,19 +54,34 @@ def _read_levels(order: _Order) -> str:
 
 
 def _make_full_page(order: _Order) -> str:
-    from segjudge.evaluation_script.files.problems import HostError
-    from segjudge.report.page import PageOptions, render_page
+    scores = _score(order, "submission")
+    return _render(order, lambda images: scores.page(images=images, title=order["title"]))
+
+
+def _make_comparison(order: _Order) -> str:
+    from segjudge.analysis.comparison import compare
+
+    compared = compare({order[f"{side}_name"]: _score(order, side) for side in SIDES}, split=order["split"])
+    return _render(order, lambda images: compared.page(images=images))
+
+
+def _score(order: _Order, name: str) -> Scores:
     from segjudge.scoring.scores import prepare_phase
-    from segjudge.showing.report import make_report
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
-    scores = prepare_phase(order["submission"], phase, order["truth"]).score_openly()
+    return prepare_phase(order[name], phase, order["truth"]).score_openly()
+
+
+def _render(order: _Order, render: Callable[[str], str]) -> str:
+    """Render a page with the pictures of its phase, without them where they are of something else."""
+    from segjudge.evaluation_script.files.problems import HostError
+
     try:
-        return render_page(make_report(scores, order["title"], PageOptions(order["images"])))
-    except HostError:  # its pictures are of something else
-        return render_page(make_report(scores, order["title"], PageOptions()))
+        return render(order["images"])
+    except HostError:
+        return render("")
 
 
 def _make_stored_page(order: _Order) -> str:
@@ -79,7 +100,12 @@ def _phases(order: _Order) -> tuple[Phase, ...]:
         return read_phases(script_files(file.read())[PHASES_FILE], PHASES_FILE)
 
 
-_MAKERS: dict[str, Callable[[_Order], str]] = {LEVELS: _read_levels, FULL: _make_full_page, STORED: _make_stored_page}
+_MAKERS: dict[str, Callable[[_Order], str]] = {
+    LEVELS: _read_levels,
+    FULL: _make_full_page,
+    COMPARED: _make_comparison,
+    STORED: _make_stored_page,
+}
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -72,6 +72,34 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert 'class="poster"' in text
 
 
+def test_two_rows_are_compared(server: Rehearsal) -> None:
+    waited(lambda: len(server.get("/api/jobs/challenge_phase_split/5/leaderboard/").json()["results"]) == 6)
+    host, aurora = server.session("host"), server.session("aurora")
+    board = host.get(f"{server.address}/challenges/1/leaderboard/5").text
+    assert len(re.findall(r'<input type="checkbox" name="submission" value="\d+" form="compare"', board)) == 6
+    address = f"{server.address}/leaderboard/5/compare?submission="
+
+    def comparison() -> str:
+        page = host.get(f"{address}1&submission=6", timeout=30).text
+        return page if "What can be told apart" in page else ""
+
+    text = waited(comparison, 60)
+    assert "6 of Swapping: swapping.json.gz loses +0.178 beside 1 of Careful: careful.json.gz: swap" in text
+    assert ".place { background-color" in text, "bars have the colours of kinds"
+    assert 'id="frames"' in text
+    assert "form=" not in aurora.get(f"{server.address}/challenges/1/leaderboard/5").text
+    for who, numbers, code in (
+        (host, "1", 400), (host, "1&submission=1", 400), (host, "1&submission=2&submission=3", 400), (host, "x", 400),
+        (host, "1&submission=15", 400), (host, "1&submission=9999", 404), (aurora, "1&submission=6", 403),
+    ):  # fmt: skip
+        assert who.get(address + numbers).status_code == code, numbers
+    assert host.get(address.replace("/5/", "/99/") + "1&submission=6").status_code == 404
+    assert (
+        "/login"
+        in server.get("/leaderboard/5/compare?submission=1&submission=6", allow_redirects=False).headers["Location"]
+    )
+
+
 def test_the_first_page_is_the_challenge(server: Rehearsal, page: Any) -> None:
     page.goto(server.address)
     assert page.title() == "Segjudge demo challenge"

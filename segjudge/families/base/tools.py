@@ -80,6 +80,8 @@ class MethodCosts:
     points: Sequence[tuple[str, str, float, float]] = ()
     #: What follows the section on methods.
     sections: Sequence[Section] = ()
+    #: The package whose style the bars have.
+    style: str = "segjudge.report"
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
         {name: make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
         [_list_differences(by_name, regressions), frames],
+        _PACKAGE,
     )
 
 

@@ -25,7 +25,7 @@ from segjudge.server.models import (
     User,
 )
 from segjudge.server.report_pages import HOSTS, PageOrder
-from segjudge.server.report_program import FULL, LEVELS, STORED
+from segjudge.server.report_program import COMPARED, FULL, LEVELS, SIDES, STORED
 from segjudge.server.services import Services
 from segjudge.server.submissions import REPORTED
 from segjudge.server.wire import Refusal
@@ -147,18 +147,52 @@ def find_report_page(services: Services, user: User, submission: int) -> str | N
     reason = why_no_report(services, challenge, phase, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
-    if services.accounts.is_host(user, challenge.id):
-        return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), HOSTS)
-    splits = services.store.splits_of(phase.id)
-    if len(services.accounts.visible_splits(user, phase)) == len(splits):
-        levels = services.report_pages.find_or_order(
-            PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id
-        )
-        if levels is None:
-            return None
-        if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
-            return services.report_pages.find_or_order(_order_for_hosts(services, challenge, phase, row), row.team_id)
-    return services.report_pages.find_or_order(_order_for_participants(services, challenge, row), row.team_id)
+    sees_all, team = _sees_all(services, user, phase, row.team_id)
+    if sees_all is None:
+        return None
+    order = _order_for_hosts(services, challenge, phase, row) if sees_all else _order_for_participants(services, row)
+    return services.report_pages.find_or_order(order, team)
+
+
+def find_comparison_page(services: Services, user: User, split: ChallengePhaseSplit, numbers: list[int]) -> str | None:
+    """Return the page that compares two submissions on a split, None while it is being made.
+
+    Who sees all of their reports may see it: hosts, and participants of their own where the phase's detail is `all`.
+    """
+    if len(set(numbers)) != 2:
+        raise Refusal(400, "Tick two submissions.")
+    rows = [services.submissions.get(number) for number in numbers]
+    phase = services.store.require(ChallengePhase, split.phase_id)
+    challenge = services.store.require(Challenge, phase.challenge_id)
+    for row in rows:
+        services.accounts.check_may_see_submission(user, row)
+        if row.phase_id != phase.id:
+            raise Refusal(400, f"Submission {row.id} is of another phase.")
+        reason = why_no_report(services, challenge, phase, row)
+        if reason:
+            raise Refusal(404, f"Submission {row.id} cannot be compared: {reason}")
+    sees_all, team = _sees_all(services, user, phase, rows[0].team_id)
+    if sees_all is None:
+        return None
+    if not sees_all:
+        raise Refusal(403, "This phase shows its participants too little of a submission to compare two.")
+    files = {"script": challenge.script, "truth": phase.annotation or ""}
+    values = {"phase": phase.codename, "split": split.dataset_split.codename}
+    for side, row in zip(SIDES, rows, strict=True):
+        files[side], values[f"{side}_name"] = _results(challenge, row), _title(services, row).partition(" ")[2]
+    values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
+    return services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), team)
+
+
+def _sees_all(services: Services, user: User, phase: ChallengePhase, team: int) -> tuple[bool | None, int]:
+    """Return whether a user sees all of a phase, None while that is looked up, and for whom pages are made."""
+    if services.accounts.is_host(user, phase.challenge_id):
+        return True, HOSTS
+    if len(services.accounts.visible_splits(user, phase)) < len(services.store.splits_of(phase.id)):
+        return False, team
+    challenge = services.store.require(Challenge, phase.challenge_id)
+    levels = services.report_pages.find_or_order(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), team)
+    return None if levels is None else json.loads(levels).get(phase.codename) == [DETAILS[-1], []], team
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
@@ -173,8 +207,8 @@ def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengeP
     return PageOrder(FULL, challenge.id, files, values=values)
 
 
-def _order_for_participants(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
-    result = row.submission_result_file
+def _order_for_participants(services: Services, row: Submission) -> PageOrder:
+    challenge, result = services.submissions.challenge_of(row), row.submission_result_file
     if not result:
         raise Refusal(404, "There is no report: this phase left nothing of the submission.")
     redacted = file_for_participants(services, row.id, result)
