@@ -100,7 +100,6 @@ QUICK_CASES = {
     "test_no_terminal_is_too_old": 1,
     "test_nothing_of_an_agent_outlives_its_evaluation": 1,
     "test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view": 1,
-    "test_processes_blocks_and_parts_give_the_same_bits": 3,
     "test_real_masks_score_as_the_official_evaluator_says": 2,
     "test_refusals_are_explained": 2,
     "test_samples_score_in_the_extracted_bundle_as_here": 1,
@@ -123,7 +122,6 @@ QUICK_CASES = {
     "test_where_no_page_can_be_made_there_is_a_plain_one": 1,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
     "test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do": 3,
-    "test_without_its_folders_and_its_word_a_family_is_gone_and_the_rest_scores": 1,
 }
 
 
