@@ -6,16 +6,13 @@ code that they link to come along.  Zensical makes HTML of them; then every link
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,31 +20,18 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 from notebook import NOTEBOOK, as_markdown
-
-import segjudge
-from segjudge.cli import main as run_command
-from segjudge.commands import COMMANDS
+from reference import write_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("site.yml")
 #: Pages outside docs/, and their places in the site.
 OUTSIDE = {
     name: name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "logo.png")
-} | {"README.md": "index.md"}
-#: What is described in the reference beside `segjudge.__all__`.
-DESCRIBED = (
-    "segjudge.evaluation_script.scoring.phase.Phase",
-    "segjudge.evaluation_script.scoring.phase.PhaseSplit",
-    "segjudge.evaluation_script.scoring.phase.Notify",
-    "segjudge.evaluation_script.files.limits.ArchiveLimits",
-    "segjudge.agent.Environment",
-    "segjudge.static.write_submission",
-    "segjudge.torch.SegmentationMetric",
-    "segjudge.drop_in.cocoeval.COCOeval",
-    "segjudge.drop_in.cocoeval.Params",
-    "segjudge.drop_in.davis2017.DAVISEvaluation",
-    "segjudge.drop_in.vos_benchmark.benchmark",
-)
+} | {"README.md": "overview.md", "docs/site/site.css": "site.css", "docs/site/site.js": "site.js"}
+#: The first page, and the tables of figures in it.
+START = ROOT / "docs/index.md"
+FIGURES = re.compile(r"<!-- figures: .*?<!-- /figures -->", re.DOTALL)
+SECONDS = re.compile(r"^(\| [^|]+ \| )([\d.]+)(?= \|)", re.MULTILINE)
 LINK = re.compile(r"(\]\()([^)#:\s]+)([)#])")
 #: Where what belongs to a numbered item begins: Python's Markdown wants a space more.
 LISTED = re.compile(r"^   (?=(    )?\S)", re.MULTILINE)
@@ -82,8 +66,8 @@ def place_of(source: Path) -> str:
 
 def put_pages(pages: Path) -> None:
     """Copy the pages with their links, and what they link to."""
-    pending = [*(ROOT / name for name in OUTSIDE), *(path for path in (ROOT / "docs").rglob("*") if path.is_file())]
-    pending = [path for path in pending if path.exists() and "site" not in path.relative_to(ROOT).parts]
+    inside = [path for path in (ROOT / "docs").rglob("*") if path.is_file() and SETTINGS.parent not in path.parents]
+    pending = [*(path for path in map(ROOT.joinpath, OUTSIDE) if path.exists()), *inside]
     done = set()
     while pending:
         source = pending.pop()
@@ -99,6 +83,8 @@ def put_pages(pages: Path) -> None:
             shutil.copyfile(source, target)
             continue
         text = source.read_text(encoding="utf-8")
+        if source == START:
+            text = FIGURES.sub(lambda table: with_bars(table[0]), text)
 
         def moved(link: re.Match[str], source: Path = source) -> str:
             linked = Path(os.path.normpath(source.parent / link[2]))
@@ -110,52 +96,22 @@ def put_pages(pages: Path) -> None:
         target.write_text(LINK.sub(moved, LISTED.sub(r"\g<0> ", text)), encoding="utf-8")
 
 
-def write_reference(folder: Path) -> None:
-    """Write the pages that the code describes itself."""
-    folder.mkdir()
-    names = [*(f"segjudge.{name}" for name in segjudge.__all__), *DESCRIBED]
-    described = "\n".join(f"::: {name}\n" for name in names)
-    (folder / "python.md").write_text(f"# Python, name by name\n\n{described}", encoding="utf-8")
-    os.environ["COLUMNS"] = "100"
-    helps = "\n".join(f"## {name}\n\n```text\n{help_of(name)}```\n" for name in COMMANDS)
-    (folder / "commands.md").write_text(
-        f"# Commands\n\nWhat `segjudge COMMAND --help` says.\n\n{helps}", encoding="utf-8"
-    )
-    schema = json.loads((ROOT / "docs/challenge_config.schema.json").read_text(encoding="utf-8"))
-    (folder / "challenge-config.md").write_text("\n".join(keys_of(schema)) + "\n", encoding="utf-8")
+def with_bars(table: str) -> str:
+    """Put bars beside the seconds of a table, as long as they are."""
+    longest = max(float(row[2]) for row in SECONDS.finditer(table))
 
+    def bar(row: re.Match[str]) -> str:
+        return f'{row[1]}<span class="bar" style="--share: {float(row[2]) / longest:.4f}">{row[2]}</span>'
 
-def keys_of(schema: dict[str, Any], title: str = "") -> Iterator[str]:
-    """Yield the lines of a table of a YAML's keys, then those of the tables within it."""
-    head = "key | type | meaning"
-    yield f"## {title}\n" if title else "# challenge_config.yaml, key by key\n"
-    yield from (f"| {head} |", f"| {re.sub('[a-z]+', '---', head)} |")
-    for key, facts in schema["properties"].items():
-        kinds = facts.get("type") or "mapping"
-        kind = " or ".join(one for one in ([kinds] if isinstance(kinds, str) else kinds) if one != "null")
-        needed = ", **required**" if key in schema.get("required", []) else ""
-        kind = kind.replace("object", "mapping").replace("array", "list")
-        yield f"| `{key}` | {kind}{needed} | {facts.get('description', '')} |"
-    yield ""
-    for key, facts in schema["properties"].items():
-        for inner in (facts, facts.get("items")):
-            if isinstance(inner, dict) and "properties" in inner:
-                yield from keys_of(inner, f"{title} → {key}".removeprefix(" → "))
-
-
-def help_of(command: str) -> str:
-    """Return what a command says about itself."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        run_command([command, "--help"])
-    return printed.getvalue()
+    return SECONDS.sub(bar, table)
 
 
 def settings(pages: Path) -> dict[str, Any]:
     """Return Zensical's settings, with every page in the navigation."""
     found: dict[str, Any] = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
-    sections = {title: section for entry in found["nav"] for title, section in entry.items() if title != "Start"}
-    named = {"index.md", *(page for section in sections.values() for page in section)}
+    entries = {title: entry for titled in found["nav"] for title, entry in titled.items()}
+    sections = {title: entry for title, entry in entries.items() if isinstance(entry, list)}
+    named = {page for entry in entries.values() for page in ([entry] if isinstance(entry, str) else entry)}
     for page in sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md")):
         if page not in named:
             sections.get(page.split("/")[0].capitalize(), sections["Reference"]).append(page)
@@ -163,6 +119,10 @@ def settings(pages: Path) -> dict[str, Any]:
     for plugin in found["plugins"]:
         if "mkdocstrings" in plugin:
             plugin["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT)]
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {})
+    if repository := urls.get("Repository") or urls.get("Source"):  # as a link: `repo_url` asks its server for stars
+        icon = {"icon": "lucide/git-branch", "link": repository, "name": "Repository"}
+        found["extra"] = {"social": [icon]}
     return found
 
 

@@ -31,6 +31,8 @@ def test_the_first_screen_is_what_the_command_prints() -> None:
 
     lines = [settled(line) for line in printed.stdout.splitlines()]
     assert all(settled(line) in lines for line in shown)
+    size, size_now = (int(re.findall(r"(\d+) kB", text)[0]) for text in (block.group(1), printed.stdout))
+    assert abs(size - size_now) < size_now / 5, "the size in README.md is not the one that is printed"
 
 
 #: A command on a line of its own, or within a sentence; `tests/house/test_snippets.py` runs the former.

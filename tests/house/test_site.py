@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 
 import pytest
 
 import segjudge
+from segjudge.commands import COMMANDS
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
 
@@ -30,11 +34,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BUILD.parent))
+    return import_module("build")
+
+
 def test_every_page_of_the_docs_is_in_the_navigation(site: Path) -> None:
-    start = (site / "index.html").read_text(encoding="utf-8")
+    links = (site / "overview.html").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
     assert pages
-    assert [str(page) for page in pages if f'href="./{page}"' not in start] == []
+    assert [str(page) for page in pages if f'href="./{page}"' not in links] == []
 
 
 def test_the_reference_describes_every_public_name_and_setting(site: Path) -> None:
@@ -45,23 +55,61 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
         assert f'id="segjudge.{name}"' in reference
     assert "Wall clock for one submission, in seconds." in reference
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
-    assert 'id="score"' in commands
-    assert "--protocol PROTOCOL" in commands
+    assert all(f'id="{name}"' in commands for name in COMMANDS)
+    assert re.search(r"<td><code>--protocol PROTOCOL</code></td>\s*<td>a benchmark of those that", commands)
+    assert 'id="interactive-serve"' in commands
+    assert 'id="push-platform-codabench"' in commands
     settings = (site / "reference/challenge-config.html").read_text(encoding="utf-8")
     assert all(name in settings for name in ("default_order_by", "max_submissions_per_day", "1 host, 2 owner and host"))
 
 
-def test_a_link_that_leads_nowhere_fails_the_build(site: Path, tmp_path: Path) -> None:
-    sys.path.insert(0, str(BUILD.parent))
-    try:
-        import build
-    finally:
-        sys.path.remove(str(BUILD.parent))
+def test_every_page_has_a_title_of_its_own_a_heading_and_its_neighbours(site: Path) -> None:
+    titles: dict[str, str] = {}
+    pages = [path for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        title = re.findall(r"<title>(.+?) - Segjudge</title>", text)
+        assert len(title) == text.count("<h1") == 1, path
+        assert titles.setdefault(title[0], path.name) == path.name, path
+        assert "md-footer__link--next" in text or "md-footer__link--prev" in text, path
+    assert len(titles) == len(pages)
+    hosts = (site / "hosts.html").read_text(encoding="utf-8")
+    assert 'aria-label="Previous: ' in hosts
+    assert 'aria-label="Next: ' in hosts
+
+
+def test_the_first_page_shows_a_picture_what_people_use_now_and_three_ways_in(site: Path) -> None:
+    start = (site / "index.html").read_text(encoding="utf-8")
+    picture = re.search(r'<img alt="[^"]{20,}" src="([^"]+)"', start)
+    assert picture
+    assert (site / picture[1]).is_file()
+    figures = json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8"))
+    for name in ("sequences", "instances"):
+        seconds = [row[1] for row in figures[name]["rows"]]
+        longest = max(map(float, seconds))
+        assert all(f'"--share: {float(value) / longest:.4f}">{value}<' in start for value in seconds)
+    ways = start.partition('id="three-ways-in"')[2]
+    assert [ways.count(f'id="{way}"') for way in ("take-part", "host-a-challenge", "do-research")] == [1, 1, 1]
+    assert len(re.findall(r'<div class="highlight">|<div class="language-python highlight">', ways)) == 3
+
+
+def test_the_repository_is_linked_where_the_project_names_one(
+    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert "extra" not in builder.settings(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project.urls]\nRepository = "https://example.org/segjudge"\n')
+    (link,) = builder.settings(tmp_path)["extra"]["social"]
+    assert link["link"] == "https://example.org/segjudge"
+
+
+def test_a_link_that_leads_nowhere_fails_the_build(builder: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<p id="here"><a href="a.html#here">1</a><a href="b.html">2</a><a href="#no">3</a>'
     )
     (tmp_path / "c.html").write_text('<script src="https://elsewhere.example/x.js"></script>')
-    assert build.broken_links(tmp_path) == [
+    assert builder.broken_links(tmp_path) == [
         "a.html: b.html is not in the site",
         "a.html: #no is not in the site",
         "c.html: https://elsewhere.example/x.js is not in the site",
@@ -88,6 +136,19 @@ def address(site: Path) -> Iterator[str]:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
+
+
+@needs_chromium
+def test_no_page_of_the_site_is_wider_than_a_phone_and_wide_tables_take_the_keyboard(address: str) -> None:
+    with chromium() as browser, fresh_page(browser, {"width": 320, "height": 900}) as (page, _):
+        for name in ("index", "overview", "reference/commands", "benchmarks/coco-keypoints"):
+            page.goto(f"{address}/{name}.html")
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320
+            wide = (
+                "[...document.querySelectorAll('.md-typeset__scrollwrap')].filter(e => e.scrollWidth > e.clientWidth)"
+            )
+            assert page.evaluate(f"{wide}.every(e => e.tabIndex === 0)")
 
 
 @needs_chromium
