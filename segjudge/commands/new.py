@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What is made where nothing else is asked for.
 _DEMO = "davis2017"
+#: The options of `new` that say something of a challenge.
+_OF_CHALLENGES = ("protocol", "truth", "demo", "title", "subset", "layout", "unseen", "categories")
 
 
 def _new(args: argparse.Namespace) -> int:
@@ -28,6 +30,8 @@ def _new(args: argparse.Namespace) -> int:
 
     from segjudge.starting.new_challenge import NewChallenge, write_demo_truth
 
+    if args.family is not None:
+        return _write_family(args)
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; leave out --truth")
     folder = args.folder or _ask("Folder to write", "FOLDER")
@@ -40,6 +44,19 @@ def _new(args: argparse.Namespace) -> int:
         else:
             truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth")
         return _write(NewChallenge(folder, protocol, read_source(args, truth), args.title, args.segjudge))
+
+
+def _write_family(args: argparse.Namespace) -> int:
+    from segjudge.starting.new_family import NewFamily, create_family
+
+    options = [name for name in _OF_CHALLENGES if getattr(args, name)]
+    if options:
+        raise UsageError(f"--family writes a plug-in, not a challenge; leave out --{options[0]}")
+    family = NewFamily(args.folder or _ask("Folder to write", "FOLDER"), args.family, args.segjudge)
+    create_family(family)
+    print(f"{family.folder}: a plug-in with the family {family.name}, the example of docs/adding-a-family.md.")
+    print("Next, there: pip install -r requirements.txt -e . pytest, and pytest; its README.md says what is in it.")
+    return DONE
 
 
 def _host(args: argparse.Namespace) -> int:
@@ -121,6 +138,7 @@ def _add_new_options(sub: argparse.ArgumentParser) -> None:
     add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="a benchmark of those that `benchmarks` lists")
     add("--truth", type=InputPath, help="a dataset as it was published, or a packed annotation file")
     add("--demo", action="store_true", help=f"take a small synthetic truth of PROTOCOL's form ({_DEMO})")
+    add("--family", metavar="NAME", help="write no challenge, but a plug-in with a family of this name")
     _add_choices(sub)
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import unicodedata
 import zipfile
 from dataclasses import dataclass, field
@@ -25,8 +24,8 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer, read_truth
 from segjudge.families import FamilyTools, tools_of
 from segjudge.system.errors import UsageError
-from segjudge.system.files import make_folder
 
+from .drafts import open_draft
 from .lock import FILE as LOCK
 from .lock import lock_line, plugin_lines
 
@@ -41,8 +40,6 @@ _FILES = {
     "README.md": "README.md",
 }
 _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
-#: What the folder's name begins with while it is made, beside where it will be.
-_TEMPORARY = ".new-challenge-"
 #: How far the masks of each sample are moved, as a share of the width.
 _SAMPLES = {"good": 0.0012, "poor": 0.03}
 #: The most characters of a title on EvalAI, and of one in the texts.
@@ -67,26 +64,8 @@ class NewChallenge:
 
 def create(challenge: NewChallenge, progress: Progress) -> list[str]:
     """Write a repository in one step; return what its host should know of it."""
-    folder = os.path.abspath(challenge.folder)
-    if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        fault = "is there already, and nothing in it is written over"
-        raise UsageError(f"{challenge.folder}: {fault}; name another folder")
-    folder = os.path.realpath(folder)  # a link to an empty folder stays
-    above = os.path.dirname(folder)
-    try:
-        make_folder(above)
-        with tempfile.TemporaryDirectory(dir=above, prefix=_TEMPORARY) as temporary:
-            draft = os.path.join(temporary, "challenge")
-            os.mkdir(draft)
-            notes = _write(challenge, draft, progress)
-            os.replace(draft, folder)
-    except packed_file.NotWritten:
-        raise
-    except OSError as error:
-        if error.filename and _TEMPORARY not in str(error.filename):
-            raise HostError(f"{error.filename}: cannot be read ({error.strerror})") from None
-        raise packed_file.NotWritten(error.errno, error.strerror, challenge.folder) from None
-    return notes
+    with open_draft(challenge.folder) as draft:
+        return _write(challenge, draft, progress)
 
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:

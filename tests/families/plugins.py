@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+from segjudge.starting.new_family import make_files
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
-#: The blocks of the page by their first lines, which say where they belong.
-BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-HALVES = {"evaluation_script/families/counting/": "upload/", "segjudge/families/counting/": "toolkit/"}
 
 
 def install(site: Path, name: str, files: dict[str, str], entry_points: dict[str, str]) -> Path:
@@ -30,11 +27,7 @@ def install(site: Path, name: str, files: dict[str, str], entry_points: dict[str
 
 def counting(site: Path) -> Path:
     """The family of the page, as a plug-in."""
-    files = {"segjudge_counting/__init__.py": ""}
-    for title, text in BLOCKS.items():
-        for folder, half in HALVES.items():
-            if title.startswith(folder):
-                files[f"segjudge_counting/{half}{title.removeprefix(folder)}"] = text
+    files = {path: text for path, text in make_files("counting").items() if path.startswith("segjudge_")}
     return install(site, "segjudge-counting", files, {"counting": "segjudge_counting"})
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segjudge.families.uploads import check_upload
-from tests.families.plugins import BLOCKS, ROOT, counting, install, run
+from tests.families.plugins import ROOT, counting, install, run
 
 #: A Segjudge that scores, which is not fetched here.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
@@ -63,7 +63,6 @@ def scores(site: Path, folder: Path, *words: str) -> dict[str, float | None]:
 
 
 def test_a_plug_in_is_scored_as_ours_are(site: Path, folder: Path) -> None:
-    assert len(BLOCKS) == 8
     assert scores(site, folder, "score", *ON_TRUTH, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
     run(site, folder, "score", *ON_TRUTH, "counting", "--csv", "tables")
     assert (folder / "tables/per-image_results-val.csv").read_text().splitlines()[:2] == ["Image,Id,Error", "a,,0.000"]
@@ -257,7 +256,7 @@ def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_
         ignored = shutil.ignore_patterns("__pycache__", "*.c")
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
         shutil.rmtree(folder / name / "families" / family)
-    for name in ("logo.png", "CHANGELOG.md"):  # links to files beside the folders
+    for name in ("logo.png", "CHANGELOG.md", "adding-a-family.md"):  # links to files beside the folders
         (folder / "segjudge/starting" / name).unlink()
         shutil.copyfile(ROOT / "segjudge/starting" / name, folder / "segjudge/starting" / name)
     registry = folder / "evaluation_script/families/__init__.py"

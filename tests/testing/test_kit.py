@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segjudge.testing import CHECKS, Case
+from segjudge.testing import CHECKS, Case, check, checks
 from segjudge.testing.hostile import make_variants
 from segjudge.testing.running import run_apart
 from tests.builders import png, zipped
@@ -20,7 +20,7 @@ from tests.families.plugins import ROOT, counting
 
 PROGRAM = """
 import json, sys
-from segjudge.testing import CHECKS, Case, check
+from segjudge.testing import CHECKS, Case
 
 def evaluate(truth, submission):
     true, sent = (json.load(open(path)) for path in (truth, submission))
@@ -29,7 +29,7 @@ def evaluate(truth, submission):
 
 faults = {"faulty.json": ["image a", "image c"]}
 case = Case("counting", "truth.json", {"some": "some.json"}, evaluate, faults=faults, other_truth="other.json")
-check(case) if sys.argv[1] == "all" else CHECKS[sys.argv[1]](case)
+CHECKS[sys.argv[1]](case)
 """
 
 
@@ -61,8 +61,15 @@ def run_kit(folder: Path, name: str, changes: dict[str, tuple[str, str]] | None 
     return done.stderr.partition("AssertionError: ")[2]
 
 
-def test_the_family_of_the_docs_keeps_all_promises(tmp_path: Path) -> None:
-    assert run_kit(tmp_path, "all") == ""
+def test_all_checks_are_tried_and_each_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(case: Case) -> None:
+        raise AssertionError(f"{case.protocol} is wrong")
+
+    monkeypatch.setattr(checks, "CHECKS", {"rules": fail, "numbers": repr, "hidden": fail})
+    with pytest.raises(AssertionError, match="^rules: davis2017 is wrong\nhidden: davis2017 is wrong$"):
+        check(Case("davis2017", "t", {}))
+    monkeypatch.setattr(checks, "CHECKS", {"rules": repr})
+    check(Case("davis2017", "t", {}))
 
 
 ENGINE, TOOLS, ROWS = "upload/engine.py", "toolkit/__init__.py", "upload/protocols.py"

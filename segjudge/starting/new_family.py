@@ -1,0 +1,112 @@
+"""`segjudge new --family`: the repository of a plug-in whose family scores, packs and is tested from its first day.
+
+Its sources are the blocks of `docs/adding-a-family.md`, by another name than that of the example there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from keyword import iskeyword
+from pathlib import Path
+
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS
+from segjudge.system.errors import UsageError
+from segjudge.system.plugins import TOOLKITS, UPLOADS
+
+from .drafts import open_draft
+from .lock import FILE as LOCK
+from .lock import lock_line
+
+#: The example's name on the page, in the package `segjudge_counting` of the distribution `segjudge-counting`.
+EXAMPLE = "counting"
+_HERE = Path(__file__).parent
+_BLOCK = re.compile(r"^```\w+\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Where the page's files stand in a distribution, by their folders in the sources of Segjudge.
+_FOLDERS = {
+    f"evaluation_script/families/{EXAMPLE}/": f"segjudge_{EXAMPLE}/upload/",
+    f"segjudge/families/{EXAMPLE}/": f"segjudge_{EXAMPLE}/toolkit/",
+    "tests/": "tests/",
+    "pyproject.toml": "pyproject.toml",
+}
+#: The files that the page does not show, by those beside this module.
+_MORE = {
+    "README.md": "README.md",
+    "LICENSE": "LICENSE",
+    ".gitignore": "gitignore",
+    ".github/workflows/tests.yml": "tests.yml",
+}
+#: What a module, a distribution and a protocol may be called alike.
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class NewFamily:
+    """The choices of who writes a plug-in."""
+
+    folder: str
+    name: str
+    #: The wheel of the Segjudge that tests it, or the git address of a commit (default: a wheel of this one).
+    segjudge: str = ""
+
+
+def create_family(family: NewFamily) -> None:
+    """Write the repository in one step."""
+    check_name(family.name)
+    with open_draft(family.folder) as draft:
+        for path, text in make_files(family.name).items():
+            target = Path(draft, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        Path(draft, LOCK).write_text(lock_line(family.segjudge, draft), encoding="utf-8")
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError where a family cannot be called that."""
+    if not _NAME.fullmatch(name) or iskeyword(name):
+        raise UsageError(f"--family {name}: is no name of a module; write small letters, digits and _, as in my_family")
+    if _is_taken(name):
+        raise UsageError(f"--family {name}: is the name of something else in Segjudge or a plug-in; choose another")
+
+
+def make_files(name: str) -> dict[str, str]:
+    """Return the files of a plug-in with the family of that name, by path."""
+    files = {f"segjudge_{EXAMPLE}/__init__.py": f'"""The family of {EXAMPLE}, for Segjudge."""\n'}
+    for title, text in _read_blocks().items():
+        files |= {title.replace(start, path, 1): text for start, path in _FOLDERS.items() if title.startswith(start)}
+    files |= {path: (_HERE / "family" / source).read_text(encoding="utf-8") for path, source in _MORE.items()}
+    return {_rename(path, name): _rename(text, name) for path, text in files.items()}
+
+
+@cache
+def _read_blocks() -> dict[str, str]:
+    """Return the blocks of the page by their first lines, which say where they belong."""
+    return dict(_BLOCK.findall((_HERE / "adding-a-family.md").read_text(encoding="utf-8")))
+
+
+def _rename(text: str, name: str) -> str:
+    """Write a name in the place of the example's: of distributions, classes, constants, modules, and in sentences."""
+    words = name.split("_")
+    names = {
+        f"segjudge-{EXAMPLE}": f"segjudge-{'-'.join(words)}",
+        f"{EXAMPLE.title()}(?=[A-Z])": "".join(map(str.capitalize, words)),
+        EXAMPLE.title(): " ".join(words).capitalize(),
+        EXAMPLE.upper(): name.upper(),
+        EXAMPLE: name,
+    }
+    pattern = re.compile("|".join(f"({example})" for example in names))
+    return pattern.sub(lambda match: list(names.values())[(match.lastindex or 1) - 1], text)
+
+
+def _is_taken(name: str) -> bool:
+    """Return whether a module, a family, a protocol or a layout is called that, or a class that the example imports."""
+    classes = {_rename(f"{EXAMPLE.title()}{noun}", name) for noun in ("Protocol", "Submission", "Tools")}
+    imported = {word for text in _read_blocks().values() for word in re.findall(r"\w+", text)}
+    if name in {*FAMILIES, *LAYOUTS, *PROTOCOLS} or (name != EXAMPLE and classes & imported):
+        return True
+    try:
+        return any(map(find_spec, (f"{UPLOADS}.{name}", f"{TOOLKITS}.{name}", f"segjudge_{name}")))
+    except ImportError:  # a plug-in of that name lacks its package
+        return True
