@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
 MENDING = (["format", "."], ["check", "--fix", "."])
 #: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
-NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|scoring\.test_parts""")
+NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts""")
 #: The environment beside the toolkit's that a file of tests needs if it names this variable.
 VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "worker"}
 #: pytest's exit code when none of the tests that were asked for is in a part.
