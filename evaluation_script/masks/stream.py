@@ -20,7 +20,7 @@ _GROUPS = 4
 MOST_LABELS = 1 << 14
 
 #: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
-WIDTHS, _BYTES = (480, 320, 240, 160), 2.1
+WIDTHS, _BYTES = (854, 640, 480, 320, 240, 160), 1.2
 #: What masks may take of a page, alone and where pictures are wanted too.
 _ALONE, _BESIDE_PICTURES = 0.9, 0.7
 

@@ -67,8 +67,8 @@ def test_a_stream_with_more_runs_than_its_limit_is_bare() -> None:
 
 
 def test_masks_are_as_wide_as_a_page_has_room_for() -> None:
-    assert [width_for(10, 1, budget, pictures=False) for budget in (0, 9000, 12_000, 16_000, 10**9)] == [
+    assert [width_for(10, 1, budget, pictures=False) for budget in (0, 5000, 6500, 9000, 10**9)] == [
         WIDTHS[-1], WIDTHS[-1], WIDTHS[-2], WIDTHS[-3], WIDTHS[0],
     ]  # fmt: skip
-    assert width_for(10, 1, 12_000, pictures=True) == WIDTHS[-1]
+    assert width_for(10, 1, 6500, pictures=True) == WIDTHS[-1]
     assert in_page([b"", b"1", b"123", b"1234"]) == 0 + 4 + 4 + 8

@@ -339,7 +339,7 @@ def test_pictures_that_are_not_there_are_named(
 
 
 def test_masks_become_smaller_and_then_fewer_where_there_is_little_room() -> None:
-    assert [width_for(1999, 1, size, pictures=False) for size in (6_000_000, 3_000_000)] == [480, 320]
+    assert [width_for(1999, 1, size, pictures=False) for size in (6_000_000, 3_000_000)] == [854, 480]
     assert width_for(100_000, 2, 6_000_000, pictures=True) == WIDTHS[-1]
 
 
