@@ -15,15 +15,16 @@ from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.testing.checks import describe_counts, empty_like
 from tests.scoring.shares import IMAGES, TRUTH, write_instances, write_sequences
-from tests.scoring.test_parts import content, empty, scorer_of
+from tests.scoring.test_parts import scorer_of
 
 
 @pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
 def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: str, tmp_path: Path) -> None:
     files = write_sequences(tmp_path, TRUTH)
     whole = scorer_of(files, protocol).count(files.results)
-    expected, total = content(whole), empty(whole)
+    expected, total = describe_counts(whole), empty_like(whole)
     updates = []
     for data in whole.state_dict().values():
         counts = decode_sequence(data)
@@ -36,13 +37,13 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     random.Random(3).shuffle(updates)
     for update in updates:
         total.update(update)
-    assert content(total) == expected
+    assert describe_counts(total) == expected
     counts = next(counts for counts in map(decode_sequence, whole.state_dict().values()) if len(counts.rows))
     with pytest.raises(ValueError, match="counted twice, with different results"):
         total.update(replace(counts, counts=counts.counts + 1))
     with pytest.raises(ValueError, match="described in two ways"):
         total.update(replace(counts, frames=[*counts.frames, "more"]))
-    partial = empty(whole)
+    partial = empty_like(whole)
     partial.update(counts)
     with pytest.raises(HostError, match="6 sequences not counted yet"):
         report_of("val", partial)
@@ -51,13 +52,13 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
 def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refused(tmp_path: Path) -> None:
     files = write_instances(tmp_path)
     whole = scorer_of(files, "coco").count(files.results)
-    expected, total = content(whole), empty(whole)
+    expected, total = describe_counts(whole), empty_like(whole)
     (counts,) = map(decode_instances, whole.state_dict().values())
     updates = [counts.of(np.array(chosen)) for chosen in ([3], [0, 3, 7], *([image] for image in range(IMAGES)))] * 2
     random.Random(5).shuffle(updates)
     for update in updates:
         total.update(update)
-    assert content(total) == expected
+    assert describe_counts(total) == expected
     assert any("were dropped" in line for line in report_of("val", total).warnings)
     changed = counts.detections.copy()
     changed["score"][0] += 0.5
@@ -70,8 +71,8 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
     changed["category"][0] = 3
     for part in (replace(counts, detections=changed), replace(counts, images=counts.images[:0])):
         with pytest.raises(ValueError, match=r"."):
-            empty(whole).load_state_dict({"0": part.encode()})
-    partial = empty(whole)
+            empty_like(whole).load_state_dict({"0": part.encode()})
+    partial = empty_like(whole)
     partial.update(updates[0])
     with pytest.raises(HostError, match="22 images not counted yet"):
         report_of("val", partial)
@@ -83,10 +84,10 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
     monkeypatch.setattr(metrics, "BLOCK", 10)
     files = write_instances(tmp_path)
     whole = scorer_of(files, "coco").count(files.results)
-    state, loaded = whole.state_dict(), empty(whole)
+    state, loaded = whole.state_dict(), empty_like(whole)
     assert list(state) == ["0", "1", "2"]
     loaded.load_state_dict(state)
-    assert content(loaded) == content(whole)
+    assert describe_counts(loaded) == describe_counts(whole)
     with pytest.raises(ValueError, match=r"."):
         loaded.load_state_dict({"1": state["0"]})
     counts = decode_instances(state["1"])

@@ -301,7 +301,7 @@ def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
         services.store.change(ChallengePhase, 2, codename=config["codename"], config=config)
         process.terminate()
         _, rest = process.communicate(timeout=60)
-    assert "no phase 'new' in the bundle (sequences-dev, sequences-test, instances-dev)" in said
+    assert "no phase 'new' in the bundle (sequences-dev, sequences-test, instances-dev, photo-videos)" in said
     assert "appeared after the start of this worker" in said
     assert (said + rest).count("ALERT") == 1
     assert [status(server, number) for number in new] == ["submitted"] * 3

@@ -115,4 +115,5 @@ def write_files(protocol: str, folder: Path) -> Files:
         "sequences": lambda: write_sequences_of(protocol, folder),
         "instances": lambda: write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes),
     }
-    return writers.get(PROTOCOLS[protocol].family, lambda: write_units(protocol, folder))()
+    family = "keypoints" if "keypoints" in protocol else PROTOCOLS[protocol].family
+    return writers.get(family, lambda: write_units(protocol, folder))()
