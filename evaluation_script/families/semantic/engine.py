@@ -216,7 +216,10 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
 def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
     """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
     keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
-    sides = (class_indices(side, protocol) for side in (keys >> SHIFT, keys & ((1 << SHIFT) - 1)))
+    truth, prediction = keys >> SHIFT, keys & ((1 << SHIFT) - 1)
+    if (prediction >= protocol.refused_from).any():
+        raise ValueError("has counted a label that is refused")
+    sides = (class_indices(side, protocol) for side in (truth, prediction))
     table = np.zeros((protocol.classes + 1,) * 2, np.int64)
     np.add.at(table, tuple(sides), pixels)
     return table

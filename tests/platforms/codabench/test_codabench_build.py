@@ -178,7 +178,9 @@ def test_phases_that_follow_each_other_share_a_competition(tmp_path: Path) -> No
     last = last.replace("2026-01-01 00:00:00", "2026-06-01 00:00:00", 1)
     (tmp_path / "challenge_config.yaml").write_text(before + dev + first + test + last)
     found = build(find_bundle(str(tmp_path)), str(tmp_path / "out"))
-    assert [one.codenames for one in found.competitions] == [["sequences-dev", "sequences-test"], ["instances-dev"]]
+    assert [one.codenames for one in found.competitions] == [
+        ["sequences-dev", "sequences-test"], ["instances-dev"], ["photo-videos"],
+    ]  # fmt: skip
     document = document_of(found.competitions[0].path)
     assert [phase["tasks"] for phase in document["phases"]] == [[0], [1]]
     assert document["phases"][1]["start"] == "2026-06-01 00:00:01"

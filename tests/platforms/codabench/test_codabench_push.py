@@ -166,9 +166,9 @@ def test_a_second_push_makes_no_second_competition(
     assert "sequences-dev.zip: became competition 101" in capsys.readouterr().out
     assert pushed(challenge) == 0
     assert "sequences-dev.zip: is competition 101" in capsys.readouterr().out
-    assert len(server.uploads) == 3
+    assert len(server.uploads) == 4
     state = json.loads((challenge / ".segjudge" / "codabench.json").read_text())
-    assert [row["number"] for row in state[server.address].values()] == [101, 102, 103]
+    assert [row["number"] for row in state[server.address].values()] == [101, 102, 103, 104]
 
 
 @pytest.mark.long
@@ -179,9 +179,9 @@ def test_a_changed_bundle_is_not_uploaded_again_unasked(
     (challenge / "templates" / "description.html").write_text("<p>changed</p>")
     assert pushed(challenge) == 3
     assert "has changed since" in capsys.readouterr().err
-    assert len(server.uploads) == 3
+    assert len(server.uploads) == 4
     assert pushed(challenge, "--again") == 0
-    assert len(server.uploads) == 6
+    assert len(server.uploads) == 8
 
 
 def test_what_check_refuses_is_not_uploaded(server: CodabenchServer, tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ BEYOND = [
     pytest.param(
         lambda c: c["challenge_phase_splits"].append({**c["challenge_phase_splits"][0], "leaderboard_id": 2}),
         ERROR,
-        "shows split 1 of phase 1 twice",
+        "shows split 1 of phase 4 twice",
         id="split-twice",
     ),
     pytest.param(twice("leaderboard"), ERROR, "1 is there twice", id="same-id"),

@@ -62,7 +62,7 @@ def attribute(**more: Any) -> list[dict[str, Any]]:
     return [{"name": "x", "description": "x", "type": "radio", "options": ["a"], **more}]
 
 
-SLUG = "challenge phase 1 :{'slug': [ErrorDetail(string='Enter a valid \"slug\" consisting of letters, numbers"
+SLUG = "challenge phase 4 :{'slug': [ErrorDetail(string='Enter a valid \"slug\" consisting of letters, numbers"
 NONE = "Error in creating challenge: None. Please check the yaml configuration!"
 REFUSED = [
     *[
@@ -97,7 +97,7 @@ REFUSED = [
         ((*SCHEMA, "metadata", "x"), datetime.date(2026, 1, 1)), "Value must be valid JSON.", id="schema-date"
     ),
     pytest.param(
-        ((*ROW, "challenge_phase_id"), 1.0), "Challenge phase with phase id 1.0 doesn't exist.", id="float-id"
+        ((*ROW, "challenge_phase_id"), 4.0), "Challenge phase with phase id 4.0 doesn't exist.", id="float-id"
     ),
     pytest.param(((*ROW, "leaderboard_id"), True), "Leaderboard with id True doesn't exist.", id="true-id"),
     pytest.param(((*ROW, "dataset_split_id"), 1.0), "Dataset split with id 1.0 doesn't exist.", id="split-id"),

@@ -318,7 +318,7 @@ def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path
     assert "which is on EvalAI already" not in segjudge(fork, server, "check", "--quick", **there).stdout
     here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
     done = segjudge(fork, server, "check", "--quick", **here)
-    assert "lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    assert "lacks id 1 (photo-videos), which is on EvalAI already" in done.stdout
     assert f"on {server.address}, the last push from here" in done.stderr
 
 
@@ -327,7 +327,7 @@ def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Pat
     edit(fork, lambda config: config["challenge_phases"].reverse())
     done = segjudge(fork, server, "push", "--repository", "me/order")
     codenames = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
-    assert codenames == ["instances-dev", "sequences-test", "sequences-dev"]
+    assert codenames == ["photo-videos", "instances-dev", "sequences-test", "sequences-dev"]
 
 
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
