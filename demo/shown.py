@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from segjudge.evaluation_script.masks.run_lengths import flags
+from segjudge.report.colours import MISSING, OTHER, RIGHT, SURPLUS
 
 from .drawing import SIZE, Labels
 from .films import FILMS, Film
@@ -41,7 +42,7 @@ _TILES = (
 )
 _TILE, _COLUMNS, _FRAMES = (300, 169), 3, 18
 #: The colours of a report: missing, too much, another object, right; and how much of each covers the picture.
-_COLOURS = np.array([(230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)], np.float32)
+_COLOURS = np.array([MISSING, SURPLUS, OTHER, RIGHT], np.float32)
 _COVERS = np.array([0.8, 0.8, 0.75, 0.38], np.float32)
 
 

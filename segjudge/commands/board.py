@@ -42,13 +42,25 @@ def _write(args: argparse.Namespace) -> int:
         raise HostError(f"challenge {args.challenge} of {address}: {error}") from None
     make_folder(args.out)
     for board in boards:
-        for ending, text in ((".csv", board.write_csv()), (".svg", board.draw_badge())):
+        for ending, text in ((".csv", _write_csv(board)), (".svg", board.draw_badge())):
             with open_output(os.path.join(args.out, f"{board.number}{ending}")) as file:
                 file.write(text)
     with open_output(os.path.join(args.out, "index.html")) as file:
         file.write(render_page(_make_page(title, boards)))
     say(f"Wrote {len(boards)} leaderboards to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
     return DONE
+
+
+def _write_csv(board: PublicBoard) -> str:
+    """Every digit that the server gives; texts that a spreadsheet would take for a formula are kept as texts."""
+    from segjudge.report.tables import format_csv
+
+    cells = ([_plain_cell(value) for value in row.values()] for row in board.rows)
+    return format_csv(list(board.rows[0]) if board.rows else ["rank", "team"], cells)
+
+
+def _plain_cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 def _make_page(title: str, boards: list[PublicBoard]) -> ReportPage:

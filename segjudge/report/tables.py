@@ -7,7 +7,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -232,7 +232,7 @@ def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]
     return unit, format_csv([unit.capitalize(), "Id", *columns], cells)
 
 
-def format_csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -109,13 +109,15 @@ class MessageQueues:
 
     def count_ahead(self, queue: str, submission: int) -> int:
         """Return how many messages are older than a submission's."""
-        messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
-        numbers = [message.body.get("submission_pk") for message in messages]
+        numbers = self._submissions(queue)
         return numbers.index(submission) if submission in numbers else 0
 
     def holds(self, queue: str, submission: int) -> bool:
+        return submission in self._submissions(queue)
+
+    def _submissions(self, queue: str) -> list[object]:
         messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
-        return any(message.body.get("submission_pk") == submission for message in messages)
+        return [message.body.get("submission_pk") for message in messages]
 
 
 SUBMITTED = "submitted"

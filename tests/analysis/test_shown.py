@@ -264,14 +264,15 @@ def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict
 
 
 def test_films_and_pages_speak_one_language_of_colour() -> None:
-    from segjudge.families.sequences import film
+    from segjudge.report import colours
 
     script = (ROOT / "segjudge/report/pages/frames_masks.js").read_text(encoding="utf-8")
     objects = re.search(r"const OBJECTS = (\[.*?\]);", script)[1]  # type: ignore[index]
-    assert [list(colour) for colour in film._OBJECTS] == json.loads(objects)
-    for name in ("missing", "extra", "mixed", "right"):
+    assert [list(colour) for colour in colours.OBJECTS] == json.loads(objects)
+    names = {"missing": colours.MISSING, "extra": colours.SURPLUS, "mixed": colours.OTHER, "right": colours.RIGHT}
+    for name, own in names.items():
         colour = re.search(rf"{name}: (\[.*?\])", script)[1]  # type: ignore[index]
-        assert list(getattr(film, f"_{name.upper()}")) == json.loads(colour)
+        assert list(own) == json.loads(colour)
 
 
 # ── notebooks ───────────────────────────────────────────────────────────────

@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from segjudge.families.instances import pictures
+from segjudge.report import colours
 from tests.builders import ROOT
 
 #: What linear RGB becomes for eyes without one kind of cone (Machado, Oliveira and Fernandes, 2009, severity 1).
@@ -24,9 +26,9 @@ APART = 15.0
 Floats = NDArray[np.float64]
 
 
-def as_seen(colours: Floats, cones: str) -> Floats:
-    """Return colours (0–255) in CIELAB as they look to such eyes."""
-    linear = np.where(colours <= 10.31, colours / 255 / 12.92, ((colours / 255 + 0.055) / 1.055) ** 2.4)
+def as_seen(inks: Floats, cones: str) -> Floats:
+    """Return inks (0–255) in CIELAB as they look to such eyes."""
+    linear = np.where(inks <= 10.31, inks / 255 / 12.92, ((inks / 255 + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ np.transpose(CONES[cones]), 0, 1)
     xyz = linear @ np.transpose([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     root = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
@@ -64,9 +66,7 @@ WORDS = {
         *read("segjudge/report/pages/page.css", r"\.missing \{[^}]*?(#\w{6})"),
         *read("segjudge/report/pages/page.css", r"\.extra \{[^}]*?(#\w{6})"),
     ],
-    "pictures": read(
-        "segjudge/families/instances/pictures.py", rf"_RIGHT, _MISSED, _WRONG = {NUMBERS}, {NUMBERS}, {NUMBERS}"
-    ),
+    "pictures": [colours.RIGHT, colours.MISSING, colours.SURPLUS],
     "key": [
         *read("segjudge/families/instances/pages/page.css", r"\.key\.right \{ background: (#\w{6})"),
         *read("segjudge/families/instances/pages/page.css", r"\.key\.missed \{ background: (#\w{6})"),
@@ -92,7 +92,7 @@ def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> Non
 
 def test_the_first_object_has_no_colour_of_a_mistake() -> None:
     objects = read("segjudge/report/pages/frames_masks.js", rf"OBJECTS = \[{NUMBERS}, {NUMBERS}, {NUMBERS}")
-    instances = read("segjudge/families/instances/pictures.py", rf"_COLOURS = \({NUMBERS}, {NUMBERS}, {NUMBERS}")
+    instances = list(pictures._COLOURS[:3])
     assert objects == instances
     assert not {MISSING, SURPLUS, RIGHT} & set(objects)
 

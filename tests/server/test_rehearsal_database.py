@@ -364,7 +364,7 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
         server.start()
         server.people = people
         assert server.get(f"/api/jobs/submission/{number}", "aurora").json()["status"] == "finished"
-        assert "Aurora" in server.get("/challenges/1/leaderboard").text
+        assert "Aurora" in server.get("/challenges/1/leaderboard/1").text
         assert not list((tmp_path / "data").glob("*.sqlite3*"))
     assert "Traceback" not in server.errors()
 

@@ -335,12 +335,16 @@ class UnitTools(FamilyTools):
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: `measure_losses` tells the kinds of every protocol."""
 
-    def _measure_report(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
+    def counts_of(self, report: Report) -> UnitAccumulator[Any]:
         from segjudge.evaluation_script.families.base.units import UnitAccumulator
 
         if not isinstance(report.counts, UnitAccumulator):
             raise TypeError(f"{report.split} was not counted by unit")
-        return report.counts, self.measure_losses(report.counts)
+        return report.counts
+
+    def _measure_report(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
+        accumulator = self.counts_of(report)
+        return accumulator, self.measure_losses(accumulator)
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.families.base.segments import FAULTS

@@ -23,6 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
+from segjudge.report.colours import GREY, GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
 from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
 from segjudge.system.files import make_folder, open_output
 
@@ -103,8 +104,8 @@ def _paint_instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Ima
     for row in np.flatnonzero((judged.instance_image == index) & ~judged.crowd).tolist():
         name = diagnosis.names[judged.instance_category[row]]
         pixels = _scale_mask(diagnosis, truth, int(judged.annotation[row]), index, ground)
-        missed = (f"missed: {name}", _MISSED, _RISING)
-        masks.append(_PaintedMask(pixels, *(missed if diagnosis.misses[row] else (name, _RIGHT, _OUTLINED))))
+        missed = (f"missed: {name}", MISSING, _RISING)
+        masks.append(_PaintedMask(pixels, *(missed if diagnosis.misses[row] else (name, RIGHT, _OUTLINED))))
     return masks
 
 
@@ -117,9 +118,9 @@ def _paint_detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Im
         label = f"{diagnosis.names[judged.category[row]]} {judged.score[row]:.2f}"
         pixels = _scale_mask(diagnosis, judged.records, int(judged.record[row]), index, ground)
         if kind < 0:
-            masks.append(_PaintedMask(pixels, label, _RIGHT, _OUTLINED))
+            masks.append(_PaintedMask(pixels, label, RIGHT, _OUTLINED))
         else:
-            masks.append(_PaintedMask(pixels, f"{kinds[kind]}: {label}", _WRONG, _FALLING))
+            masks.append(_PaintedMask(pixels, f"{kinds[kind]}: {label}", SURPLUS, _FALLING))
             mistakes[kinds[kind]] = mistakes.get(kinds[kind], 0) + 1
     return masks, ", ".join(f"{name} {count}" for name, count in mistakes.items())
 
@@ -189,7 +190,7 @@ def _encode_picture(picture: Image.Image) -> str:
 
 
 #: Instances of a truth that is drawn alone.
-_COLOURS = ((86, 180, 233), (204, 121, 167), (240, 228, 66), (213, 94, 0), (0, 158, 115), (230, 159, 0))
+_COLOURS = tuple(colour for colour in OBJECTS if colour not in (GREY, SURPLUS))
 #: Between the two halves of a picture, and above each for its title.
 _GAP, _TITLE = 8, 26
 
@@ -257,14 +258,14 @@ def _match_image(
     matches = _match_by_overlap(truth, records, instances, detections, size, view.iou)
     matched = set(matches.values())
     truths = [
-        _PaintedMask(mask, label, *((_RIGHT, _EVENLY) if index in matched else (_MISSED, _RISING)))
+        _PaintedMask(mask, label, *((RIGHT, _EVENLY) if index in matched else (MISSING, _RISING)))
         for index, mask, label in zip(instances, pixels, labels, strict=True)
     ]
     right = [
         _PaintedMask(
             _decode_mask(records.masks[index], size),
             f"{names[records.category[index]]} {records.score[index]:.2f}",
-            *((_RIGHT, _EVENLY) if index in matches else (_WRONG, _FALLING)),
+            *((RIGHT, _EVENLY) if index in matches else (SURPLUS, _FALLING)),
         )
         for index in detections
     ]
@@ -323,9 +324,6 @@ def _render_index(images: list[_DrawnImage], view: View, *, alone: bool) -> str:
 _Colour = tuple[int, int, int]
 _Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
-_GROUND = (58, 62, 70)
-#: _Colours of what is right and wrong that the colour-blind can tell apart.
-_RIGHT, _MISSED, _WRONG = (0, 158, 115), (230, 159, 0), (0, 114, 178)
 _ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 _ALPHA = 0.45
 _FONT_SIZE = 14
@@ -357,7 +355,7 @@ def _open_ground(pictures: str, name: str, size: list[int]) -> Image.Image:
     stem = os.path.join(pictures, os.path.splitext(name)[0])
     paths = [path for ending in _ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
     if not paths:
-        return Image.new("RGB", (size[1], size[0]), _GROUND)
+        return Image.new("RGB", (size[1], size[0]), GROUND)
     try:
         with Image.open(paths[0]) as image:
             return image.convert("RGB").resize((size[1], size[0]))

@@ -70,7 +70,7 @@ class _PhraseTools(UnitTools):
         from segjudge.evaluation_script.families.phrases.counting import ANSWER
         from segjudge.report.page import make_list
 
-        accumulator, _ = self._measure_report(report)
+        accumulator = self.counts_of(report)
         answers = accumulator.stack("pair")[:, ANSWER].tolist()
         names = ["objects in both", "objects predicted, none there", "objects there, none predicted", "none in both"]
         counts = [{"name": name, "pairs": answers.count(kind)} for kind, name in enumerate(names)]

@@ -86,7 +86,7 @@ class _ReferringTools(UnitTools):
         verdict, *sections = super().make_sections(inputs, report, options)
         if getattr(report.protocol, "form", "") != GREFCOCO:
             return [verdict, *sections]
-        accumulator, _ = self._measure_report(report)
+        accumulator = self.counts_of(report)
         answers = accumulator.stack("sample")[:, [TARGET, WITHDRAWN]].tolist()
         names = {
             (1, 0): "target, taken for one",

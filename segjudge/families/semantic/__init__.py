@@ -80,7 +80,7 @@ class _SemanticTools(UnitTools):
         from segjudge.evaluation_script.families.semantic.engine import sum_confusion
         from segjudge.report.confusion import make_confusion
 
-        accumulator, _ = self._measure_report(report)
+        accumulator = self.counts_of(report)
         protocol = accumulator.protocol
         table = sum_confusion(accumulator.complete_counts(), protocol)
         names = [*map(protocol.name_class, protocol.labels), "nothing"]

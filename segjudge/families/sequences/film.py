@@ -17,17 +17,11 @@ from segjudge.evaluation_script.families.sequences.truth import VOID, label_orde
 from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.masks.stack import WORD, Array, Stack, Stacks, unpack
 from segjudge.families.base.tools import Film, FilmCell, FilmChoice, ScoredMethod
+from segjudge.report.colours import GROUND, MISSING, OBJECTS, OTHER, RIGHT, SURPLUS
 from segjudge.system.errors import UsageError
 
 from .published import frame_images_of
 
-_GROUND = (58, 62, 70)
-#: Objects in turn, and what differs, as the page has them (`pages/frames_masks.js`).
-_OBJECTS = (
-    (86, 180, 233), (204, 121, 167), (240, 228, 66), (213, 94, 0), (0, 158, 115), (128, 128, 128), (230, 159, 0),
-    (0, 114, 178),
-)  # fmt: skip
-_MISSING, _EXTRA, _MIXED, _RIGHT = (230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)
 #: How much of a mask's colour is over its picture, or over a plain ground; what is right is lighter.
 _COVER, _PLAIN_COVER, _LIGHT = 0.6, 0.9, 0.6
 
@@ -118,7 +112,7 @@ def _draw_cells(
 ) -> tuple[FilmCell, FilmCell]:
     height, width = block.size
     sides = [_masks_of(side, row, labels, block.size) for side in (block.truth, block.predicted)]
-    ground = np.full((height, width, 3), _GROUND, np.uint8)
+    ground = np.full((height, width, 3), GROUND, np.uint8)
     if path:
         try:
             with Image.open(path) as image:
@@ -152,7 +146,7 @@ def _paint_objects(ground: Array, masks: dict[str, Array], share: float) -> Film
     pixels = ground.astype(np.float64)
     outlines = []
     for number, mask in enumerate(masks.values()):
-        colour = _OBJECTS[number % len(_OBJECTS)]
+        colour = OBJECTS[number % len(OBJECTS)]
         _cover(pixels, mask, colour, share)
         outlines.append((colour, mask))
     return FilmCell(pixels.round().astype(np.uint8), outlines)
@@ -166,10 +160,10 @@ def _paint_errors(ground: Array, truth: dict[str, Array], predicted: dict[str, A
     names = dict.fromkeys([*truth, *predicted])
     differs = np.logical_or.reduce([empty, *(truth.get(name, empty) ^ predicted.get(name, empty) for name in names)])
     pixels = ground.astype(np.float64)
-    _cover(pixels, is_there & is_predicted & ~differs, _RIGHT, share * _LIGHT)
-    _cover(pixels, is_there & is_predicted & differs, _MIXED, share)
-    _cover(pixels, is_there & ~is_predicted, _MISSING, share)
-    _cover(pixels, is_predicted & ~is_there, _EXTRA, share)
+    _cover(pixels, is_there & is_predicted & ~differs, RIGHT, share * _LIGHT)
+    _cover(pixels, is_there & is_predicted & differs, OTHER, share)
+    _cover(pixels, is_there & ~is_predicted, MISSING, share)
+    _cover(pixels, is_predicted & ~is_there, SURPLUS, share)
     return FilmCell(pixels.round().astype(np.uint8), [((255, 255, 255), mask) for mask in truth.values()])
 
 

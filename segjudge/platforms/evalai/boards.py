@@ -1,9 +1,7 @@
-"""Leaderboards of an EvalAI server, for pages elsewhere: as rows, as CSV, as a badge."""
+"""Leaderboards of an EvalAI server, for pages elsewhere: as rows, and as a badge."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,14 +37,6 @@ class PublicBoard:
     decimals: int
     #: The best first: rank, team, metrics, and when it was submitted.
     rows: list[dict[str, object]]
-
-    def write_csv(self) -> str:
-        """Every digit that the server gives; texts that a spreadsheet would take for a formula are kept as texts."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(self.rows[0]) if self.rows else ["rank", "team"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: _plain_cell(value) for key, value in row.items()} for row in self.rows)
-        return text.getvalue()
 
     def draw_badge(self) -> str:
         """The first row as a picture of one line."""
@@ -95,7 +85,3 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> PublicBoard:
     ]
     name = f"{split.get('challenge_phase_name', '')} / {split.get('dataset_split_name', '')}"
     return PublicBoard(int(split["id"]), name, order, int(split.get("leaderboard_decimal_precision") or 2), rows)
-
-
-def _plain_cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
