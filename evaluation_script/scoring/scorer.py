@@ -13,14 +13,14 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 from ..families import FAMILIES, PROTOCOLS, engine_of, report_of
 from ..families.base.accumulator import Accumulator
 from ..families.base.engine import OpenedSubmission
-from ..families.base.family import Progress, ScoringRules, ignore_progress
+from ..families.base.family import FamilyProtocol, Progress, ScoringRules, ignore_progress
 from ..families.base.reports import Report
 from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
 from ..runner.parallel import WHOLE, Part, cores, results_of_processes
 from ..values import dataclass
-from .phase import Phase
+from .phase import Phase, PhaseSplit
 from .provenance import digest_of
 
 
@@ -87,9 +87,16 @@ def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str 
         else:
             fault = f"the annotation file of {phase.codename} has no split {split.codename!r}"
             raise HostError(f"{fault}{name_hint(split.codename, truths)}")
-        rules = ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
+        rules = ScoringRules(_protocol_of(phase, split), phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
         scorers.append(Scorer(split.codename, truth, rules))
     return scorers
+
+
+def _protocol_of(phase: Phase, split: PhaseSplit) -> FamilyProtocol:
+    if split.protocol not in PROTOCOLS:
+        fault = f"phases.py: {phase.codename}: there is no protocol {split.protocol!r}"
+        raise HostError("\n".join([f"{fault}{name_hint(split.protocol, PROTOCOLS)}", *PROTOCOLS.faults]))
+    return PROTOCOLS[split.protocol]
 
 
 def read_truth(path: str, protocol: str) -> AnnotationFile[SplitTruth]:

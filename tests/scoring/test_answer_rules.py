@@ -312,6 +312,9 @@ def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
     assert set(given["submission_metadata"]["seconds"]) == {"open", "dev", "test"}
     with pytest.raises(HostError, match="of phase has no split 'dev', only"):
         main.score_phase(phase, {"x": splits["dev"], "y": splits["test"]}, sent, said.append, 0.0)
+    unknown = phase_of(PhaseSplit("dev", "davis2071", ("J-Mean",)))
+    with pytest.raises(HostError, match="^phases.py: phase: there is no protocol 'davis2071', only davis2016"):
+        main.score_phase(unknown, splits, sent, said.append, 0.0)
     strict = replace(phase, strict=True)
     Path(sent).write_bytes(label_zip({**TRUTH, "other": [ONE] * 4, "stranger": [ONE]}))
     with pytest.raises(SubmissionError, match="stranger"):

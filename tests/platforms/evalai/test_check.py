@@ -377,6 +377,21 @@ def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pyte
     assert "has report='all'. Write True or False" in str(problem)
 
 
+def test_a_protocol_or_metric_that_there_is_not_is_reported(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = PHASES
+    (split,) = first.splits
+    for change, words in (
+        ({"protocol": "sharpness"}, "there is no protocol 'sharpness', only davis2016"),
+        ({"protocol": "sharpness"}, "Name one, or install what brings it"),
+        ({"protocol": "coco"}, "coco has no metric J&F-Mean"),
+    ):
+        changed_phase = replace(first, splits=(replace(split, **change),))
+        monkeypatch.setattr(agreement, "read_phases", lambda *_: (changed_phase, *others))  # noqa: B023
+        assert any(words in str(problem) for problem in changed(bundle, tmp_path, put(*ROW, "visibility", value=3)))
+
+
 def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
     other = (ROOT / "annotations/sequences-dev.zip").read_bytes()
     problems = [str(problem) for problem in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]

@@ -184,9 +184,9 @@ def _check_metrics(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> B
         fault = f"the metrics of {split.codename} are not the labels of its leaderboard"
         yield breaks_later(subject, fault, "Copy them")
     if split.protocol not in PROTOCOLS:
-        yield breaks_later(
-            subject, f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}", "Name one"
-        )
+        fault = f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}"
+        plugins = "or install what brings it, as the `requirements.txt` of the challenge lists it"
+        yield breaks_later(subject, "; ".join([fault, *PROTOCOLS.faults]), f"Name one, {plugins}")
         return
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
