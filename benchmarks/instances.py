@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +158,17 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
     return len(truth["annotations"]), len(records)
 
 
-def main(words: Sequence[str] | None = None) -> Table:
-    parser = options(__doc__)
-    parser.add_argument("--images", type=int, default=1000)
+def compare_with_peers(
+    about: str | None,
+    protocol: str,
+    peers: dict[str, str],
+    write: Callable[[Path, int], tuple[int, int]],
+    images: int,
+    words: Sequence[str] | None,
+) -> Table:
+    """Score a set beside other tools on the same files; `write` makes it of so many images, and counts it."""
+    parser = options(about)
+    parser.add_argument("--images", type=int, default=images)
     parser.add_argument("--folder", help="keep the set here and use it again")
     add_peers(parser)
     args = parser.parse_args(words)
@@ -168,20 +176,24 @@ def main(words: Sequence[str] | None = None) -> Table:
         folder = Path(args.folder or temporary)
         truth, records, scores = (folder / name for name in ("truth.json", "records.json", "scores.json"))
         if not records.exists():
-            print("{} instances, {} detections".format(*write_set(folder, args.images)))
-        command = segjudge("score", records, "--truth", truth, "--protocol", "places2017-official")
+            print("{} instances, {} detections".format(*write(folder, args.images)))
+        command = segjudge("score", records, "--truth", truth, "--protocol", protocol)
         tasks = {"segjudge score": Task(command), "the same, written as JSON": Task([*command, "--json", str(scores)])}
         tasks |= {
             name: Task([args.peer_python, "-c", code, str(truth), str(records)], is_peer=True, most_runs=args.repeat)
-            for name, code in PEERS.items()
+            for name, code in peers.items()
         }
         runs = take_turns(tasks, args.repeat)
         own = json.loads(scores.read_text())["result"][0]["val"]["AP"]
-    for name in PEERS.keys() & runs.keys():
+    for name in peers.keys() & runs.keys():
         value = float(runs[name][0].printed.splitlines()[-1])
         if abs(value - own) > CLOSE:
             print(f"{name}: AP {value}, here {own}")
     return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, "segjudge score")))
+
+
+def main(words: Sequence[str] | None = None) -> Table:
+    return compare_with_peers(__doc__, "places2017-official", PEERS, write_set, 1000, words)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,14 @@ detections of an image with people.  Everything runs on one core; pycocotools' A
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.instances import CLOSE, PYCOCOTOOLS
-from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
+from benchmarks.instances import PYCOCOTOOLS, compare_with_peers
+from benchmarks.measuring import Table
 
 POINTS = 17
 #: Of COCO val2017: images, people, and the share of the images that shows any.
@@ -76,30 +75,7 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
 
 
 def main(words: Sequence[str] | None = None) -> Table:
-    parser = options(__doc__)
-    parser.add_argument("--images", type=int, default=_IMAGES)
-    parser.add_argument("--folder", help="keep the set here and use it again")
-    add_peers(parser)
-    args = parser.parse_args(words)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(args.folder or temporary)
-        truth, records, scores = (folder / name for name in ("truth.json", "records.json", "scores.json"))
-        if not records.exists():
-            print("{} people, {} detections".format(*write_set(folder, args.images)))
-        command = segjudge("score", records, "--truth", truth, "--protocol", "coco-keypoints-official")
-        code = [args.peer_python, "-c", PEER, str(truth), str(records)]
-        tasks = {
-            "segjudge score": Task(command),
-            "the same, written as JSON": Task([*command, "--json", str(scores)]),
-            "pycocotools": Task(code, is_peer=True, most_runs=args.repeat),
-        }
-        runs = take_turns(tasks, args.repeat)
-        own = json.loads(scores.read_text())["result"][0]["val"]["AP"]
-    if "pycocotools" in runs:
-        value = float(runs["pycocotools"][0].printed.splitlines()[-1])
-        if abs(value - own) > CLOSE:
-            print(f"pycocotools: AP {value}, here {own}")
-    return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, "segjudge score")))
+    return compare_with_peers(__doc__, "coco-keypoints-official", {"pycocotools": PEER}, write_set, _IMAGES, words)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from segjudge.commands.worker import add_worker_options, file_of
 from segjudge.platforms.evalai.client import StoppedError
 
 from .services import TokenRefusedError
-from .settings import SettingsError, StartError, WorkerSettings, check_no_forgotten_journal
+from .settings import SettingsError, StartError, WorkerSettings
 from .worker_loop import WorkerLoop, run_workers
 
 STOPPED = 0
@@ -33,7 +33,6 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.update({name: value for name, value in options.items() if value})  # for --jobs too
     try:
         settings = WorkerSettings.read()
-        check_no_forgotten_journal(settings)
         if args.jobs > 1 and not args.check:
             arguments = ["--once"] if args.once else []
             return run_workers(args.jobs, arguments, tuple(_CODES.values()), settings.grace_seconds)

@@ -1,8 +1,8 @@
 """The worker's memory: one SQLite file on each machine, shared by its processes, and which of these are alive.
 
 A job is a submission together with the time of its last resumption, so that a
-resumed submission is new work.  The file is readable by its owner alone, brought
-up to date, and set aside if it is damaged.
+resumed submission is new work.  The file is readable by its owner alone, and set
+aside if it is damaged.
 """
 
 from __future__ import annotations
@@ -256,11 +256,8 @@ def _make_tables(db: sqlite3.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     with db:
-        columns = [row["name"] for row in db.execute("PRAGMA table_info(jobs)")]
         for statement in _TABLES.split(";"):
             db.execute(statement)
-        if columns and "delays" not in columns:
-            db.execute("ALTER TABLE jobs ADD COLUMN delays INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -510,13 +507,6 @@ class Journal:
         except JournalError as error:
             return str(error)
         return ""
-
-    @staticmethod
-    def count_open_jobs(folder: str) -> int:
-        """How many jobs of a journal are not done; 0 if it cannot be read."""
-        with suppress(sqlite3.Error), closing(_connection(folder, "mode=ro")) as db:
-            return int(db.execute("SELECT count(*) FROM jobs WHERE state != 'done'").fetchone()[0])
-        return 0
 
 
 def _row(db: sqlite3.Connection, submission: int, resumed: str) -> sqlite3.Row | None:

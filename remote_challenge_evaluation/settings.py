@@ -14,8 +14,6 @@ from typing import Any, NotRequired, Self, TypedDict, cast
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
 
-from .journal import NAME, Journal
-
 
 class ScorerChoice(TypedDict):
     """The settings that decide whose `evaluate()` scores."""
@@ -161,19 +159,6 @@ def _value(kind: str, text: str) -> str | int | float:
     if not math.isfinite(number):
         raise ValueError
     return number
-
-
-def check_no_forgotten_journal(settings: WorkerSettings, folder: str = ".") -> None:
-    """Raise if a version whose state lay in the working folder left results there that still wait."""
-    save_dir = os.path.abspath(settings.save_dir)
-    if settings.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(save_dir, NAME)):
-        return
-    count = Journal.count_open_jobs(folder)
-    if count:
-        raise SettingsError(
-            f"{os.path.join(os.path.abspath(folder), NAME)} is a journal of an earlier version and holds {count} "
-            f"submissions that are not at their end. Move it to {save_dir}, or set SAVE_DIR to its folder"
-        )
 
 
 _REQUIRED = {

@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking", "phrases", "referring")
 
 
-class Registry(Mapping[str, Item]):
+class _Registry(Mapping[str, Item]):
     """What families bring, by name: first ours, which need no look at plug-ins."""
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class Registry(Mapping[str, Item]):
 
 
 #: The families by name, the protocols of all, and the family that reads each layout of published truths.
-FAMILIES: Registry[Family] = Registry()
-PROTOCOLS: Registry[FamilyProtocol] = Registry()
-LAYOUTS: Registry[str] = Registry()
+FAMILIES: _Registry[Family] = _Registry()
+PROTOCOLS: _Registry[FamilyProtocol] = _Registry()
+LAYOUTS: _Registry[str] = _Registry()
 
 #: The folder of each family.
 _FOLDER_OF: Dict[str, str] = {}

@@ -72,7 +72,7 @@ class _Ranking:
     ranks: Floats
 
 
-def fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
+def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
     """Fill a task for a rule so that nobody gains by a missing value, unless its case is to be left out.
 
     Ranks within cases put it last; what averages or tests values takes the worst of the case.
@@ -302,7 +302,7 @@ class RankedTask:
 def rank_by_all(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
     """Rank a task by the rule and by the other methods, and say which pairs are significant."""
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
-    filled, tested = fill_missing(task, rule), fill_missing(task, rules["test-then-rank"])
+    filled, tested = _fill_missing(task, rule), _fill_missing(task, rules["test-then-rank"])
     ranked = rank_task(filled, rule)
     spread = measure_stability(filled, rule, redraw_cases(len(task.cases), draws))
     return RankedTask(
@@ -310,7 +310,7 @@ def rank_by_all(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
         ranked.values[0].tolist(),
         ranked.ranks[0].tolist(),
         {
-            name: rank_task(fill_missing(task, other_rule), other_rule).ranks[0].tolist()
+            name: rank_task(_fill_missing(task, other_rule), other_rule).ranks[0].tolist()
             for name, other_rule in rules.items()
         },
         count_ranks(task).tolist(),

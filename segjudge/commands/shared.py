@@ -64,7 +64,7 @@ def say(text: str, style: str = "") -> None:
 
         text = redact(text)
     style = style or ("warning" if text.startswith("warning: ") else "")
-    if style and has_colour(sys.stderr):
+    if style and _has_colour(sys.stderr):
         text = look(sys.stderr).paint(text, style)
     print(text, file=sys.stderr, flush=True)
 
@@ -75,7 +75,7 @@ def mention(text: str) -> None:
         say(text)
 
 
-def has_colour(stream: TextIO | None) -> bool:
+def _has_colour(stream: TextIO | None) -> bool:
     """Whether a stream shows colours: NO_COLOR forbids them, FORCE_COLOR asks for them, else a terminal has them."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -92,7 +92,7 @@ def look(stream: TextIO | None = None) -> Look:
 
     stream = stream or sys.stdout
     width = shutil.get_terminal_size().columns if stream is not None and stream.isatty() else 0
-    return Look(width, has_colour(stream))
+    return Look(width, _has_colour(stream))
 
 
 def program() -> str:

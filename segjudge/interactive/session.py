@@ -144,8 +144,7 @@ class SessionRules:
     def _return_to(self, saved: Mapping[str, Any]) -> None:
         """Take up a saved state; its times are those of this session's clock."""
         for key, name in _SAVED.items():
-            if key in saved:  # local sessions of an older release have fewer
-                setattr(self, name, saved[key])
+            setattr(self, name, saved[key])
         self.samples = [(name, number) for name, number in self.samples]
 
     def _restart(self, saved_at: float, time_now: float) -> None:

@@ -35,7 +35,6 @@ from .wire_format import MaskSubmission, ScribblesAnswer
 
 #: Folders of sessions; keys are not stored, so that a copy of the state opens no session.
 _NAME = re.compile(r"session-[0-9a-f]{64}")
-_OLD_NAME = re.compile(r"[0-9a-f]{64}")
 _OWNER, _LEDGER, _SECRET = "owner.json", "ledger", "secret"
 #: Beside the report of a session that is over.
 _SUMMARY = "summary.json"
@@ -85,7 +84,6 @@ class SessionHost:
         self.folder.chmod(0o700)
         self._ledger = _Ledger(self.folder / _LEDGER)
         self._secret = _read_secret(self.folder / _SECRET)
-        _protect_old(self.folder)
         #: The session that was used last comes last.
         self._open: dict[str, HostedSession] = {}
         #: Requests that use a session, or wait for its lock; then it must not be opened a second time.
@@ -279,23 +277,6 @@ def _read_secret(path: Path) -> bytes:
     if not path.exists():
         files.replace(path, secrets.token_hex(32), private=True)
     return path.read_bytes()
-
-
-def _protect_old(folder: Path) -> None:
-    """Rename the folders of an older server, which were named by the sessions' keys and which everybody could read."""
-    for name in os.listdir(folder):
-        if _OLD_NAME.fullmatch(name):
-            owner_file = folder / name / _OWNER
-            with suppress(OSError, ValueError, KeyError):
-                owner = json.loads(owner_file.read_text())
-                checksum = _checksum(owner["request"].encode()) if owner["request"] else ""
-                files.replace(owner_file, json.dumps({**owner, "request": checksum}))
-            os.rename(folder / name, folder / _name_of(name))
-    for parent, _, names in os.walk(folder):
-        os.chmod(parent, 0o700)
-        for name in names:
-            with suppress(FileNotFoundError):  # the clock replaces its file all the time
-                os.chmod(os.path.join(parent, name), 0o600)
 
 
 def _checksum(data: bytes) -> str:

@@ -11,7 +11,6 @@ from typing import TextIO
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import list_samples
-from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import without_sponsors
 from segjudge.system.files import hold_folder
 
@@ -19,17 +18,14 @@ from . import bundle_import
 from .accounts import HOST, PARTICIPANT
 from .actions import submitting
 from .actions.submitting import PhaseTarget
-from .models import Challenge
 from .services import Services
 from .store import DATABASE, drop_tables
 from .wire import Refusal, format_date, format_moment, parse_moment
 
-#: The repository under which an earlier version knew its only bundle, wherever that lay.
-_ANY_BUNDLE = "rehearsal/bundle"
 #: Marks the folder of a server whose database is elsewhere.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
 #: Where a bundle's folder has the pictures of its phases, which are not uploaded: `pictures/CODENAME`.
-PICTURES_FOLDER = "pictures"
+_PICTURES_FOLDER = "pictures"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 _PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
@@ -107,7 +103,6 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     folder.  Return its number and whether it is new.
     """
     repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
-    _take_over(services, bundle, repository)
     existing = bundle_import.find_challenge(services, repository)
     refusal = bundle_import.refuse_bundle(services, bundle, repository)
     if refusal:
@@ -119,21 +114,12 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
         number, is_new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
-    services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), PICTURES_FOLDER)
+    services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), _PICTURES_FOLDER)
     for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
             submitting.enter(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
     return number, is_new
-
-
-def _take_over(services: Services, bundle: str, repository: str) -> None:
-    """Let the bundle of an earlier version have a repository of its own, where it has the same title."""
-    existing = bundle_import.find_challenge(services, _ANY_BUNDLE)
-    if existing is not None and bundle_import.find_challenge(services, repository) is None:
-        with Bundle(bundle) as opened:
-            if existing.config.get("title") == opened.config.get("title"):
-                services.store.change(Challenge, existing.id, repository=repository)
 
 
 def why_closed(services: Services, challenge: int, phase: int) -> str:

@@ -34,7 +34,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
+def _make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
     """Make an empty figure, in inches, that no window of matplotlib holds."""
     try:
         from matplotlib.figure import Figure as NewFigure
@@ -62,7 +62,7 @@ def save_figure(figure: Figure, path: str, dpi: int = 150) -> None:
 
 def draw_figure(size: tuple[float, float], draw: Callable[[Axes], None]) -> Figure:
     """Draw into a new figure."""
-    figure = make_figure(*size)
+    figure = _make_figure(*size)
     import matplotlib as mpl
 
     with mpl.rc_context(_SETTINGS):
@@ -125,7 +125,7 @@ def write_film(  # noqa: PLR0913 - published: what a user may say of a figure
     height, across = next(iter(film.rows.values()))[0].pixels.shape[:2]
     cell = (width - _MARGIN) / len(film.frames)
     tall = len(film.rows) * cell * height / across + _MARGIN
-    figure = make_figure(width, tall, layout=None)
+    figure = _make_figure(width, tall, layout=None)
     grid = figure.subplots(
         len(film.rows),
         len(film.frames),

@@ -54,7 +54,7 @@ class NewFamily:
 
 def create_family(family: NewFamily) -> None:
     """Write the repository in one step."""
-    check_name(family.name)
+    _check_name(family.name)
     with open_draft(family.folder) as draft:
         for path, text in make_files(family.name).items():
             target = Path(draft, path)
@@ -63,7 +63,7 @@ def create_family(family: NewFamily) -> None:
         Path(draft, LOCK).write_text(lock_line(family.segjudge, draft), encoding="utf-8")
 
 
-def check_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """Raise UsageError where a family cannot be called that."""
     if not _NAME.fullmatch(name) or iskeyword(name):
         raise UsageError(f"--family {name}: is no name of a module; write small letters, digits and _, as in my_family")

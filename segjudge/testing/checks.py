@@ -121,7 +121,7 @@ def _expect(holds: object, text: str) -> None:
 # ── rules and numbers ───────────────────────────────────────────────────────
 
 
-def check_rules(case: Case) -> None:
+def _check_rules(case: Case) -> None:
     """Its protocols are frozen rows with names, sentences, metrics and revisions, and each metric has a meaning."""
     rules, tools = case.rules, tools_of(case.rules.family)
     family = FAMILIES[rules.family]
@@ -138,7 +138,7 @@ def check_rules(case: Case) -> None:
         _expect(tools.describe_metric(metric).strip(), f"nothing says what {metric} means")
 
 
-def check_numbers(case: Case) -> None:
+def _check_numbers(case: Case) -> None:
     """Each submission scores what is expected, and what it scores is finite and within the protocol's bounds."""
     _expect(case.submissions, "there is no submission that scores")
     for name, path in case.submissions.items():
@@ -188,7 +188,7 @@ def empty_like(counts: Accumulator[Any, Any]) -> Accumulator[Any, Any]:
     return type(counts).restore(counts.protocol, description, strict=counts.strict)
 
 
-def check_sharing(case: Case) -> None:
+def _check_sharing(case: Case) -> None:
     """Processes, parts in any order and twice, states, and files of parts give the bits of one run."""
     for name, path in case.submissions.items():
         for split, scorer in case.prepare(path).scorers.items():
@@ -252,7 +252,7 @@ def _check_part_files(case: Case, name: str, path: str | os.PathLike[str]) -> No
         _expect(repr(pairs[0]) == repr(pairs[1]), f"{name}: files of three parts give other bits")
 
 
-def check_packing(case: Case) -> None:
+def _check_packing(case: Case) -> None:
     """The truth, packed, gives the bits of the published one."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         packed = _pack(case, os.fspath(case.truth), folder)
@@ -270,7 +270,7 @@ def _pack(case: Case, truth: str, folder: str) -> str:
     return packed
 
 
-def check_backends(case: Case) -> None:
+def _check_backends(case: Case) -> None:
     """The kernel and numpy give equal bits."""
 
     def score(path: str, *, numpy: bool) -> str:
@@ -287,7 +287,7 @@ def check_backends(case: Case) -> None:
         _expect(outcomes[0].text == outcomes[1].text, f"{name}: the kernel and numpy give different bits")
 
 
-def check_memory(case: Case) -> None:
+def _check_memory(case: Case) -> None:
     """Masks in memory give the numbers of files to the last bit; a family that takes none says so."""
     if not case.arrays:
         try:
@@ -304,7 +304,7 @@ def check_memory(case: Case) -> None:
 # ── what participants read ──────────────────────────────────────────────────
 
 
-def check_problems(case: Case) -> None:
+def _check_problems(case: Case) -> None:
     """A refusal tells all that is wrong, whoever counts it, and is one for people."""
     for path, words in case.faults.items():
         name, said = os.path.basename(os.fspath(path)), []
@@ -329,7 +329,7 @@ def _expect_sentence(name: str, text: str) -> None:
     _expect(tempfile.gettempdir() not in text, f"{name}: the refusal names a path of the machine: {text[:200]}")
 
 
-def check_hostile(case: Case) -> None:
+def _check_hostile(case: Case) -> None:
     """Whatever is sent in the place of a submission is scored or refused by a sentence, soon and in little memory."""
     bounds = case.phase().limits
     faults = []
@@ -377,7 +377,7 @@ def _fault_of(case: Case, outcome: Outcome) -> str:
     return ""
 
 
-def check_hidden(case: Case) -> None:
+def _check_hidden(case: Case) -> None:
     """Of a hidden split participants read nothing that its truth or its scores decide."""
     for name, path in case.submissions.items():
         seen, reports = [], []
@@ -406,7 +406,7 @@ def _numbers_in(value: object) -> Iterable[float]:
 # ── pages, challenges, uploads ──────────────────────────────────────────────
 
 
-def check_report(case: Case) -> None:
+def _check_report(case: Case) -> None:
     """A page shows its metrics and at least one section of its own, the same page each time."""
     for name, path in case.submissions.items():
         pages = []
@@ -419,7 +419,7 @@ def check_report(case: Case) -> None:
         _expect(not missing, f"{name}: the page does not name {', '.join(missing)}")
 
 
-def check_challenge(case: Case) -> None:
+def _check_challenge(case: Case) -> None:
     """`segjudge new` makes a challenge of the truth whose better sample scores better, if the family offers it."""
     commit = f"git+https://example.org/segjudge@{'0' * 40}"
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
@@ -442,7 +442,7 @@ def check_challenge(case: Case) -> None:
         )
 
 
-def check_python39(case: Case) -> None:
+def _check_python39(case: Case) -> None:
     """Its upload half is what EvalAI's worker can import; where `SEGJUDGE_WORKER_PYTHON` names one, that scores it."""
     root = Path(segjudge.evaluation_script.__file__).parent
     folder = root / "families" / folder_of(case.rules.family)
@@ -503,9 +503,9 @@ def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
 
 #: What families promise, by name.
 CHECKS: dict[str, Callable[[Case], None]] = {
-    holds.__name__.removeprefix("check_"): _tell(holds)
+    holds.__name__.removeprefix("_check_"): _tell(holds)
     for holds in (
-        *(check_rules, check_numbers, check_sharing, check_packing, check_backends, check_memory),
-        *(check_problems, check_hostile, check_hidden, check_report, check_challenge, check_python39),
+        *(_check_rules, _check_numbers, _check_sharing, _check_packing, _check_backends, _check_memory),
+        *(_check_problems, _check_hostile, _check_hidden, _check_report, _check_challenge, _check_python39),
     )
 }

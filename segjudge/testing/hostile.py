@@ -42,13 +42,13 @@ def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
     path = Path(submission)
     members = _members_of(path)
     whole = path.read_bytes() if path.is_file() else _zip(members)
-    yield from _as_files("file", path.name if path.is_file() else "results.zip", damage_bytes(whole))
+    yield from _as_files("file", path.name if path.is_file() else "results.zip", _damage_bytes(whole))
     if path.is_file() and not members:
-        yield from _as_files("file", path.name, damage_content(path.name, whole))
+        yield from _as_files("file", path.name, _damage_content(path.name, whole))
         return
-    yield from _as_files("archive", "results.zip", damage_archive(members))
+    yield from _as_files("archive", "results.zip", _damage_archive(members))
     for name in _kinds(members):
-        variants = [*damage_bytes(members[name]), *damage_content(name, members[name])]
+        variants = [*_damage_bytes(members[name]), *_damage_content(name, members[name])]
         changed = ((about, _zip({**members, name: data})) for about, data in variants)
         yield from _as_files(name, "results.zip", changed)
     yield from _folders(members)
@@ -98,7 +98,7 @@ def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 # ── any file ────────────────────────────────────────────────────────────────
 
 
-def damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Cut a file, overwrite it, and put files of other kinds in its place."""
     half, draw = len(data) // 2, random.Random(1)
     yield "empty", b""
@@ -136,24 +136,24 @@ def _gzip_zeros() -> bytes:
     return gzip.compress(bytes(_ZEROS), 1, mtime=0)
 
 
-def damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+def _damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     """Change what is in a file of a kind that is known: JSON, PNG, else lines of text."""
     if data.startswith(b"\x1f\x8b"):
         yield from (
-            (about, gzip.compress(inner, mtime=0)) for about, inner in damage_content(name, gzip.decompress(data))
+            (about, gzip.compress(inner, mtime=0)) for about, inner in _damage_content(name, gzip.decompress(data))
         )
     elif data.startswith(b"\x89PNG"):
-        yield from damage_png(data)
+        yield from _damage_png(data)
     elif data.lstrip()[:1] in (b"{", b"["):
-        yield from damage_json(data)
+        yield from _damage_json(data)
     elif b"\0" not in data[:4096]:
-        yield from damage_lines(data)
+        yield from _damage_lines(data)
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────
 
 
-def damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Change the text of a document, and the values in it: other types, huge and odd numbers, missing keys."""
     for value in (*_ODD, 0, [0], {"": {}}):
         yield f"is {value!r}", _json(value)
@@ -233,7 +233,7 @@ def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] 
 # ── PNG and text ────────────────────────────────────────────────────────────
 
 
-def damage_png(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _damage_png(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Change the size, the form, the pixels and the chunks of a picture."""
     width, height = struct.unpack(">II", data[16:24])
     for across, down in ((height, width + 1), (1, 1), (0, 0), (1 << 30, 1 << 30), (width, 1 << 31)):
@@ -265,7 +265,7 @@ def _png(width: int, height: int, depth: int, colour: int, pixels: bytes) -> byt
     )
 
 
-def damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Change lines of text, and numbers in them."""
     lines = data.splitlines(keepends=True) or [b""]
     yield "no lines", b"\n" * 10
@@ -282,7 +282,7 @@ def damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
 # ── archives and folders ────────────────────────────────────────────────────
 
 
-def damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Change the members of an archive, its directory, and the kind of archive."""
     name, data = next(iter(members.items()))
     remaining = {key: value for key, value in members.items() if key != name}

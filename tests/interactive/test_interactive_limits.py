@@ -244,11 +244,6 @@ def test_a_server_without_a_limit_of_interactions_has_one(root: Path, most: int 
 # ── who may read it ─────────────────────────────────────────────────────────
 
 
-def modes(folder: Path) -> dict[str, str]:
-    found = [folder, *folder.rglob("*")]
-    return {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in found if not path.is_symlink()}
-
-
 def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:
     before = os.umask(0)
     try:
@@ -271,24 +266,6 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:
         assert wired.get(wire_format.REPORT).json()["session_id"] == [key]
     finally:
         server.kill()
-
-
-def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> None:
-    host = hosting(root)
-    key, session = host.begin("ann", "asked")
-    session.answer_next()
-    session.answer_scribbles(only_last=False)
-    folder = session.folder
-    owner = json.loads((folder / "owner.json").read_text())
-    (folder / "owner.json").write_text(json.dumps({**owner, "request": "asked"}))
-    folder.rename(folder.parent / key)
-    (folder.parent / key).chmod(0o755)
-    again = hosting(root)
-    with again.use("ann", key) as found:
-        assert found.answer_terms()["samples"] == [("box", 1)]
-        assert found.running_model
-    assert again.begin("ann", "asked")[0] == key
-    assert set(modes(root.parent / "kept").values()) == {"0o700", "0o600"}
 
 
 # ── what it takes of the server ─────────────────────────────────────────────

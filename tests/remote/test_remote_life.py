@@ -207,17 +207,6 @@ def test_a_check_and_a_worker_leave_nothing_in_the_working_folder(operator: Oper
     assert (place / ".segjudge/worker/journal.sqlite3").exists()
 
 
-def test_results_that_an_earlier_version_left_are_not_forgotten(operator: Operator, tmp_path: Path) -> None:
-    place = tmp_path / "old"
-    operator.run("--once", SAVE_DIR=str(place))
-    with sqlite3.connect(place / "journal.sqlite3") as db:
-        db.execute("INSERT INTO jobs (submission, resumed, phase, state, changed_at) VALUES (900, '', 1, 'scored', 0)")
-    operator.environment.pop("SAVE_DIR")
-    operator.environment["PYTHONPATH"] = str(ROOT)
-    output = operator.run("--once", cwd=str(place), expected=2)
-    assert "holds 1 submissions that are not at their end. Move it to" in output
-
-
 def _later(path: Path) -> None:
     path.mkdir()
     with sqlite3.connect(path / "journal.sqlite3") as db:

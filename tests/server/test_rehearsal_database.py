@@ -256,17 +256,6 @@ def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle
     assert services.submissions.count_statuses(2) == {}
 
 
-@pytest.mark.parametrize(("title", "expected"), [("", (1, False)), ("Another", (2, True))], ids=["the same", "another"])
-def test_the_challenge_of_an_earlier_version_goes_on_under_its_title(
-    services: Services, bundle: str, tmp_path: Path, title: str, expected: tuple[int, bool]
-) -> None:
-    old = services.store.require(Challenge, 1)
-    services.store.change(
-        Challenge, 1, repository="rehearsal/bundle", config={**old.config, **({"title": title} if title else {})}
-    )
-    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == expected
-
-
 def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
     services: Services, bundle: str, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from .submission import InstanceRecords, count_passes, read_records
 from .truth import InstanceTruth
 
 
-class OpenedRecords:
+class _OpenedRecords:
     """A submission beside its truth; each part reads all records, and keeps those of its images."""
 
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
@@ -71,7 +71,7 @@ ENGINE = Engine(
     InstanceAccumulator,
     instance_truth.read,
     lambda path, subset, _protocol: AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT)),
-    OpenedRecords,
+    _OpenedRecords,
     InstanceReport,
     parts_each=1,
 )

@@ -166,7 +166,7 @@ def _read_plain_masks(table: RecordTable, sizes: Array, pixels: Array) -> Tuple[
     return MaskTexts(table.masks, starts.copy(), stops.copy()), rle.CheckedMasks(table.fault, table.area.copy())
 
 
-def _read_tubes_of(records: Records, sizes: Array, frames: Array) -> Tubes:
+def _read_tubes_of(records: Records, sizes: Array, frames: Array) -> _Tubes:
     """Return the masks of videos with so many frames, which are as wide as all of them."""
     if not isinstance(records, RecordTable):
         return read_tubes([record["segmentations"] for record in records], sizes, frames)
@@ -249,7 +249,7 @@ def _check_types(values: List[Any], *types: type) -> None:
 
 
 @dataclass(frozen=True)
-class Tubes:
+class _Tubes:
     """The wide masks of some instances."""
 
     masks: MaskTexts
@@ -258,7 +258,7 @@ class Tubes:
     mean_area: Array
 
 
-def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
+def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> _Tubes:
     """Return lists of masks, one for each frame or None, as wide masks of these sizes; raises one of `UNUSUAL`."""
     _check_types(segmentations, list)
     if not np.array_equal(list(map(len, segmentations)), frames):
@@ -274,7 +274,7 @@ def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
     return join_frames(pack_texts(texts), shown, tube, size[:, 0] * size[:, 1], len(frames))
 
 
-def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> Tubes:
+def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> _Tubes:
     """Return the masks of frames, in order, as so many wide ones; raises ValueError where one is not sound.
 
     Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has; the texts stand
@@ -284,7 +284,7 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
     wide, area = backend().join_frames(texts, shown, pixels, ends)
     total = np.bincount(tube, area, count)
     visible = np.bincount(tube, area > 0, count)
-    return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
+    return _Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
 
 
 def check_record(

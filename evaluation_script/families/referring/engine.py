@@ -21,7 +21,7 @@ _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LEAST = 1e-10
 
 
-def measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
+def _measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
     """Return all metrics of some samples, also those that the benchmark does not report."""
     ious = ious_of(samples, protocol)
     overlaps = overlaps_of(samples, official=protocol.official)
@@ -67,7 +67,7 @@ def _mean(numbers: Array) -> Optional[float]:
 def values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
     """Return the benchmark's metrics."""
     protocol = accumulator.protocol
-    metrics = measure_samples(accumulator.stack("sample"), protocol)
+    metrics = _measure_samples(accumulator.stack("sample"), protocol)
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
@@ -77,10 +77,10 @@ def tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Di
     rows = []
     for index, (name,) in enumerate(accumulator.facts["subsets"]):
         own = samples[samples[:, counting.GROUP] == index]
-        rows.append({"name": name, **measure_samples(own, protocol), "samples": len(own)})
+        rows.append({"name": name, **_measure_samples(own, protocol), "samples": len(own)})
     return {
         "queries": rows,
-        "details": [{"name": "all", **measure_samples(samples, protocol), "samples": len(samples)}],
+        "details": [{"name": "all", **_measure_samples(samples, protocol), "samples": len(samples)}],
     }
 
 
