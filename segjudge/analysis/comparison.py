@@ -192,7 +192,8 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
     rows = zip(compared.places(), _draw_whiskers(compared.means), names, strict=True)
     values = {
         "about": about,
-        "columns": ["place", "method", compared.metric, "95 %", "", *details.columns],
+        "verdict": compared.describe_best(),
+        "columns": ["place", "method", compared.metric, "95 %", "interval", *details.columns],
         "rows": [[*cells, picture, *details.cells.get(name, ())] for cells, picture, name in rows],
         "points": details.points,
         "axes": list(details.costs)[:2],

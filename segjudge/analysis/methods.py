@@ -10,7 +10,7 @@ from typing import NamedTuple
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
-from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.evaluation_script.files.problems import name_hint, name_list
 from segjudge.families import FamilyTools, tools_of
 from segjudge.families.base.tools import ScoredMethod
 from segjudge.report.page import first_metric
@@ -84,6 +84,16 @@ class ComparedMethods:
     def verdict(self) -> str:
         """A sentence on each pair: its difference, and whether that can be told from chance."""
         return "\n".join(self.verdicts())
+
+    def describe_best(self) -> str:
+        """Say which method is better than all others, or which ones cannot be told apart from the best."""
+        best, *rivals = self.means
+        ties = [mean.name for mean in rivals if self.sign(best.name, mean.name) == "="]
+        numbers = [format_number(mean.value) for mean in self.means[:2]]
+        values = f"{self.metric} is {numbers[0]}, beside {numbers[1]} of {rivals[0].name}"
+        if ties:
+            return f"{best.name} cannot be told apart from {name_list(ties)}: {values}."
+        return f"{best.name} is better than {rivals[0].name if len(rivals) == 1 else 'all others'}: {values}."
 
     def sign(self, row: str, column: str) -> str:
         """Whether a method is better (+) or worse (−) than another, or cannot be told apart (=)."""

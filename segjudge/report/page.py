@@ -304,7 +304,18 @@ def take_rows(rows: list[Row]) -> dict[str, object]:
     return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
 
 
-def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], about: str) -> Section:
+def link_frames(rows: list[Row], streams: Mapping[str, str]) -> list[Row]:
+    """Let the names of rows open what the player shows of them, where it has a stream of this name."""
+    link = Markup('<a href="#frames" data-open="{}">{}</a>')
+    return [
+        {**row, "name": link.format(streams[row["name"]], row["name"])} if row["name"] in streams else row
+        for row in rows
+    ]
+
+
+def make_changes(
+    title: str, values: Mapping[str, Mapping[str, float | None]], about: str, streams: Mapping[str, str] | None = None
+) -> Section:
     """Show what each method has in each case, and the differences from the first method.
 
     The cases in which the second method lost most come first.
@@ -319,7 +330,8 @@ def make_changes(title: str, values: Mapping[str, Mapping[str, float | None]], a
             row[f"{name} − {names[0]}"] = None if value is None or before is None else value - before
         rows.append(row)
     change = f"{names[1]} − {names[0]}"
-    return make_list(title, sorted(rows, key=lambda row: (row[change] is None, row[change] or 0.0)), about)
+    rows.sort(key=lambda row: (row[change] is None, row[change] or 0.0))
+    return make_list(title, link_frames(rows, streams or {}), about)
 
 
 def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
@@ -349,5 +361,6 @@ def describe_digests(*provenances: Mapping[str, object]) -> str:
 
 
 def first_metric(rows: list[Row]) -> str:
-    """The first metric of a table of categories."""
-    return next((key for key in (rows[0] if rows else {}) if key not in ("split", "id", "name")), "")
+    """The first metric of a table of categories; counts are none."""
+    cells = rows[0].items() if rows else ()
+    return next((key for key, value in cells if key not in ("split", "id", "name") and not isinstance(value, int)), "")

@@ -47,6 +47,7 @@ def make_player(
         "moments": numbered,
         "words": _count_words(numbered),
         "sequences": sequences,
+        "methods": methods[:2],
         "alone": not methods,
     }
     data = {

@@ -124,8 +124,9 @@ def draw(videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False
 
     units = [Unit(name, 1, lambda name=name: load(name)) for name in videos]  # type: ignore[misc]
     truth = UnitTruth("drawn", "drawn", {}, units)
-    order = [(index, 0.5 - 0.1 * index) for index in range(len(units))]
-    pictures = draw_units(DrawnPainter(videos, dense=dense), truth, order, "videos", PageOptions(), split="val")
+    order = [(index, [0.5 - 0.1 * index]) for index in range(len(units))]
+    painters = {"": DrawnPainter(videos, dense=dense)}
+    pictures = draw_units(painters, truth, order, "videos", PageOptions(), split="val")
     assert pictures is not None
     return pictures
 
@@ -144,9 +145,9 @@ def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
     return about, np.repeat(labels, lengths).reshape(-1, *about["size"])
 
 
-def faults(pictures: UnitPictures, video: str) -> list[str]:
+def faults(pictures: UnitPictures, video: str, method: int = 0) -> list[str]:
     """What is wrong in each pixel of a video's frames, as the initials of its faults."""
-    about, images = decoded(pictures.player.streams[f"val/{video}/0/faults"])
+    about, images = decoded(pictures.player.streams[f"val/{video}/{method}/faults"])
     names = ["".join(FAULTS[fault].name[0] for fault in group) or "." for group in about["groups"]]
     return ["/".join(" ".join(names[label] for label in row) for row in image.tolist()) for image in images]
 
@@ -195,10 +196,67 @@ def test_units_that_lost_nothing_are_not_drawn() -> None:
     assert draw({"cat": [("a.", ".a")], "dog": [("a.", ".a")]}).looked_at == 2
     video: Mapping[str, Sequence[tuple[str, str]]] = {"cat": [("a", "a")]}
     truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, list)])
-    assert draw_units(DrawnPainter(video), truth, [(0, 0.0)], "videos", PageOptions(), split="val") is None
+    assert draw_units({"": DrawnPainter(video)}, truth, [(0, [0.0])], "videos", PageOptions(), split="val") is None
+
+
+# ── methods beside each other ───────────────────────────────────────────────
+
+
+def draw_both(frames: Sequence[tuple[str, str, str]]) -> UnitPictures:
+    """Draw a video with a truth and what two methods predict in each frame, of which the second loses more."""
+    painters = {
+        name: DrawnPainter({"cat": [(frame[0], frame[column]) for frame in frames]})
+        for column, name in ((1, "base"), (2, "ours"))
+    }
+    size = len(frames[0][0].split()), len(frames[0][0].split()[0])
+    unit = Unit("cat", 1, lambda: [TruthFrame(str(k), size, [], no_pixels) for k in range(len(frames))])
+    truth = UnitTruth("drawn", "drawn", {}, [unit])
+    pictures = draw_units(painters, truth, [(0, [0.1, 0.4])], "videos", PageOptions(), split="val")
+    assert pictures is not None
+    return pictures
+
+
+def test_methods_share_a_truth_and_have_masks_and_faults_of_their_own() -> None:
+    pictures = draw_both([("aaaa.", "aaaa.", "....a")])
+    assert list(pictures.player.streams) == [f"val/cat{end}" for end in ("/0", "/0/faults", "", "/1", "/1/faults")]
+    assert faults(pictures, "cat") == ["r r r r ."]
+    assert faults(pictures, "cat", 1) == ["m m m m s"]
+    assert pictures.player.values["of"] == "ours"
+    (moment,) = pictures.player.values["moments"]  # type: ignore[misc, attr-defined]
+    assert (moment["cost"], moment["text"]) == (pytest.approx(0.3), "missed: a; surplus: a")
+    (sequence,) = pictures.player.data["sequences"]  # type: ignore[index]
+    assert sequence["lost"] == [0.1, 0.4]
+
+
+def test_a_timeline_has_the_same_objects_of_each_method_and_the_worst_of_all_first() -> None:
+    pictures = draw_both([("A.B.C", "..B.C", "A...C")] * 3 + [("A.B.C", "A.B.C", "A....")] * 3)
+    names = [[row["name"] for row in decoded(pictures.player.streams[f"val/cat/{k}"])[0]["rows"]] for k in (0, 1)]
+    assert names[0] == names[1] == ["B", "A", "C"]
+
+
+def test_a_method_that_is_judged_by_another_truth_brings_it() -> None:
+    """As those of SA-Co's annotators who agree most with each."""
+    painters = {
+        "base": DrawnPainter({"cat": [("aa...", "aa...")]}),
+        "ours": DrawnPainter({"cat": [("...aa", "..aa.")]}),
+    }
+    truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, lambda: [TruthFrame("0", (1, 5), [], no_pixels)])])
+    pictures = draw_units(painters, truth, [(0, [0.0, 0.1])], "videos", PageOptions(), split="val")
+    assert pictures is not None
+    assert decoded(pictures.player.streams["val/cat"])[1].tolist() == [[[1, 1, 0, 0, 0]]]
+    assert decoded(pictures.player.streams["val/cat/1/truth"])[1].tolist() == [[[0, 0, 0, 1, 1]]]
 
 
 # ── pages of families ───────────────────────────────────────────────────────
+
+
+def write_sample(protocol: Any, truth: Any, folder: Path, share: float) -> Path:
+    """Write a submission that is the truth, moved by a share of the width."""
+    members = dict(tools_of(protocol.family).make_sample([truth], protocol, share))
+    sample = folder / ("sample.zip" if len(members) > 1 else next(iter(members)))
+    sample.parent.mkdir(exist_ok=True)
+    sample.write_bytes(zipped(members) if len(members) > 1 else next(iter(members.values())))
+    return sample
 
 
 @pytest.fixture(scope="module", params=PAINTED)
@@ -207,9 +265,7 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     protocol, folder = PROTOCOLS[request.param], tmp_path_factory.mktemp(request.param)
     truth = str(published(request.param, folder))
     (split,) = prepare(ScoreRequest("", TruthSource(truth), protocol)).scorers.values()
-    members = dict(tools_of(protocol.family).make_sample([split.truth], protocol, 0.12))
-    sample = folder / ("sample.zip" if len(members) > 1 else next(iter(members)))
-    sample.write_bytes(zipped(members) if len(members) > 1 else next(iter(members.values())))
+    sample = write_sample(protocol, split.truth, folder, 0.12)
     options = ["--truth", truth, "--protocol", request.param]
     assert main(["report", str(sample), *options, "--out", str(folder / "page.html")]) == 0
     assert main(["report", *options, "--out", str(folder / "truth.html")]) == 0
@@ -246,6 +302,39 @@ def test_a_page_is_walked_by_keys_and_its_moments_by_choice(page: tuple[str, Pat
                 assert opened.locator("[data-part=chosen]").inner_text().startswith(f"{count} of ")
                 assert opened.locator("ol.moments li").count() == min(count, 60)
             assert before
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", ["coco-panoptic", "mots", "sa-co-gold"])
+def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, browser: Any, tmp_path: Path) -> None:
+    protocol, truth = PROTOCOLS[name], str(published(name, tmp_path))
+    (split,) = prepare(ScoreRequest("", TruthSource(truth), protocol)).scorers.values()
+    methods = [
+        f"{method}={write_sample(protocol, split.truth, tmp_path / method, share)}"
+        for method, share in (("base", 0.02), ("ours", 0.12))
+    ]
+    written = tmp_path / "page.html"
+    assert main(["compare", *methods, "--truth", truth, "--protocol", name, "--out", str(written)]) == 0
+    for size in (WIDE, NARROW):
+        with open_player(browser, written.as_uri(), size) as opened:
+            assert opened.evaluate("document.documentElement.scrollWidth") == size["width"]
+            assert opened.locator(".verdict").inner_text().startswith("base ")
+            assert opened.locator("button, th").filter(has_not_text=re.compile(r"\S")).count() == 0
+            assert opened.locator(".views figure:visible").count() == 2
+            base, ours = opened.locator("[data-part=numbers] span").all_inner_texts()
+            assert base.startswith("base: ")
+            assert ours.startswith("ours: ")
+            assert "Every segment matches" in base
+            assert "Every segment matches" not in ours
+            opened.get_by_role("heading", name="Worst moments of ours").wait_for()
+            opened.wait_for_selector(".film")
+            opened.keyboard.press("j")
+            assert opened.locator("[data-part=sequence]").evaluate("one => one.selectedIndex") == 1
+            opened.keyboard.press("s")
+            assert opened.locator(".views figure:visible").count() == 1
+            assert opened.locator("[data-part=faces]").inner_text() == "base | ours"
+            opened.locator("table th a[data-open]").first.click()
+            assert opened.locator("[data-part=sequence]").evaluate("one => one.selectedIndex") == 0
 
 
 @needs_chromium

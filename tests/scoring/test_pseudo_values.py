@@ -150,11 +150,20 @@ def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys:
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("submission", "truth", "protocol", "first"),
-    [("vspw/submission", "vspw/truth", "vspw", "mIoU"), ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA")],
+    ("submission", "truth", "protocol", "first", "units"),
+    [
+        ("vspw/submission", "vspw/truth", "vspw", "mIoU", "Videos"),
+        ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA", "Sequences"),
+    ],
 )
 def test_every_track_is_compared(
-    submission: str, truth: str, protocol: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    submission: str,
+    truth: str,
+    protocol: str,
+    first: str,
+    units: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     results = [f"{name}={TRACKS_DATA / submission}" for name in "AB"]
     command = ["compare", *results, "--truth", str(TRACKS_DATA / truth), "--protocol", protocol, "--kinds"]
@@ -163,7 +172,7 @@ def test_every_track_is_compared(
     assert printed.startswith(f"{first} over ")
     assert "cannot be told apart" in printed
     assert "B loses as much as A, and by the same kinds." in printed
-    assert "Images or videos" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f">{units}</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_of_some_metrics_small_values_are_good() -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import abc
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -171,8 +171,8 @@ class Moment:
 class PaintedUnit:
     """Collects the frames of a unit."""
 
-    def __init__(self, name: str, cost: float, frames: list[str], size: Size) -> None:
-        self.name, self.cost, self.frames, self.size = name, cost, frames, size
+    def __init__(self, name: str, frames: list[str], size: Size) -> None:
+        self.name, self.frames, self.size = name, frames, size
         self._judged: list[_JudgedFrame] = []
         #: Segments of the truth and of the prediction, by what tells them apart, with their names.
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
@@ -264,10 +264,10 @@ class PaintedUnit:
 
     # ── moments ──
 
-    def find_moments(self) -> list[Moment]:
+    def find_moments(self, unit_cost: float) -> list[Moment]:
         """Find where segments are wrong, those that cost most first; an image is one moment."""
         if len(self.frames) == 1:
-            return self._sum_up_image()
+            return self._sum_up_image(unit_cost)
         pixels, moments = self.size[0] * self.size[1], []
         rows = self.rows()
         total = max(1, sum(row.count_faults() for row in rows))
@@ -281,7 +281,7 @@ class PaintedUnit:
                 words = [("kind", fault.name), ("size", _name_size(max(areas) / max(1, pixels)))]
                 if start and row.at[start] - row.at[start - 1] > 1:
                     words.append(("time", "after an absence"))
-                cost = self.cost * sum(frame_kind != RIGHT for frame_kind in kinds) / total
+                share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
                 location = f", {row.name}, {describe_frames(self.frames[frames[0]], self.frames[frames[-1]])}"
                 moments.append(
                     Moment(
@@ -289,7 +289,7 @@ class PaintedUnit:
                         row.name,
                         fault.name,
                         fault.style,
-                        cost,
+                        share,
                         self.frames[frames[worst]],
                         location,
                         about,
@@ -297,7 +297,7 @@ class PaintedUnit:
                     )
                 )
         moments.sort(key=lambda moment: -moment.cost)
-        return moments
+        return [replace(moment, cost=moment.cost * unit_cost) for moment in moments]
 
     def _describe_fault(self, kind: int, row: _Row, start: int) -> str:
         fault = FAULTS[kind]
@@ -313,13 +313,13 @@ class PaintedUnit:
         followed = self._followed.get(prediction, "")
         return f"has the track of {followed}" if followed not in {"", name} else "is on another track than usually"
 
-    def _sum_up_image(self) -> list[Moment]:
+    def _sum_up_image(self, cost: float) -> list[Moment]:
         notes = self._note_faults(0)
         if not notes:
             text = "everything matches, not exactly"
             fault = FAULTS[INEXACT]
             words = [("kind", fault.name)]
-            return [Moment(self.name, "", fault.name, fault.style, self.cost, self.frames[0], "", text, words)]
+            return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
         pixels = max(1, self.size[0] * self.size[1])
         for kind, _, area in notes:
@@ -333,7 +333,7 @@ class PaintedUnit:
         words = [("kind", FAULTS[note_kind].name) for note_kind in counts]
         words.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
-        return [Moment(self.name, "", fault.name, fault.style, self.cost, self.frames[0], "", text, words)]
+        return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
 
     def _note_faults(self, index: int) -> list[tuple[int, str, float]]:
         """What is wrong in a frame, largest first: kind, words, pixels."""
@@ -354,8 +354,11 @@ class PaintedUnit:
 
     # ── streams ──
 
-    def pack(self, width: int, painter: UnitPainter) -> dict[str, bytes]:
-        """Make the streams of the unit: the truth, the prediction with its numbers, and what is wrong."""
+    def pack(self, width: int, painter: UnitPainter, ranks: Mapping[int, int]) -> tuple[bytes, bytes, bytes]:
+        """Make the streams of the unit: the truth, the prediction with its numbers, and what is wrong.
+
+        Rows of a timeline are sorted by the ranks of their objects.
+        """
         drawn = [index for index, frame in enumerate(self._judged) if frame.seen.maps is not None]
         size = _fit_width(self.size, width)
         sides = [MaskStream([], size, width) for _ in range(2)]
@@ -380,9 +383,7 @@ class PaintedUnit:
         for index in range(len(self.frames)):
             faults.add_labels(places.take(codes.get(index, empty))[None], groups)
         colours = self._choose_colours()
-        rows = sorted(
-            self.rows(), key=lambda row: (row.object < 0, SWAPPED not in row.kinds, -row.count_faults(), row.object)
-        )
+        rows = sorted(self.rows(), key=lambda row: (row.object < 0, ranks.get(row.object, 0), -row.count_faults()))
         header = {"frames": self.frames, "drawn": drawn, "objects": [name for _, name in self._objects[0].values()]}
         costs, notes = self.frame_costs(), [self._note_faults(index) for index in range(len(self.frames))]
         predicted: dict[str, object] = {
@@ -399,11 +400,7 @@ class PaintedUnit:
             ],
             "all_rows": len(rows),
         }  # fmt: skip
-        return {
-            "": sides[0].pack({**header, "colours": colours[0]}),
-            "/0": sides[1].pack(predicted),
-            "/0/faults": faults.pack({}),
-        }
+        return sides[0].pack({**header, "colours": colours[0]}), sides[1].pack(predicted), faults.pack({})
 
     @property
     def width(self) -> int:
@@ -587,69 +584,83 @@ class UnitPictures:
     #: How many units these are of, and of how many.
     looked_at: int
     units: int
+    #: The player's streams by the names of their units.
+    streams: Mapping[str, str]
 
 
 def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and how much of it
-    painter: UnitPainter,
+    painters: Mapping[str, UnitPainter],
     truth: UnitTruth,
-    order: Sequence[tuple[int, float]],
+    order: Sequence[tuple[int, Sequence[float]]],
     noun: str,
     options: PageOptions,
     *,
     split: str,
     truth_alone: bool = False,
 ) -> UnitPictures | None:
-    """Paint units in an order (their index, and what they cost), as many as a page and its time have room for."""
+    """Paint units in an order (their index, and what they cost each method), as many as page and time have room for.
+
+    A method has a name where there are several; worst moments are those of the second one, or of the only one.
+    """
+    methods, painter = list(painters), next(iter(painters.values()))
     painted: list[PaintedUnit] = []
     confusions: dict[tuple[int, int], int] = {}
     streams: dict[str, bytes] = {}
+    drawn: dict[str, str] = {}
     sequences, moments, paths = [], [], {}
+    occurring = {RIGHT, INEXACT} if painter.dense else {RIGHT, MISSED, SURPLUS}
     pixels, room = 0, options.budget * _MASKS
     if options.images:
         room -= picture_room(options.budget)
-    costly = [entry for entry in order if entry[1] > 0 or truth_alone]
-    for index, cost in costly[:_MOST_UNITS]:
+    costly = [entry for entry in order if truth_alone or max(entry[1]) > 0]
+    for index, costs in costly[:_MOST_UNITS]:
         unit = truth.units[index]
         frames = unit.load()
         if not frames or not all(frames[0].size):
             continue
         if painted and (pixels > _MOST_PIXELS or room < 0.02 * options.budget):
             break
-        painting = _paint_unit(painter, unit, frames, cost, _MOST_PIXELS // 4, truth_alone=truth_alone)
-        pixels += painting.pixels if painter.dense is False else len(frames) * frames[0].size[0] * frames[0].size[1]
-        painting.count_confusions(confusions)
-        packed = _fit(painting, painter, max(room / max(1, min(len(costly), _MOST_UNITS) - len(painted)), 0.08 * room))
+        paintings = _paint_unit(painters.values(), unit, frames, truth_alone=truth_alone)
+        painting = paintings[:2][-1]
+        for looked in paintings:
+            pixels += looked.pixels if not painter.dense else len(frames) * frames[0].size[0] * frames[0].size[1]
+            looked.count_confusions(confusions)
+        packed = _fit(paintings, painter, max(room / max(1, min(len(costly), _MOST_UNITS) - len(painted)), 0.08 * room))
         if painted and in_page(packed.values()) > room:
             break
-        painting.forget_maps()
-        stream = f"{split}/{painting.name}"
+        stream = f"{split}/{unit.name}"
+        for looked in paintings:
+            looked.forget_maps()
+            occurring |= {kind for row in looked.rows() for kind in row.kinds}
         streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
         room -= in_page(packed.values())
         painted.append(painting)
-        sequences.append({"name": painting.name, "stream": stream, "lost": [] if truth_alone else [round(cost, 6)]})
-        moments += [] if truth_alone else painting.find_moments()[:_MOMENTS_OF_UNIT]
+        lost = [] if truth_alone else [round(cost, 6) for cost in costs]
+        sequences.append({"name": painting.name, "stream": stream, "lost": lost})
+        drawn[unit.name] = stream
+        if not truth_alone:
+            grown = costs[0] if len(costs) == 1 else costs[1] - costs[0]
+            moments += painting.find_moments(grown)[:_MOMENTS_OF_UNIT]
         if options.images:
             paths[stream] = _find_pictures(options.images, unit.name, painting.frames)
     if not painted:
         return None
     if options.images:
-        streams |= _make_pictures(options, paths, painted, split)
+        streams |= _make_pictures(options, paths, painted)
     moments.sort(key=lambda moment: -moment.cost)
     about = {
-        "of": "",
+        "of": methods[:2][-1],
         "bare": 0,
         "pictures": sum("#" in name for name in streams),
         "wanted": bool(options.images),
         "smaller": False,
-        "shown": len(painted),
+        "shown": _name_shown(len(painted), noun, methods, truth_alone=truth_alone),
+        "looked_at": len(painted),
         "units": len(truth.units),
-        "noun": noun,
         "item": noun.removesuffix("s").capitalize(),
         "single": all(len(painting.frames) == 1 for painting in painted),
         "follows": painter.follows,
     }
-    occurring = {kind for painting in painted for row in painting.rows() for kind in row.kinds}
-    occurring |= {INEXACT} if painter.dense else {MISSED, SURPLUS}
     legend = [fault for kind, fault in FAULTS.items() if kind in occurring]
     player = make_player(
         sequences,
@@ -661,44 +672,74 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         },
         {**about, "legend": _merge_styles(legend), "frames": sum(len(painting.frames) for painting in painted)},
         streams,
-        [] if truth_alone else [""],
+        [] if truth_alone else methods,
     )
-    return UnitPictures(player, confusions, len(painted), len(truth.units))
+    return UnitPictures(player, confusions, len(painted), len(truth.units), drawn)
+
+
+def _name_shown(count: int, noun: str, methods: Sequence[str], *, truth_alone: bool) -> str:
+    """Say which units are drawn."""
+    if truth_alone:
+        return f"The first {count:,} {noun}"
+    if len(methods) > 1:
+        return f"The {count:,} {noun} in which {methods[1]} loses most beside {methods[0]}"
+    return f"The {count:,} {noun} that cost most"
 
 
 def _paint_unit(
-    painter: UnitPainter, unit: Unit, frames: Sequence[TruthFrame], cost: float, pixels: int, *, truth_alone: bool
-) -> PaintedUnit:
-    """Look at all frames of a unit, and draw those that there is room for."""
-    name = painter.describe(unit)
-    size = frames[0].size
+    painters: Collection[UnitPainter], unit: Unit, frames: Sequence[TruthFrame], *, truth_alone: bool
+) -> list[PaintedUnit]:
+    """Look with each painter at all frames of a unit, and draw those that there is room for, the same for all."""
+    size, pixels = frames[0].size, _MOST_PIXELS // (2 + 2 * len(painters))
     fitting = (_fit_width(size, width) for width in _WIDTHS)
     frame_pixels = pixels // min(len(frames), _DRAWN)
     widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), _fit_width(size, _WIDTHS[-1]))
+
+    def look(painter: UnitPainter, drawn: Mapping[int, Size]) -> PaintedUnit:
+        painted = PaintedUnit(painter.describe(unit), [frame.name for frame in frames], size)
+        for seen in painter.look(unit, frames, drawn):
+            painted.add(seen, truth_alone=truth_alone)
+        if painter.follows:
+            painted.note_swaps()
+        return painted
+
     whole = dict.fromkeys(range(len(frames)), widest)
     if len(frames) > max(_DRAWN, pixels // (widest[0] * widest[1])):
-        first_look = PaintedUnit(name, cost, [frame.name for frame in frames], size)
-        for seen in painter.look(unit, frames, {}):
-            first_look.add(seen, truth_alone=truth_alone)
-        if painter.follows:
-            first_look.note_swaps()
-        whole = dict.fromkeys(painter.pick_drawn(frames, first_look.frame_costs(), _DRAWN), widest)
-    painted = PaintedUnit(name, cost, [frame.name for frame in frames], size)
-    for seen in painter.look(unit, frames, whole):
-        painted.add(seen, truth_alone=truth_alone)
-    if painter.follows:
-        painted.note_swaps()
-    return painted
+        costs = np.max([look(painter, {}).frame_costs() for painter in painters], axis=0).tolist()
+        whole = dict.fromkeys(next(iter(painters)).pick_drawn(frames, costs, _DRAWN), widest)
+    return [look(painter, whole) for painter in painters]
 
 
-def _fit(unit: PaintedUnit, painter: UnitPainter, room: float) -> dict[str, bytes]:
-    """Pack a unit as wide as it is, or narrower where it takes more than its part of a page."""
+def _fit(units: Sequence[PaintedUnit], painter: UnitPainter, room: float) -> dict[str, bytes]:
+    """Pack a unit of each method as wide as it is, or narrower where it takes more than its part of a page."""
     packed: dict[str, bytes] = {}
-    for width in (unit.width, *(width for width in _WIDTHS if width < unit.width)):
-        packed = unit.pack(width, painter)
+    for width in (units[0].width, *(width for width in _WIDTHS if width < units[0].width)):
+        packed = _pack_methods(units, width, painter)
         if in_page(packed.values()) <= room:
             break
     return packed
+
+
+def _pack_methods(units: Sequence[PaintedUnit], width: int, painter: UnitPainter) -> dict[str, bytes]:
+    """Pack one truth, and of each method its own streams; a truth of its own too where it is judged by another one."""
+    packed: dict[str, bytes] = {}
+    ranks = _rank_objects(units)
+    for number, unit in enumerate(units):
+        truth, packed[f"/{number}"], packed[f"/{number}/faults"] = unit.pack(width, painter, ranks)
+        if packed.setdefault("", truth) != truth:
+            packed[f"/{number}/truth"] = truth
+    return packed
+
+
+def _rank_objects(units: Sequence[PaintedUnit]) -> dict[int, int]:
+    """Rank objects by what is wrong with them, of all methods together: those that are swapped first."""
+    faults, swapped = Counter[int](), set[int]()
+    for row in (row for unit in units for row in unit.rows()):
+        faults[row.object] += row.count_faults()
+        if SWAPPED in row.kinds:
+            swapped.add(row.object)
+    order = sorted(faults, key=lambda number: (number not in swapped, -faults[number], number))
+    return {number: rank for rank, number in enumerate(order)}
 
 
 def _merge_styles(faults: Sequence[Any]) -> list[tuple[str, str]]:
@@ -746,17 +787,19 @@ def _find_picture(folder: str, unit: str, frame: str) -> str:
 
 
 def _make_pictures(
-    options: PageOptions, paths: Mapping[str, list[str]], units: Sequence[PaintedUnit], split: str
+    options: PageOptions, paths: Mapping[str, list[str]], units: Sequence[PaintedUnit]
 ) -> dict[str, bytes]:
     """Make pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     if not any(path for own in paths.values() for path in own):
         names = ", ".join([unit.frames[0] for unit in units][:3])
         raise HostError(f"{options.images}: has no pictures of what was scored; files such as {names}.jpg are sought")
     room, pictures = picture_room(options.budget), dict[str, bytes]()
-    ranked = [(unit, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist()) for unit in units]
+    ranked = [
+        (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist())
+        for stream, unit in zip(paths, units, strict=True)
+    ]
     for rank in range(max(len(order) for _, order in ranked)):
-        for unit, order in ranked:
-            stream = f"{split}/{unit.name}"
+        for stream, order in ranked:
             if rank >= len(order) or not paths[stream][order[rank]]:
                 continue
             data = shrink_picture(paths[stream][order[rank]])

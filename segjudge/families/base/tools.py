@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import field
+from contextlib import ExitStack, closing
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
@@ -197,11 +197,6 @@ class FamilyTools:
         del choice
         raise UsageError(f"filmstrips are made of mask sequences, not of {methods[0].report.protocol.name}")
 
-    def list_unit_costs(self, report: Report) -> dict[str, float | None]:
-        """List what each unit costs, below zero; nothing where the family does not count by unit."""
-        del report
-        return {}
-
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         """Compare what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
         costs = {method.name: self.sum_failures(method.inputs, method.report) for method in methods}
@@ -219,9 +214,6 @@ class FamilyTools:
             sections.append(
                 make_changes(self.groups.capitalize(), categories, "Those first in which the second lost most.")
             )
-        units = {method.name: self.list_unit_costs(method.report) for method in methods}
-        if all(units.values()):
-            sections.append(make_changes("Images or videos", units, "What each costs, regressions first."))
         cells = {name: list(kinds.values()) for name, kinds in costs.items()}
         return MethodCosts(costs, list(next(iter(costs.values()))), cells, sections=sections)
 
@@ -350,6 +342,7 @@ class UnitTools(FamilyTools):
         from segjudge.families.base.segments import FAULTS
         from segjudge.report.page import (
             first_metric,
+            link_frames,
             make_kinds,
             make_list,
             make_tables,
@@ -380,37 +373,80 @@ class UnitTools(FamilyTools):
         ]
         units = losses.rows(accumulator.names, losses.by_unit)
         costs = [row["costs"] for row in units]
+        pictures, confusions = self._draw_worst(inputs, report, losses, options)
         return [
             make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun, report.split)),
             make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
-            *self._draw_worst(inputs, report, losses, options),
-            make_list(noun.capitalize(), units, _ORDER),
+            *([pictures.player] if pictures else []),
+            *confusions,
+            make_list(noun.capitalize(), link_frames(units, pictures.streams) if pictures else units, _ORDER),
             make_list(self.groups.capitalize(), categories, _ORDER),
             make_tables(report),
         ]
 
     def _draw_worst(
         self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
-    ) -> list[Section]:
-        """Draw the units that cost most, and count which classes are taken for which."""
+    ) -> tuple[UnitPictures | None, list[Section]]:
+        """Draw the units that cost most, and show which classes are taken for which."""
+        from .pictures import draw_units
+
+        noun = self.name_losses(report.protocol)[1]
+        costs = losses.by_unit.sum(axis=1)
+        order = [(int(index), [float(costs[index])]) for index in (-costs).argsort(kind="stable")]
+        with ExitStack() as stack:
+            painter, truth = self._open_painter(inputs, report, stack)
+            if painter is None:
+                return None, []
+            pictures = draw_units({"": painter}, truth, order, noun, options, split=report.split)
+        return pictures, self.make_confusions(painter, pictures, noun, report) if pictures else []
+
+    def _open_painter(
+        self, inputs: ScoringInputs, report: Report, stack: ExitStack
+    ) -> tuple[UnitPainter | None, UnitTruth]:
         from segjudge.evaluation_script.families.base.units import UnitTruth
 
         scorer = inputs.scorers[report.split]
         if not isinstance(scorer.truth, UnitTruth):
             raise TypeError(f"{report.split} has no units")
         painter = self.open_painter(inputs.results, scorer.truth, scorer.rules)
-        if painter is None:
-            return []
+        return painter and stack.enter_context(closing(painter)), scorer.truth
+
+    def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
+        compared = super().compare_failures(methods, options)
+        if options is None:
+            return compared
+        import numpy as np
+
+        from segjudge.report.page import make_changes
+
+        measured = {method.name: self._measure_report(method.report) for method in methods}
+        costs = np.stack([losses.by_unit.sum(axis=1) for _, losses in measured.values()], axis=1)
+        pictures = self._draw_differences(methods, costs, options)
+        changes = {
+            name: dict(zip(map(str, accumulator.names), (-costs[:, column]).tolist(), strict=True))
+            for column, (name, (accumulator, _)) in enumerate(measured.items())
+        }
+        title = self.name_losses(methods[0].report.protocol)[1].capitalize()
+        about = "What each costs, those first in which the second lost most."
+        table = make_changes(title, changes, about, pictures.streams if pictures else {})
+        player = [pictures.player] if pictures else []
+        return replace(compared, sections=[*player, table, *compared.sections])
+
+    def _draw_differences(
+        self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
+    ) -> UnitPictures | None:
+        """Draw the units in which the second method loses most beside the first, as each method sees them."""
         from .pictures import draw_units
 
-        noun = self.name_losses(report.protocol)[1]
-        costs = losses.by_unit.sum(axis=1)
-        order = [(int(index), float(costs[index])) for index in (-costs).argsort(kind="stable")]
-        with closing(painter):
-            pictures = draw_units(painter, scorer.truth, order, noun, options, split=report.split)
-        if pictures is None:
-            return []
-        return [pictures.player, *self.make_confusions(painter, pictures, noun, report)]
+        report = methods[0].report
+        order = [(int(index), costs[index].tolist()) for index in (costs[:, 0] - costs[:, 1]).argsort(kind="stable")]
+        with ExitStack() as stack:
+            opened = {method.name: self._open_painter(method.inputs, method.report, stack) for method in methods}
+            painters = {name: painter for name, (painter, _) in opened.items() if painter is not None}
+            if len(painters) < len(methods):
+                return None
+            truth, noun = opened[methods[0].name][1], self.name_losses(report.protocol)[1]
+            return draw_units(painters, truth, order, noun, options, split=report.split)
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes are taken for which: of the segments of the units that were drawn."""
@@ -437,10 +473,10 @@ class UnitTools(FamilyTools):
             return super().make_truth_sections(split, truth, options)
         from .pictures import draw_units
 
-        order = [(index, 0.0) for index in range(len(truth.units))]
+        order = [(index, [0.0]) for index in range(len(truth.units))]
         noun = self.name_losses(protocol)[1]
         with closing(painter):
-            pictures = draw_units(painter, truth, order, noun, options, split=split, truth_alone=True)
+            pictures = draw_units({"": painter}, truth, order, noun, options, split=split, truth_alone=True)
         return [pictures.player] if pictures is not None else []
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
@@ -454,11 +490,6 @@ class UnitTools(FamilyTools):
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
         del inputs
         return self._measure_report(report)[1].totals()
-
-    def list_unit_costs(self, report: Report) -> dict[str, float | None]:
-        accumulator, losses = self._measure_report(report)
-        names = [str(unit) for unit in accumulator.names]
-        return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
 
     def describe_metric(self, metric: str) -> str:
         name = re.fullmatch(_METRIC, metric)

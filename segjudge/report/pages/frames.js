@@ -111,21 +111,23 @@ function strips(about) {
   if (methods.length) list.append(patterns(count, list.querySelector(".strip")?.clientWidth || 600));
 }
 
-// Rows of the segments that are wrong most often, where there are several frames.
+// Rows of the segments that are wrong most often, where there are several frames: of each object one for each method.
 function timeline(about, list, count) {
-  const side = about.predicted.get(at.methods[0]);
+  const sides = methods.length ? [...new Set(at.methods)].map((method) => [methods[method], about.predicted.get(method)]) : [];
   part("timed").hidden = count < 2;
   part("frame").parentElement.hidden = count < 2;
-  if (count < 2 || !side) return list.replaceChildren();
-  list.replaceChildren(...side.rows.map((entry) => {
-    const row = document.createElement("div"), name = document.createElement(entry.object < 0 ? "span" : "button"), made = segments.strip(about, side, entry, count);
+  if (count < 2 || !sides.length) return list.replaceChildren();
+  const order = [...new Set(sides.flatMap(([, side]) => side.rows.map((entry) => entry.object)))].sort((a, b) => (a < 0) - (b < 0));
+  list.replaceChildren(...order.flatMap((object) => sides.flatMap(([method, side]) => side.rows.filter((entry) => entry.object === object).map((entry) => {
+    const row = document.createElement("div"), name = document.createElement(object < 0 ? "span" : "button"), made = segments.strip(about, side, entry, count);
     row.className = "row";
-    name.textContent = entry.name;
-    if (entry.object >= 0) {
+    name.textContent = sides.length > 1 ? `${entry.name} ${method}` : entry.name;
+    name.title = name.textContent;
+    if (object >= 0) {
       name.className = "plain";
-      name.title = `show ${entry.name} alone`;
-      name.setAttribute("aria-pressed", at.object === entry.object);
-      name.onclick = () => { at.object = at.object === entry.object ? -1 : entry.object; chosen(); };
+      name.title += ": show it alone";
+      name.setAttribute("aria-pressed", at.object === object);
+      name.onclick = () => { at.object = at.object === object ? -1 : object; chosen(); };
     }
     made.onclick = (event) => {
       const box = made.getBoundingClientRect();
@@ -133,7 +135,8 @@ function timeline(about, list, count) {
     };
     row.append(name, made);
     return row;
-  }), segments.patterns(count, list.clientWidth - 100 || 600));
+  }))), segments.patterns(count, list.clientWidth - 100 || 600));
+  const [, side] = sides.at(-1);
   if (side.all_rows > side.rows.length) list.append(Object.assign(document.createElement("p"), { className: "hint", textContent: `The ${side.rows.length} of ${side.all_rows} that are wrong most often.` }));
 }
 

@@ -124,7 +124,8 @@ function kindOf(one, k) {
 
 // What a method scored in a frame, in words.
 function numbers(about, frame, method, object) {
-  if (form === "segments") return segments.numbers(about, frame, method);
+  const named = methods.length > 1 ? `${methods[method]}: ` : "";
+  if (form === "segments") return `${named}${segments.numbers(about, frame, method)}`;
   const where = `${nameOf(about.name)}, frame ${about.frames[frame]}.`;
   if (method === undefined) return where;
   const shown = about.predicted.get(method).objects.filter((_, number) => object < 0 || number === object).map((one) => {
@@ -134,5 +135,5 @@ function numbers(about, frame, method, object) {
     const own = one.own[k] ? one.own[k].map((value, kind) => [value, kinds[kinds.length - 4 + kind][0]]).filter(([value]) => value > 9).sort((a, b) => b[0] - a[0]) : [];
     return `object ${one.name}: J ${three(one.j[k])}, F ${three(one.f[k])}${whole}${own.map(([value, kind]) => `, ${kind} ${three(value)}`).join("")}`;
   });
-  return `${methods.length > 1 ? `${methods[method]}: ` : ""}${where} ${shown.join("; ")}`;
+  return `${named}${where} ${shown.join("; ")}`;
 }

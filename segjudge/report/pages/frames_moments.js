@@ -67,19 +67,20 @@ for (const button of chooser?.querySelectorAll("[data-word]") ?? []) button.oncl
 if (chooser?.querySelector("input")) chooser.querySelector("input").oninput = choose;
 
 async function film(moment) {
-  const method = methods.slice(0, 2).length - 1, { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, [method]);
+  const shown = methods.slice(0, 2).map((_, number) => number), method = shown.length - 1, { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
   const object = about.objects.findIndex((one) => one.name === moment.label), face = { method, layer: "difference", object };
   const worst = about.frames.indexOf(moment.worst), last = about.frames.length - 1, { around } = section.data;
   const frames = [...new Set([worst - around, worst, worst + around].map((frame) => Math.max(0, Math.min(last, frame))))].filter((frame) => about.isDrawn?.has(frame) !== false);
-  // Of a single picture the truth, what was predicted, and what differs.
-  const cells = last ? frames.map((frame) => [frame, face]) : ["truth", "prediction", "difference"].map((layer) => [0, { ...face, layer }]);
+  // Of a single picture the truth, what was predicted, and what differs; or what differs of both methods.
+  const single = method ? [{ layer: "truth" }, { method: 0 }, {}] : [{ layer: "truth" }, { layer: "prediction" }, {}];
+  const cells = last ? frames.map((frame) => [frame, face]) : single.map((other) => [0, { ...face, ...other }]);
   const near = last ? partOf(about, worst, face) : [0, 0, 1, 1], made = document.createElement("span");
   made.className = "film";
   for (const [frame, look] of cells) {
     const canvas = document.createElement("canvas"), [height, width] = about.size;
     canvas.width = 240; canvas.height = Math.max(1, Math.round(240 * height / width));
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `${last ? "" : `${look.layer}: `}${numbers(about, frame, method, look.object)}`);
+    canvas.setAttribute("aria-label", `${last ? "" : `${look.layer}: `}${numbers(about, frame, look.method, look.object)}`);
     await picture(stream, frame).ready;
     paint(canvas.getContext("2d"), about, frame, look, near);
     made.append(canvas);

@@ -19,6 +19,7 @@ const segments = {
     for (const method of chosen) {
       const side = await stream(`${name}/${method}`);
       side.faults ??= await stream(`${name}/${method}/faults`);
+      side.truth ??= page.bytes(`${name}/${method}/truth`) ? await stream(`${name}/${method}/truth`) : truth;
       predicted.set(method, side);
     }
     return { ...truth, name, truth, predicted, isDrawn: new Set(truth.drawn), objects: truth.objects.map((name) => ({ name })) };
@@ -26,8 +27,8 @@ const segments = {
 
   masks(about, frame, { method, layer, object }) {
     const [height, width] = about.size, side = about.predicted.get(method), shown = new ImageData(width, height), data = shown.data;
-    const pixels = height * width, truth = labels(about.truth, frame, pixels), stripe = width > 700 ? 8 : 4;
-    const prediction = side ? labels(side, frame, pixels) : truth, own = has(about.truth, object);
+    const pixels = height * width, judged = side?.truth ?? about.truth, truth = labels(judged, frame, pixels), stripe = width > 700 ? 8 : 4;
+    const prediction = side ? labels(side, frame, pixels) : truth, own = has(judged, object);
     const partner = new Map(side?.partners[frame] ?? []);
     const sent = side ? side.groups.map((group) => group.length > 0 && (object < 0 || partner.get(group[0]) === object)) : own;
     if (layer === "difference" && side) {
@@ -41,7 +42,7 @@ const segments = {
         data.set([...styleOf(fault), alpha], 4 * here);
       }
     } else {
-      const shownSide = layer === "truth" || !side ? about.truth : side, found = shownSide === side ? prediction : truth, wanted = shownSide === side ? sent : own;
+      const shownSide = layer === "truth" || !side ? judged : side, found = shownSide === side ? prediction : truth, wanted = shownSide === side ? sent : own;
       for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
         const label = found[here];
         if (!wanted[label]) continue;
@@ -59,7 +60,7 @@ const segments = {
     const where = about.frames.length > 1 ? `${nameOf(about.name)}, frame ${about.frames[frame]}.` : `${nameOf(about.name)}.`;
     const side = about.predicted.get(method);
     if (!side) return where;
-    if (!side.counts[frame]) return `${where} Nothing is wrong with its ${side.segments[frame]} segments.`;
+    if (!side.counts[frame]) return `${where} ${side.segments[frame] ? "Every segment matches" : "There is nothing, and nothing is predicted"}.`;
     const kinds = new Map();
     for (const [fault, text] of side.notes[frame]) kinds.set(fault, [...(kinds.get(fault) ?? []), text]);
     const more = side.counts[frame] - side.notes[frame].length;
