@@ -175,6 +175,8 @@ class _Version(argparse.Action):
 
 #: How argparse begins to say that there is no such option.
 _UNKNOWN = "unrecognized arguments: "
+#: How many names a sentence about another one lists: all commands, but not all protocols.
+_MOST_CHOICES = 24
 
 
 class _Parser(argparse.ArgumentParser):
@@ -185,10 +187,10 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
-            from segjudge.evaluation_script.files.problems import nearest
+            from segjudge.evaluation_script.files.problems import name_list, nearest
 
             names = [*map(str, action.choices)]
-            near, listing = nearest(value, names), ", ".join(names)
+            near, listing = nearest(value, names), name_list(names, _MOST_CHOICES)
             hint = f"; did you mean {near}? There are {listing}" if near else f", only {listing}"
             faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}{faults}")

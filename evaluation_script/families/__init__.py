@@ -18,7 +18,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
-from ..files.problems import HostError, name_list
+from ..files.problems import HostError, name_hint, name_list
 from .base.family import Family, FamilyProtocol
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = [
     "FOLDERS",
     "LAYOUTS",
     "PROTOCOLS",
+    "describe_unknown",
     "engine_of",
     "folder_of",
     "import_from",
@@ -111,6 +112,12 @@ def import_from(family: str, package: str, module: str, name: str) -> Any:
         if folder in FOLDERS:
             raise
         raise HostError(_describe_fault(_ORIGINS[folder], error)) from None
+
+
+def describe_unknown(protocol: str) -> str:
+    """Say that there is no protocol of this name, and of plug-ins that cannot be used why."""
+    fault = f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS, 8)} (`segjudge benchmarks` lists all)"
+    return "\n".join([fault, *PROTOCOLS.faults])
 
 
 def engine_of(family: str) -> Engine[Any, Any, Any]:

@@ -10,7 +10,7 @@ import os
 from contextlib import closing, nullcontext
 from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
-from ..families import FAMILIES, PROTOCOLS, engine_of, report_of
+from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of, report_of
 from ..families.base.accumulator import Accumulator
 from ..families.base.engine import OpenedSubmission
 from ..families.base.family import FamilyProtocol, Progress, ScoringRules, ignore_progress
@@ -94,8 +94,7 @@ def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str 
 
 def _protocol_of(phase: Phase, split: PhaseSplit) -> FamilyProtocol:
     if split.protocol not in PROTOCOLS:
-        fault = f"phases.py: {phase.codename}: there is no protocol {split.protocol!r}"
-        raise HostError("\n".join([f"{fault}{name_hint(split.protocol, PROTOCOLS)}", *PROTOCOLS.faults]))
+        raise HostError(f"phases.py: {phase.codename}: {describe_unknown(split.protocol)}")
     return PROTOCOLS[split.protocol]
 
 
@@ -105,7 +104,7 @@ def read_truth(path: str, protocol: str) -> AnnotationFile[SplitTruth]:
     if packed_family:
         return AnnotationFile(engine_of(packed_family).read_packed(path))
     if protocol not in PROTOCOLS:
-        raise HostError(f"{path}: there is no protocol {protocol!r} that says how to read it")
+        raise HostError(f"{path}: {describe_unknown(protocol)}")
     family = FAMILIES[PROTOCOLS[protocol].family]
     dataset = engine_of(family.name).read_published(path, "", protocol)
     if not family.gains_by_packing:

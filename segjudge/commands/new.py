@@ -10,8 +10,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
-from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
 from segjudge.system.errors import UsageError
 
 from .shared import DONE, Command, InputPath, ProgressBar, add_truth_options, choose_bundle, program, read_source, say
@@ -35,9 +34,11 @@ def _new(args: argparse.Namespace) -> int:
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; leave out --truth")
     folder = args.folder or _ask("Folder to write", "FOLDER")
-    protocol = args.protocol or (_DEMO if args.demo else _ask(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
+    protocol = args.protocol or (
+        _DEMO if args.demo else _ask("Protocol (`segjudge benchmarks` lists them)", "--protocol")
+    )
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}")
+        raise UsageError(describe_unknown(protocol))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         if args.demo:
             truth = write_demo_truth(PROTOCOLS[protocol], temporary)

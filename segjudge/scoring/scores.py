@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_truth
-from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
 from segjudge.evaluation_script.families.base.family import (
     FamilyProtocol,
     Progress,
@@ -322,8 +322,7 @@ def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
     if not isinstance(protocol, str):
         return protocol
     if protocol not in PROTOCOLS:
-        lines = [f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS)}", *PROTOCOLS.faults]
-        raise UsageError("\n".join(lines))
+        raise UsageError(describe_unknown(protocol))
     return PROTOCOLS[protocol]
 
 

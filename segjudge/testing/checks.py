@@ -19,7 +19,15 @@ from typing import Any, NoReturn
 import segjudge.evaluation_script
 from segjudge.datasets.opening import TruthSource, pack_truth
 from segjudge.evaluation_script import main as door
-from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of, folder_of, report_of
+from segjudge.evaluation_script.families import (
+    FAMILIES,
+    LAYOUTS,
+    PROTOCOLS,
+    describe_unknown,
+    engine_of,
+    folder_of,
+    report_of,
+)
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, ignore_progress
 from segjudge.evaluation_script.files import limits
@@ -78,7 +86,7 @@ class Case:
     def __post_init__(self) -> None:
         """Raise AssertionError where there is no such protocol, with what is wrong with plug-ins."""
         if self.protocol not in PROTOCOLS:
-            _fail("\n".join([f"there is no protocol {self.protocol}, only {', '.join(PROTOCOLS)}", *PROTOCOLS.faults]))
+            _fail(describe_unknown(self.protocol))
 
     @property
     def rules(self) -> FamilyProtocol:

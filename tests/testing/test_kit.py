@@ -132,7 +132,7 @@ def test_a_mistake_is_found_and_told(mistake: str, tmp_path: Path) -> None:
 
 
 def test_a_protocol_that_is_not_installed_is_a_sentence() -> None:
-    with pytest.raises(AssertionError, match="there is no protocol counting, only davis2016"):
+    with pytest.raises(AssertionError, match="there is no protocol 'counting', only davis2016"):
         Case("counting", "t", {})
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, describe_unknown
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, name_hint
@@ -184,9 +184,8 @@ def _check_metrics(subject: str, split: PhaseSplit, schema: dict[str, Any]) -> B
         fault = f"the metrics of {split.codename} are not the labels of its leaderboard"
         yield breaks_later(subject, fault, "Copy them")
     if split.protocol not in PROTOCOLS:
-        fault = f"there is no protocol {split.protocol!r}{name_hint(split.protocol, PROTOCOLS)}"
         plugins = "or install what brings it, as the `requirements.txt` of the challenge lists it"
-        yield breaks_later(subject, "; ".join([fault, *PROTOCOLS.faults]), f"Name one, {plugins}")
+        yield breaks_later(subject, describe_unknown(split.protocol), f"Name one, {plugins}")
         return
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
@@ -202,11 +201,10 @@ def _check_truth(bundle: Bundle, subject: str, phase: Phase) -> BundleProblems:
     except HostError as error:
         yield breaks_later(name, str(error), "Pack it anew")
         return
-    scored_family = next(
-        (PROTOCOLS[split.protocol].family for split in phase.splits if split.protocol in PROTOCOLS), ""
-    )
-    if splits and family != scored_family:
-        yield breaks_later(subject, f"{name} holds {family}, not {scored_family}", "Name another file or protocol")
+    scored_families = {PROTOCOLS[split.protocol].family for split in phase.splits if split.protocol in PROTOCOLS}
+    if splits and scored_families - {family}:
+        fault = f"{name} holds {family}, not {', '.join(sorted(scored_families - {family}))}"
+        yield breaks_later(subject, fault, "Name another file or protocol")
     elif splits and not {split.codename for split in phase.splits} <= set(splits):
         yield breaks_later(subject, f"{name} has the splits {', '.join(splits)} only", "Pack what is missing")
 
