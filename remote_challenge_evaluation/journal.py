@@ -99,7 +99,7 @@ def _remove(path: str) -> None:
 Result = TypeVar("Result")
 
 NAME = "journal.sqlite3"
-#: The version of the tables; a journal of a later version is left alone.
+#: The version of the tables; a journal of another version is left alone.
 VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -235,13 +235,13 @@ def _open_database(folder: str) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, folder: str) -> None:
-    """Raise if the file is damaged, or of a later version."""
+    """Raise if the file is damaged, or of another version."""
     version = _retry_while_busy(lambda: db.execute("PRAGMA user_version").fetchone()[0])
-    if version > VERSION:
+    if version not in (0, VERSION):  # 0: just made
         path = os.path.join(folder, NAME)
         raise UnusableError(
-            f"{path} was written by a later version of this worker (journal {version}, this one knows {VERSION}). "
-            "Run that version, or name another SAVE_DIR"
+            f"{path} was written by another version of this worker (journal {version}, this one knows {VERSION}). "
+            "Run that version until nothing waits, or name another SAVE_DIR"
         )
     result = _retry_while_busy(lambda: db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if result != "ok":

@@ -198,11 +198,12 @@ def test_what_others_could_read_they_no_longer_can(tmp_path: Path) -> None:
     assert (tmp_path / "journal.sqlite3").stat().st_mode & 0o077 == 0
 
 
-def test_a_journal_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_journal_of_another_version_is_left_alone(tmp_path: Path, version: int) -> None:
     with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
-        db.execute("PRAGMA user_version = 99")
+        db.execute(f"PRAGMA user_version = {version}")
     before = (tmp_path / "journal.sqlite3").read_bytes()
-    with pytest.raises(UnusableError, match="written by a later version"):
+    with pytest.raises(UnusableError, match="written by another version"):
         Journal(str(tmp_path))
     assert (tmp_path / "journal.sqlite3").read_bytes() == before
     assert os.listdir(tmp_path / "locks") == ["opening"], "and nobody holds a place"

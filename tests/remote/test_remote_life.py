@@ -217,7 +217,7 @@ def _later(path: Path) -> None:
     ("make", "code", "words"),
     [
         pytest.param(lambda path: path.touch(), 2, "cannot be used", id="file"),
-        pytest.param(_later, 3, "written by a later version", id="later"),
+        pytest.param(_later, 3, "written by another version", id="later"),
     ],
 )
 @pytest.mark.parametrize("arguments", [("--once",), ("--check",), ("--once", "--jobs", "2")], ids=" ".join)
