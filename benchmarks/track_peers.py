@@ -67,6 +67,18 @@ for name in os.listdir(f"{{data}}/results"):
         os.remove(f"{{data}}/results/{{name}}")
 """
 
+CITYSCAPES = f"""{COMPAT}
+os.environ["CITYSCAPES_DATASET"], os.environ["CITYSCAPES_RESULTS"] = f"{{data}}/truth", f"{{data}}/results"
+from glob import glob
+from cityscapesscripts.evaluation import evalPixelLevelSemanticLabeling as script
+script.args.JSONOutput, script.args.quiet = False, True
+truths = glob(script.args.groundTruthSearch)
+predictions = [script.getPrediction(script.args, truth) for truth in truths]
+found = script.evaluateImgLists(predictions, truths, script.args)
+answer({{f"{{weighted}}IoU{{groups}}": found[f"averageScore{{'Inst' if weighted else ''}}{{kind}}"]
+        for weighted in ("", "i") for groups, kind in (("", "Classes"), ("-categories", "Categories"))}})
+"""
+
 VSPW = f"""{COMPAT}
 torch = sys.modules["torch"] = types.ModuleType("torch")
 torch.nn = sys.modules["torch.nn"] = types.ModuleType("torch.nn")

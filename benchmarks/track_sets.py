@@ -12,6 +12,7 @@ from PIL import Image
 
 from benchmarks.instances import Blob, Size, blob, shifted, write_set
 from benchmarks.instances import segmentation as with_empty_runs
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.masks.run_lengths import compress, runs_of
 
 Array = np.ndarray[Any, Any]
@@ -145,6 +146,22 @@ def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
             sent = wrong[regions.labels(at, lot.normal(0, 1, (20, 2)))]
             save(folder / "results" / name / f"{at:08d}.png", sent)
     write(folder / "truth/val.txt", "".join(f"{name}\n" for name in names))
+
+
+def cityscapes(folder: Path, lot: Lot, scale: float, size: Size) -> None:
+    """500 images of val, with 30 regions each."""
+    ids = np.array(SEMANTIC_PROTOCOLS["cityscapes"].labels)
+    sized = np.array([label for label, _ in SEMANTIC_PROTOCOLS["cityscapes"].sizes])
+    for number in range(scaled(500, scale)):
+        regions, classes = Regions(lot, size, 30), lot.choice(ids, 30)
+        wrong = np.where(lot.random(30) < 0.8, classes, lot.choice(ids, 30))
+        objects = np.where(np.isin(classes, sized), classes * 1000 + np.arange(30), classes)
+        stem = f"town_{number:06d}_000019"
+        truth = regions.labels(0)
+        path = folder / f"truth/gtFine/val/town/{stem}_gtFine_instanceIds.png"
+        save(path.with_name(f"{stem}_gtFine_labelIds.png"), classes[truth])
+        Image.fromarray(objects.astype(np.uint16)[truth]).save(path, compress_level=3)
+        save(folder / "results" / f"{stem}.png", wrong[regions.labels(0, lot.normal(0, 1, (30, 2)))])
 
 
 def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]) -> Iterator[tuple[str, str]]:

@@ -52,6 +52,10 @@ SETS = {
     "vspw": TrackSet(
         track_sets.vspw, (480, 853), {"vspw-official": ("VSPW_baseline", track_peers.VSPW)}, "truth", "results"
     ),
+    "cityscapes": TrackSet(
+        track_sets.cityscapes, (1024, 2048), {"cityscapes": ("cityscapesScripts", track_peers.CITYSCAPES)}, "truth",
+        "results",
+    ),
     "mots": TrackSet(track_sets.mots, (1080, 1920), {"mots": ("TrackEval", track_peers.MOTS)}, "truth", TEXTS),
     "kitti-mots": TrackSet(
         track_sets.kitti_mots, (375, 1242), {"kitti-mots": ("TrackEval", track_peers.KITTI_MOTS)}, "truth", TEXTS

@@ -284,12 +284,27 @@ def label_maps(folder: Path) -> Path:
     return written(folder / "labels", maps)
 
 
+def streets(name: str, frame: int) -> Any:
+    """The labels of a frame as ids of Cityscapes: a road with a car and a person."""
+    return np.array([7, 26, 24])[np.clip(labels(name, frame), 0, 2)]
+
+
+def cityscapes(folder: Path) -> Path:
+    """Both videos as cities, with and without the numbers of objects."""
+    maps = {}
+    for name, k in frames():
+        ids, stem = streets(name, k), f"gtFine/val/{name}/{name}_{k:06d}_000019_gtFine"
+        maps[f"{stem}_labelIds.png"] = png(ids.astype(np.uint8))
+        maps[f"{stem}_instanceIds.png"] = png(np.where(ids > 7, 1000 * ids, ids).astype(np.uint16))
+    return written(folder / "cityscapes", maps)
+
+
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
-    "ade20k": label_maps,
+    "ade20k": label_maps, "cityscapes": cityscapes,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
@@ -417,6 +432,14 @@ def send_label_maps(_truth: Path) -> bytes:
     return zipped({f"{name}-{k}.png": png(np.clip(labels(name, k), 1, 2)) for name, k in frames()})
 
 
+def send_cityscapes(_truth: Path) -> bytes:
+    """Maps of ids, named as the pictures that they are of."""
+    return zipped({
+        f"results/{name}_{k:06d}_000019_leftImg8bit.png": png(streets(name, k).astype(np.uint8))
+        for name, k in frames()
+    })  # fmt: skip
+
+
 def send_mots(_truth: Path) -> bytes:
     """A text for each sequence, without ignored regions."""
     texts = {f"MOTS20-{name}.txt": lines(name, 1, (2, 2)) for name in VIDEOS}
@@ -467,6 +490,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
     "ade20k": (send_label_maps, {"mIoU": 1, "Acc": 1}),
+    "cityscapes": (send_cityscapes, {"IoU": 1, "iIoU": 1, "iIoU-categories": 1}),
     "bdd100k": (send_label_maps, {"mIoU": 1, "Precision": 1}),
     "bdd100k-drivable": (send_label_maps, {"mIoU": 1}),
     "bdd100k-drivable-official": (send_label_maps, {"mIoU": 1}),

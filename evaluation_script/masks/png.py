@@ -19,9 +19,9 @@ from .stack import Array, Size
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: Where the header's chunk ends.
 _HEADER_END = 33
-_GREY, RGB, PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
+GREY, RGB, PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
 _CHANNELS = {RGB: 3, _RGBA: 4}
-_DEPTHS = {_GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8, 16), _RGBA: (8, 16)}
+_DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8, 16), _RGBA: (8, 16)}
 #: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
 _MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.

@@ -244,6 +244,11 @@ def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     return _png(codes.shape, (8, png.RGB), channels.reshape(len(codes), -1), effort=effort)
 
 
+def grey_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
+    """Return a grey image of 16 bits."""
+    return _png(labels.shape, (16, png.GREY), labels.astype(">u2").view(np.uint8), effort=effort)
+
+
 def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
     height, width = labels.shape

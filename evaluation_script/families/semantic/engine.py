@@ -7,16 +7,18 @@ truth does not change where the prediction does not change either.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import ArchiveLimits
+from ...files.limits import ArchiveLimits, Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
+from ...masks import png
 from ...masks.backend import backend
-from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
-from ...masks.stack import Array
+from ...masks.overlaps import LabelMap, sum_by_key
+from ...masks.stack import Array, Size
 from ..base.reports import judge_pixels
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
@@ -32,38 +34,68 @@ from ..base.units import (
     png_frame,
     unit_engine,
 )
-from .protocols import IMAGE_LAYOUTS, IMAGES, VIDEOS, SemanticProtocol
+from .averages import (
+    class_indices,
+    drop_numbers,
+    group_table,
+    join_cells,
+    measure_classes,
+    sum_confusion,
+    weigh_objects,
+)
+from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, VIDEOS, SemanticProtocol
 
 SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
 _SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are numbers of classes"
 #: Folders of the split that nothing else was said of; and those that hold labels beside pictures of them.
 _SPLIT_FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
 _LABEL_FOLDERS = ("masks",)
+#: Cityscapes has a map of numbered objects, and one of labels alone.
+_OBJECTS_ENDING, _LABELS_ENDING = "_instanceIds.png", "_labelIds.png"
 #: What stands for an image that was not sent: no protocol that takes such has it as a class.
 _NO_CLASS = 255
 #: Frames that did not change are counted up to here.
 _MOST_STEPS = 255
 
 
-def read_images(path: str, subset: str = "") -> UnitTruth:
+def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
     """Read a folder with a PNG for each image, of several the one of the split."""
+    ending = ".png" if form == IMAGES else _OBJECTS_ENDING
     try:
         files = open_files(path, HOST_LIMITS)
-        names = [name for name in sorted(files.sizes) if name.endswith(".png")]
+        names = [name for name in sorted(files.sizes) if name.endswith(ending)]
         for folders in (_SPLIT_FOLDERS.get(subset or DEFAULT_SPLIT, (subset,)), _LABEL_FOLDERS):
             names = [name for name in names if set(folders) & set(name.split("/")[:-1])] or names
-        members = {name.rpartition("/")[2][: -len(".png")]: name for name in names}
+        members = {_name_image(name, form): name for name in names}
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
     if not members:
-        raise HostError(f"{path}: has no PNG")
+        raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no …{ending}")
     if len(members) < len(names):
         raise HostError(f"{path}: has {len(names) - len(members)} PNGs that are named as others; name one folder")
 
     def unit(name: str, member: str) -> Unit:
-        return Unit(name, 1, lambda: [png_frame(files, member, [], backend().read_labels)])
+        read = backend().read_labels if form == IMAGES else partial(_read_objects, files, member)
+        return Unit(name, 1, lambda: [png_frame(files, member, [], read)])
 
-    return UnitTruth(SemanticProtocol.family, IMAGES, {}, [unit(*item) for item in members.items()])
+    return UnitTruth(SemanticProtocol.family, form, {}, [unit(*item) for item in members.items()])
+
+
+def _name_image(member: str, form: str) -> str:
+    """Return the name of an image; Cityscapes begins those of its files with a city and two numbers."""
+    stem = member.rpartition("/")[2][: -len(".png")]
+    return stem if form == IMAGES else "_".join(stem.split("_")[:3])
+
+
+def _read_objects(files: Files, member: str, data: bytes, size: Size) -> Array:
+    """Return labels, with the numbers of objects; a Flaw where the map of labels beside it has others."""
+    objects = backend().read_labels(data, size)
+    beside = member[: -len(_OBJECTS_ENDING)] + _LABELS_ENDING
+    if beside in files.sizes:
+        labels = backend().read_labels(files.read(beside), size)
+        if (labels != drop_numbers(objects, SEMANTIC_PROTOCOLS["cityscapes"])).any():
+            raise Flaw(f"has other classes than {beside}", "Make both from the same polygons")
+    return objects
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
@@ -103,6 +135,15 @@ class SemanticSubmission(UnitSubmission):
         self.noun = "video" if is_video else "image"
         self.protocol, self._pictures = protocol, PictureFiles(self.files)
         names = self._pictures.folders() if is_video else self._pictures.stems()
+        #: By image, the names of files that begin with its name, where nothing more is asked of them.
+        self._stems: Dict[str, List[str]] = {}
+        if protocol.form == CITYSCAPES:
+            images = truth.elsewhere.union(truth.item_names)
+            lengths = sorted({len(name) for name in images}, reverse=True)
+            for stem in names:
+                starts = [stem[:length] for length in lengths if stem[:length] in images]
+                self._stems.setdefault((starts or [stem])[0], []).append(stem)
+            names = self._stems.keys()
         self._names = set(map(self.truth_names.respell, names))
         self._missing: List[str] = []
         if protocol.takes_missing:
@@ -126,13 +167,27 @@ class SemanticSubmission(UnitSubmission):
         if video in self._missing:
             return np.full(frame.size, _NO_CLASS, np.uint8)
         try:
-            subject = self._pictures.find(f"{frame.name}.png", video if is_video else "")
-            labels = backend().read_member(self.files, subject, frame.size)
+            stems = self._stems.get(video, [frame.name])
+            if len(stems) > 1:
+                raise Flaw(f"there are {len(stems)} PNGs: {name_list(sorted(stems), 3)}", "Send one PNG for each image")
+            subject = self._pictures.find(f"{stems[0]}.png", video if is_video else "")
+            labels = self._read_labels(subject, frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
             problems.add(flaw.at(subject))
             return None
         return labels
+
+    def _read_labels(self, name: str, size: Size) -> Array:
+        """Return labels; where classes have ids, pictures in colours stand for others and are refused."""
+        if not self.protocol.chosen:
+            return backend().read_member(self.files, name, size)
+        png.check_length(self.files.sizes[name], size)
+        data = self.files.read(name)
+        if png.is_coloured(data):
+            remedy = f"Write the id of its class into each pixel: {_name_ids(self.protocol)}"
+            raise Flaw("is a picture in colours", remedy)
+        return backend().read_labels(data, size)
 
 
 def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> None:
@@ -142,15 +197,14 @@ def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> Non
     wrong = labels[(labels >= protocol.refused_from) & (class_indices(truth, protocol) < protocol.classes)]
     if wrong.size:
         problem = f"holds the label {int(wrong.max())} where the truth is not void"
-        raise Flaw(problem, f"Write labels from {protocol.first_class} to {protocol.refused_from - 1}")
+        remedy = f"Write labels from {protocol.first_class} to {protocol.refused_from - 1}"
+        raise Flaw(problem, f"{remedy}: {_name_ids(protocol)}" if protocol.chosen else remedy)
 
 
-def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
-    """Return which class each label is, by its place among them; as many as there are for what is none."""
-    table = np.full(protocol.labels.stop + 1, protocol.classes)
-    table[protocol.first_class : -1] = np.arange(protocol.classes)
-    indices: Array = table[np.minimum(labels, protocol.labels.stop)]
-    return indices
+def _name_ids(protocol: SemanticProtocol) -> str:
+    """Return in words what tells ids from the places of classes."""
+    names = [f"{label} is {protocol.name_class(label)}" for label in protocol.labels[:2]]
+    return f"{' and '.join(names)}, not 0 and 1 as among train ids"
 
 
 class _LabelAges:
@@ -213,61 +267,52 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1))), **tables}
 
 
-def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
-    """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
-    keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
-    truth, prediction = keys >> SHIFT, keys & ((1 << SHIFT) - 1)
-    if (prediction >= protocol.refused_from).any():
-        raise ValueError("has counted a label that is refused")
-    sides = (class_indices(side, protocol) for side in (truth, prediction))
-    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
-    np.add.at(table, tuple(sides), pixels)
-    return table
-
-
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
-    protocol = accumulator.protocol
-    table = sum_confusion(accumulator.complete_counts(), protocol)
-    classes = protocol.averaged or protocol.classes
-    rows, hits, columns = (numbers[:classes] for numbers in (table.sum(1), np.diagonal(table), table.sum(0)))
-    present = rows > 0
-    ious = hits[present] / (rows + columns - hits)[present]
-    metrics: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if present.any() else None}
+    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    table = sum_confusion(units, protocol)
+    metrics = measure_classes(table, protocol.averaged or protocol.classes)
+    if protocol.groups:
+        means = measure_classes(group_table(table, protocol), len(protocol.groups))
+        metrics.update({f"{name}-{protocol.grouping}": mean for name, mean in means.items()})
+    if protocol.sizes:
+        for name, ious in zip(("iIoU", f"iIoU-{protocol.grouping}"), weigh_objects(units, protocol)):
+            scored_ious = [iou for iou in ious if iou is not None]
+            metrics[name] = sum(scored_ious) / len(scored_ious) if scored_ious else None
     for length in protocol.windows:
-        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete_counts()]).T
+        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in units]).T
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
         metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
-    if not present.any():
-        return {**metrics, **dict.fromkeys(protocol.measures)}
-    accuracy, over_all = float(hits.sum() / rows.sum()), float(ious.sum() / classes)
-    measures = {
-        "Acc": accuracy,
-        "Acc_class": float((hits[present] / rows[present]).mean()),
-        "fwIoU": float((rows[present] / rows.sum() * ious).sum()),
-        "Precision": float((hits[present] / np.maximum(columns[present], 1)).mean()),
-        "mIoU-official": over_all,
-        "Score": (over_all + accuracy) / 2,
-    }
-    return {**metrics, **{name: measures[name] for name in protocol.measures}}
+    return {name: metrics[name] for name in protocol.metrics}
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each class that the truth or the prediction has; one that the truth lacks has no IoU."""
-    protocol = accumulator.protocol
-    table = sum_confusion(accumulator.complete_counts(), protocol)
+    """Return a row for each class and group of classes that truth or prediction has; None is what no mean has."""
+    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    table = sum_confusion(units, protocol)
+    weighted = weigh_objects(units, protocol) if protocol.sizes else [[], []]
+    classes = [
+        {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
+    ]
+    rows = {"categories": _list_rows(classes, table, weighted[0], protocol)}
+    if protocol.groups:
+        groups = [{"name": name} for name, _ in protocol.groups]
+        rows["groups"] = _list_rows(groups, group_table(table, protocol), weighted[1], protocol)
+    return rows
+
+
+def _list_rows(
+    entries: List[Dict[str, Any]], table: Array, weighted: List[Optional[float]], protocol: SemanticProtocol
+) -> List[Dict[str, Any]]:
     pixels, hits = table.sum(1), np.diagonal(table)
     union = (table.sum(0) + pixels - hits)[:-1]
-    return {
-        "categories": [
-            {
-                "id": protocol.labels[index],
-                "name": protocol.name_class(protocol.labels[index]) if protocol.names else str(protocol.labels[index]),
-                "IoU": float(hits[index] / union[index]) if pixels[index] else None,
-            }
-            for index in np.flatnonzero(union).tolist()
-        ]
-    }
+    rows = []
+    for index in np.flatnonzero(union).tolist():
+        is_averaged = pixels[index] or protocol.averages_predicted
+        rows.append({**entries[index], "IoU": float(hits[index] / union[index]) if is_averaged else None})
+        if weighted:
+            rows[-1]["iIoU"] = weighted[index]
+    return rows
 
 
 def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
@@ -277,12 +322,26 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return what is odd about the labels of all videos."""
-    return judge_pixels(sum_confusion(accumulator.complete_counts(), accumulator.protocol)[:-1, :-1])
+    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    if not protocol.chosen:
+        return judge_pixels(sum_confusion(units, protocol)[:-1, :-1])
+    truth, prediction, pixels = join_cells(units)
+    labels, places = drop_numbers(truth, protocol), class_indices(truth, protocol)
+    if 2 * pixels[places == prediction].sum() > pixels.sum() > 2 * pixels[labels == prediction].sum():
+        return [f"labels look like train ids, and ids were scored: {_name_ids(protocol)}"]
+    table = np.zeros((protocol.refused_from,) * 2, np.int64)
+    scored = places < protocol.classes
+    np.add.at(table, (labels[scored], prediction[scored]), pixels[scored])
+    return judge_pixels(table)
 
 
 ENGINE = replace(
     unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities, facts={}),
     read_published=lambda path, subset, layout: AnnotationFile(
-        {subset or DEFAULT_SPLIT: (read_images if layout in IMAGE_LAYOUTS else read_truth)(path, subset)}
+        {
+            subset or DEFAULT_SPLIT: read_images(path, subset, SEMANTIC_PROTOCOLS[layout].form)
+            if layout in IMAGE_LAYOUTS
+            else read_truth(path, subset)
+        }
     ),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Dict, Tuple
+from typing import ClassVar, Dict, Sequence, Tuple
 
 from ...values import dataclass
 
-#: How truths and results are laid out: a folder of frames for each video, or a PNG for each image.
-VIDEOS, IMAGES = "vspw", "images"
+#: How truths and results are laid out: a folder of frames for each video, or a PNG for each image; of Cityscapes the
+#: truth numbers objects, and the name of a result only begins with that of its image.
+VIDEOS, IMAGES, CITYSCAPES = "vspw", "images", "cityscapes"
 #: Labels of 8 bits end here.
 _END = 256
 
@@ -26,17 +27,25 @@ class SemanticProtocol:
     #: So many labels are classes, from the first one on; in the truth all others are void.
     classes: int = 255
     first_class: int = 0
+    #: The labels that are classes, where they do not follow one another.
+    chosen: Tuple[int, ...] = ()
     #: Predicted labels from here on are refused where the truth has a class; others that are no classes are missed.
     refused_from: int = 255
     #: An image that was not sent is missed; elsewhere nothing is scored without it.
     takes_missing: bool = False
     #: Means are over so many classes, the first ones; 0 is all.
     averaged: int = 0
+    #: Groups of classes that are scored too, what they are called, and all labels of each.
+    grouping: str = ""
+    groups: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()
+    #: How many pixels objects of a label have on average: each object weighs as if it had as many.
+    sizes: Tuple[Tuple[int, float], ...] = ()
     #: Consistency is measured over so many frames.
     windows: Tuple[int, ...] = ()
     #: The last window of each video is never looked at, as in VSPW's script.
     without_last: bool = False
-    #: What it reports beside mIoU and consistency.
+    #: What it reports before consistency, and after it.
+    leads: Tuple[str, ...] = ("mIoU",)
     measures: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
     #: What the labels are called, one name after the other.
     names: str = ""
@@ -44,20 +53,24 @@ class SemanticProtocol:
     revision: int = 1
 
     @property
-    def labels(self) -> range:
+    def labels(self) -> Sequence[int]:
         """The labels that are classes."""
-        return range(self.first_class, self.first_class + self.classes)
+        return self.chosen or range(self.first_class, self.first_class + self.classes)
+
+    @property
+    def averages_predicted(self) -> bool:
+        """Whether a class that only the prediction has is in the mean, with 0."""
+        return self.leads[0] == "IoU"
 
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
-        return ("mIoU", *(f"VC{frames}" for frames in self.windows), *self.measures)
+        return (*self.leads, *(f"VC{frames}" for frames in self.windows), *self.measures)
 
     def name_class(self, label: int) -> str:
         """What a label means."""
-        names = self.names.split(", ") if self.names else []
-        index = label - self.first_class
-        return names[index] if 0 <= index < len(names) else f"class {label}"
+        names = dict(zip(self.labels, self.names.split(", "))) if self.names else {}
+        return names.get(label, f"class {label}")
 
 
 _ADE20K = (
@@ -74,7 +87,7 @@ _ADE20K = (
     "screen, blanket, sculpture, hood, sconce, vase, traffic light, tray, ashcan, fan, pier, crt screen, plate, "
     "monitor, bulletin board, shower, radiator, glass, clock, flag"
 )
-_BDD100K = (
+_STREETS = (
     "road, sidewalk, building, wall, fence, pole, traffic light, traffic sign, vegetation, terrain, sky, person, "
     "rider, car, truck, bus, train, motorcycle, bicycle"
 )
@@ -94,7 +107,7 @@ _bdd100k = SemanticProtocol(
     refused_from=_END,
     takes_missing=True,
     measures=("Acc", "Acc_class", "fwIoU", "Precision"),
-    names=_BDD100K,
+    names=_STREETS,
 )
 _drivable = replace(
     _bdd100k,
@@ -133,8 +146,39 @@ _ROWS = (
         classes=2,
         averaged=0,
     ),
+    SemanticProtocol(
+        "cityscapes",
+        "IoU and iIoU over those of 19 classes, and of 7 categories, that truth or prediction has; other ids are void.",
+        form=CITYSCAPES,
+        classes=19,
+        chosen=(7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33),
+        refused_from=34,
+        grouping="categories",
+        groups=(
+            ("flat", (7, 8)),
+            ("construction", (11, 12, 13)),
+            ("object", (17, 19, 20)),
+            ("nature", (21, 22)),
+            ("sky", (23,)),
+            ("human", (24, 25)),
+            ("vehicle", (26, 27, 28, 29, 30, 31, 32, 33)),
+        ),
+        sizes=(
+            (24, 3462.4756337644),
+            (25, 3930.4788056518),
+            (26, 12794.0202738185),
+            (27, 27855.1264367816),
+            (28, 35732.1511111111),
+            (31, 67583.7075812274),
+            (32, 6298.7200839748),
+            (33, 4672.3249222261),
+        ),
+        leads=("IoU", "iIoU", "IoU-categories", "iIoU-categories"),
+        measures=("mIoU", "Acc", "Acc_class"),
+        names=_STREETS,
+    ),
 )
 
 SEMANTIC_PROTOCOLS: Dict[str, SemanticProtocol] = {protocol.name: protocol for protocol in _ROWS}
 #: The layouts of truths with a PNG for each image.
-IMAGE_LAYOUTS = tuple(protocol.name for protocol in _ROWS if protocol.form == IMAGES)
+IMAGE_LAYOUTS = tuple(protocol.name for protocol in _ROWS if protocol.form != VIDEOS)

@@ -493,6 +493,8 @@ class UnitTools(FamilyTools):
 
     def describe_metric(self, metric: str) -> str:
         name = re.fullmatch(_METRIC, metric)
+        if metric in self.meanings:
+            return self.meanings[metric][0].upper() + self.meanings[metric][1:]
         if name is None or name["stem"] not in self.meanings:
             return metric
         window = f" over {name['frames']} frames" if name["frames"] else ""

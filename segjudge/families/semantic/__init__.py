@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
+from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ _VOID = 255
 class _SemanticTools(UnitTools):
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes of the truth",
+        "IoU": "intersection over union, mean over the classes that truth or prediction has",
+        "iIoU": "the same of classes with objects, where each object weighs as one of average size",
+        "IoU-categories": "intersection over union of groups of classes, mean over those that truth or prediction has",
+        "iIoU-categories": "the same of groups with objects, where each object weighs as one of average size",
         "Acc": "share of pixels with the right class",
         "Acc_class": "share of pixels with the right class, mean over classes",
         "fwIoU": "intersection over union, weighted by how frequent a class is",
@@ -48,13 +52,13 @@ class _SemanticTools(UnitTools):
         return SemanticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        return "mIoU", "videos" if protocol.form == VIDEOS else "images"
+        return protocol.metrics[0], "videos" if protocol.form == VIDEOS else "images"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs mIoU: pixels of a class that are missed or surplus; the sum is 1 - mIoU."""
+        """What costs the mean IoU: pixels of a class that are missed or surplus; the sum is 1 - mean."""
         import numpy as np
 
-        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
+        from segjudge.evaluation_script.families.semantic.averages import sum_confusion
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         classes = protocol.classes
@@ -68,7 +72,8 @@ class _SemanticTools(UnitTools):
             surplus[index] = table.sum(axis=0)[:-1] - right
         present = missed.sum(axis=0) + hits
         union = present + surplus.sum(axis=0)
-        seen = (present > 0) & (np.arange(classes) < (protocol.averaged or classes))
+        averaged = union if protocol.averages_predicted else present
+        seen = (averaged > 0) & (np.arange(classes) < (protocol.averaged or classes))
         weight = seen / np.maximum(union, 1) / max(int(seen.sum()), 1)
         losses = np.stack((missed * weight, surplus * weight), axis=-1)
         kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
@@ -77,7 +82,7 @@ class _SemanticTools(UnitTools):
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
         del painter, pictures
-        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
+        from segjudge.evaluation_script.families.semantic.averages import sum_confusion
         from segjudge.report.confusion import make_confusion
 
         accumulator = self.counts_of(report)
@@ -92,12 +97,17 @@ class _SemanticTools(UnitTools):
         import numpy as np
 
         from segjudge.datasets.compression import label_png
+        from segjudge.evaluation_script.families.semantic.averages import drop_numbers
+        from segjudge.evaluation_script.masks.overlaps import LabelMap
         from segjudge.families.base.challenges import QUICK, move_labels
 
         classes = np.array(protocol.labels)
         for unit in [unit for truth in truths for unit in truth.units]:
             for frame in unit.load():
-                labels = move_labels(frame.read(), classes, share).astype(np.uint8)
+                pixels = frame.read()
+                if pixels.labels is not None:
+                    pixels = LabelMap(pixels.numbers, drop_numbers(pixels.labels, protocol))
+                labels = move_labels(pixels, classes, share).astype(np.uint8)
                 name = f"{unit.name}/{frame.name}" if protocol.form == VIDEOS else unit.name
                 yield f"{name}.png", label_png(labels, QUICK)
 
@@ -117,15 +127,22 @@ def _make_image_demo(protocol: SemanticProtocol) -> Content:
     """Yield frames of the demo as images, with the benchmark's labels in the place of theirs."""
     import numpy as np
 
-    from segjudge.datasets.compression import label_png
+    from segjudge.datasets.compression import grey_png, label_png
     from segjudge.datasets.demo import first_scenes, still_images
     from segjudge.families.base.challenges import QUICK
 
     void = 0 if 0 not in protocol.labels else _VOID
-    own = np.array(protocol.labels)
+    # Objects of the demo become such of the benchmark where it weighs them.
+    own = np.array([protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels)
     for image, labels in still_images(first_scenes()):
-        classes = np.where(labels == _VOID, void, own[np.minimum(labels, len(own) - 1)]).astype(np.uint8)
-        yield f"{image:08d}.png", label_png(classes, QUICK)
+        classes = np.where(labels == _VOID, void, own[np.minimum(labels, len(own) - 1)])
+        if protocol.form == CITYSCAPES:
+            name = f"gtFine/val/demo/demo_{image:06d}_000019_gtFine"
+            objects = np.where(np.isin(classes, own[1:]), 1000 * classes, classes)
+            yield f"{name}_instanceIds.png", grey_png(objects, QUICK)
+            yield f"{name}_labelIds.png", label_png(classes.astype(np.uint8), QUICK)
+        else:
+            yield f"{image:08d}.png", label_png(classes.astype(np.uint8), QUICK)
 
 
 TOOLS = _SemanticTools()
