@@ -303,6 +303,7 @@ def cityscapes(folder: Path) -> Path:
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
+    "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
     "ade20k": label_maps, "cityscapes": cityscapes,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
@@ -486,6 +487,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "ovis": (send_video_instances, {"AP": 1, "AP-light": 1}),
     "coco-panoptic": (send_coco_panoptic, {"PQ": 1, "SQ-Stuff": 1}),
     "coco-panoptic-boundary": (send_coco_panoptic, {"PQ": 1}),
+    "cityscapes-panoptic": (send_coco_panoptic, {"PQ": 1}),
     "vipseg": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),

@@ -66,6 +66,11 @@ _ROWS = (
         about="PQ with the smaller of the IoU of masks and the IoU of their boundaries.",
         boundary=True,
     ),
+    replace(
+        _coco,
+        name="cityscapes-panoptic",
+        about="As coco-panoptic, by the categories of Cityscapes' JSON, whose ids are labels from 7 to 33.",
+    ),
     _vipseg,
     replace(
         _vipseg,

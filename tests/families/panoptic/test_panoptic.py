@@ -29,7 +29,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
 from tests.builders import png, zipped
-from tests.data import TRACKS_DATA
+from tests.data import FAMILIES_DATA, TRACKS_DATA
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
 from tests.hostile_units import sentence_of
 from tests.shared import needs_shared
@@ -47,6 +47,33 @@ def laid_out(case: Any, folder: Path) -> tuple[Path, Path]:
         shutil.copytree(IMAGES / side, folder / side / side)
         shutil.copy(IMAGES / document, folder / side / f"{side}.json")
     return folder / "truth", folder / "submission"
+
+
+CITYSCAPES = FAMILIES_DATA / "cityscapes"
+STREETS = read_golden(CITYSCAPES).get("panoptic", {})
+#: What is said where the script ends.
+STREET_SENTENCES = {
+    "missing": "1 of 4 images is missing: aachen_000000_000019",
+    "png-only": "holds ids that the JSON does not list: 1",
+    "train-ids": "segment 1 has the category 0, which the truth does not have",
+}
+
+
+@pytest.mark.parametrize("case", STREETS)
+def test_cityscapes_scores_as_its_script_says(case: str, tmp_path: Path) -> None:
+    shutil.copytree(CITYSCAPES / "panoptic/images", tmp_path / "sent/images")
+    shutil.copy(CITYSCAPES / f"panoptic/{case}.json", tmp_path / "sent")
+    published = panoptic_files.read_truth(str(CITYSCAPES / "gtFine/cityscapes_panoptic_val.json"))
+    for truth in (published, pack_units(published, tmp_path)):
+        if case in STREET_SENTENCES:
+            assert "official_error" in STREETS[case]
+            with pytest.raises(SubmissionError, match=STREET_SENTENCES[case]):
+                count_units(tmp_path / "sent", truth, "cityscapes-panoptic").complete_counts()
+            continue
+        values = score_units(tmp_path / "sent", truth, "cityscapes-panoptic")
+        expected = {f"{one.upper()}{suffix}": STREETS[case][group][one] for group, suffix in GROUPS.items()
+                    for one in ("pq", "sq", "rq")}  # fmt: skip
+        assert values == pytest.approx(expected, abs=1e-12, rel=0)
 
 
 @needs_shared
