@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
+from types import MappingProxyType
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -257,7 +258,9 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     return f"{costly}." if count <= len(costs) / 3 else f"It is spread: {costly}."
 
 
-def name_worst(rows: list[Row], noun: str, split: str = "") -> Markup | str:
+def name_worst(
+    rows: list[Row], noun: str, split: str = "", names: Mapping[str, str] = MappingProxyType({})
+) -> Markup | str:
     """Name the first of rows with a name, what it costs, and the kinds of that, sorted by cost.
 
     Its link opens it in the player of a split, where that has it, or else its table.
@@ -269,7 +272,11 @@ def name_worst(rows: list[Row], noun: str, split: str = "") -> Markup | str:
     opens = Markup(' data-open="{}"').format(f"{split}/{name}") if split else ""
     text = Markup('Worst: <a href="#{}"{}>{}</a>, which costs {}, most of it {}.')
     return text.format(
-        _anchor_of(noun), opens, name, format_number(rows[0]["costs"]), max(kinds, key=kinds.__getitem__)
+        _anchor_of(noun),
+        opens,
+        names.get(name, name),
+        format_number(rows[0]["costs"]),
+        max(kinds, key=kinds.__getitem__),
     )
 
 
@@ -304,21 +311,24 @@ def take_rows(rows: list[Row]) -> dict[str, object]:
     return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
 
 
-def link_frames(rows: list[Row], streams: Mapping[str, str]) -> list[Row]:
-    """Let the names of rows open what the player shows of them, where it has a stream of this name."""
-    link = Markup('<a href="#frames" data-open="{}">{}</a>')
-    return [
-        {**row, "name": link.format(streams[row["name"]], row["name"])} if row["name"] in streams else row
-        for row in rows
-    ]
+def link_frames(rows: list[Row], streams: Mapping[str, str], names: Mapping[str, str]) -> list[Row]:
+    """Name rows for people, and let these names open what the player shows, where it has a stream of such a row."""
+    link, linked = Markup('<a href="#frames" data-open="{}">{}</a>'), []
+    for row in rows:
+        name = names.get(row["name"], row["name"])
+        linked.append({**row, "name": link.format(streams[row["name"]], name) if row["name"] in streams else name})
+    return linked
 
 
 def make_changes(
-    title: str, values: Mapping[str, Mapping[str, float | None]], about: str, streams: Mapping[str, str] | None = None
+    title: str,
+    values: Mapping[str, Mapping[str, float | None]],
+    about: str,
+    shown: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Section:
     """Show what each method has in each case, and the differences from the first method.
 
-    The cases in which the second method lost most come first.
+    The cases in which the second method lost most come first; `shown` are streams of the player, and names, by case.
     """
     names = list(values)
     base = values[names[0]]
@@ -331,7 +341,7 @@ def make_changes(
         rows.append(row)
     change = f"{names[1]} − {names[0]}"
     rows.sort(key=lambda row: (row[change] is None, row[change] or 0.0))
-    return make_list(title, link_frames(rows, streams or {}), about)
+    return make_list(title, link_frames(rows, *shown), about)
 
 
 def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:

@@ -30,6 +30,8 @@ from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
 
 #: Protocols whose pages have pictures.
 PAINTED = ("coco-panoptic", "vipseg", "vspw", "mots", "burst", "sa-co-gold", "refcoco", "reasonseg")
+#: Those whose units ask for something in words.
+ASKING = ("sa-co-gold", "refcoco", "reasonseg")
 #: Letters in drawings: capitals are things, which have an identity.
 CLASSES = "abcABC"
 
@@ -199,6 +201,12 @@ def test_units_that_lost_nothing_are_not_drawn() -> None:
     assert draw_units({"": DrawnPainter(video)}, truth, [(0, [0.0])], "videos", PageOptions(), split="val") is None
 
 
+def test_units_are_named_by_what_they_ask_for() -> None:
+    painter = DrawnPainter({})
+    assert painter.describe(Unit("7", 1, list, {"text": "the\n red  car"})) == "“the red car” (7)"
+    assert painter.describe(Unit("7", 1, list)) == "7"
+
+
 # ── methods beside each other ───────────────────────────────────────────────
 
 
@@ -277,6 +285,9 @@ def test_pages_have_the_masks_of_both_sides_and_what_is_wrong(page: tuple[str, P
     assert 'class="player"' in text
     assert re.search(r'data-stream="[^"#]+/0/faults"', text)
     assert "Worst moments" in text
+    if page[0] in ASKING:
+        (asked,) = re.findall(r'class="verdict".*Worst: <a href[^>]*>“([^”]+)” \(', text)
+        assert text.count(asked) > 3, "the choice, moments, table"
     truth = page[2].read_text(encoding="utf-8")
     assert "data-stream=" in truth
     assert "Worst moments" not in truth

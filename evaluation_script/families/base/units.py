@@ -87,7 +87,7 @@ class Unit:
     #: How long it takes beside others: the number of its frames.
     cost: int
     load: Callable[[], List[TruthFrame]] = field(repr=False)
-    #: What a dataset says of the whole unit.
+    #: What a dataset says of the whole unit; `text` is what it asks for in words, if it does.
     facts: Dict[str, Any] = field(default_factory=dict)
 
 

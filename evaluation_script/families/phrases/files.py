@@ -75,10 +75,11 @@ def _subset_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class _Annotator:
-    """What one annotator says of each pair: its size, whether all objects are marked, and rows of crowd, mask, area."""
+    """What one annotator says of each pair: size, whether all objects are marked, phrase, rows of crowd, mask, area."""
 
     name: str
     pairs: Dict[int, Tuple[Size, bool]]
+    phrases: Dict[int, str]
     rows: Dict[int, List[Tuple[int, str, int]]]
     categories: List[int]
 
@@ -109,7 +110,8 @@ def _open_annotator(name: str, data: bytes) -> _Annotator:
     rows: Dict[int, List[Tuple[int, str, int]]] = {}
     for annotation, text, area in zip(document["annotations"], texts, checked.area.tolist()):
         rows.setdefault(annotation["image_id"], []).append((int(annotation.get("iscrowd", 0)), text, area))
-    return _Annotator(name, pairs, rows, [category["id"] for category in document["categories"]])
+    phrases = {image["id"]: str(image.get("text_input", "")) for image in document["images"]}
+    return _Annotator(name, pairs, phrases, rows, [category["id"] for category in document["categories"]])
 
 
 def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
@@ -141,7 +143,7 @@ def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
                 elsewhere.append(name)
                 continue
             rows = [annotator.rows.get(pair, []) for annotator in asked]
-            units.append(_unit(name, size, rows, index))
+            units.append(_unit(name, size, rows, index, asked[0].phrases[pair]))
     facts = {"subsets": [[subset] for subset in subsets], "listed": categories}
     return UnitTruth(PhraseProtocol.family, PhraseProtocol.form, facts, units, notes, frozenset(elsewhere))
 
@@ -150,8 +152,10 @@ def _unit_name(subset: str, pair: int, subsets: int) -> str:
     return f"{subset}/{pair}" if subsets > 1 else str(pair)
 
 
-def _unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset: int) -> Unit:
-    facts = {"subset": subset, "size": size, "annotators": len(rows)}
+def _unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset: int, phrase: str) -> Unit:
+    facts: Dict[str, Any] = {"subset": subset, "size": size, "annotators": len(rows)}
+    if phrase:
+        facts["text"] = phrase
     return Unit(name, 1 + sum(map(len, rows)), lambda: [TruthFrame(name, size, rows, no_pixels)], facts)
 
 

@@ -92,6 +92,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
     elsewhere: List[str] = []
     empty = 0
     for record in records:
+        texts = {str(sentence["sent_id"]): str(sentence.get("sent", "")) for sentence in record["sentences"]}
         names = [str(sentence["sent_id"]) for sentence in record["sentences"]]
         if record["split"] != split:
             elsewhere += names
@@ -104,7 +105,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
         for sentence in names:
             if sentence in units:
                 raise Flaw(f"lists the sentence {printable(sentence)} twice", "Give each sentence its own sent_id")
-            units[sentence] = _unit(sentence, size, [text, area, ""], group, has_target=bool(ids))
+            units[sentence] = _unit(sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids))
     notes = [f"{quantity(empty, 'sentence')} with a target that has no pixel"] if empty else []
     form = GREFCOCO if several else REFCOCO
     return _truth(form, groups, list(units.values()), notes, frozenset(elsewhere) - units.keys())
@@ -215,8 +216,14 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
         size = _check_size(*(sizes[name] if name in sizes else _measure_picture(files, member, document)))
         target, ignored = draw(document["shapes"], size)
         row = [_encode(target), int(np.count_nonzero(target)), _encode(ignored) if ignored.any() else ""]
-        units[name] = _unit(name, size, row, int(bool(document["is_sentence"])), has_target=bool(row[1]))
+        about = int(bool(document["is_sentence"])), _first_text(document)
+        units[name] = _unit(name, size, row, about, has_target=bool(row[1]))
     return _truth(REASONSEG, ["short query", "long query"], list(units.values()), [])
+
+
+def _first_text(document: Dict[str, Any]) -> str:
+    texts = document.get("text")
+    return str(texts[0]) if isinstance(texts, list) and texts else ""
 
 
 def _stem(member: str) -> str:
@@ -299,6 +306,9 @@ def _truth(
     return UnitTruth(ReferringProtocol.family, form, facts, units, notes, elsewhere)
 
 
-def _unit(name: str, size: Size, row: List[Any], group: int, *, has_target: bool) -> Unit:
-    facts = {"size": size, "group": group, "target": has_target}
+def _unit(name: str, size: Size, row: List[Any], about: Tuple[int, str], *, has_target: bool) -> Unit:
+    """Make a sample; `about` are its group, and what is asked for in words."""
+    facts: Dict[str, Any] = {"size": size, "group": about[0], "target": has_target}
+    if about[1]:
+        facts["text"] = about[1]
     return Unit(name, 1, lambda: [TruthFrame(name, size, [row], no_pixels)], facts)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, printable
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import Pairs
 from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
@@ -111,8 +111,9 @@ class UnitPainter(abc.ABC):
         return ()
 
     def describe(self, unit: Unit) -> str:
-        """Name a unit for people."""
-        return unit.name
+        """Name a unit for people: by what it asks for in words, if it does."""
+        text = printable(" ".join(str(unit.facts.get("text", "")).split()))
+        return f"“{text}” ({unit.name})" if text else unit.name
 
     def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
         """Pick so many frames to draw, about: those around the worst ones."""
@@ -586,6 +587,8 @@ class UnitPictures:
     units: int
     #: The player's streams by the names of their units.
     streams: Mapping[str, str]
+    #: How units are named for people.
+    names: Mapping[str, str]
 
 
 def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and how much of it
@@ -661,6 +664,7 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         "single": all(len(painting.frames) == 1 for painting in painted),
         "follows": painter.follows,
     }
+    names = {unit.name: painter.describe(unit) for unit in truth.units}
     legend = [fault for kind, fault in FAULTS.items() if kind in occurring]
     player = make_player(
         sequences,
@@ -674,7 +678,7 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         streams,
         [] if truth_alone else methods,
     )
-    return UnitPictures(player, confusions, len(painted), len(truth.units), drawn)
+    return UnitPictures(player, confusions, len(painted), len(truth.units), drawn, names)
 
 
 def _name_shown(count: int, noun: str, methods: Sequence[str], *, truth_alone: bool) -> str:

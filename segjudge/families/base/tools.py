@@ -374,12 +374,15 @@ class UnitTools(FamilyTools):
         units = losses.rows(accumulator.names, losses.by_unit)
         costs = [row["costs"] for row in units]
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
+        worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         return [
-            make_verdict(report, metric, rank_kinds(totals), costs, noun, name_worst(units, noun, report.split)),
+            make_verdict(report, metric, rank_kinds(totals), costs, noun, worst),
             make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,
-            make_list(noun.capitalize(), link_frames(units, pictures.streams) if pictures else units, _ORDER),
+            make_list(
+                noun.capitalize(), link_frames(units, pictures.streams, pictures.names) if pictures else units, _ORDER
+            ),
             make_list(self.groups.capitalize(), categories, _ORDER),
             make_tables(report),
         ]
@@ -428,7 +431,7 @@ class UnitTools(FamilyTools):
         }
         title = self.name_losses(methods[0].report.protocol)[1].capitalize()
         about = "What each costs, those first in which the second lost most."
-        table = make_changes(title, changes, about, pictures.streams if pictures else {})
+        table = make_changes(title, changes, about, (pictures.streams, pictures.names) if pictures else ({}, {}))
         player = [pictures.player] if pictures else []
         return replace(compared, sections=[*player, table, *compared.sections])
 
