@@ -281,6 +281,15 @@ def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -
     assert document["pairs"][0]["difference"] > 0
 
 
+def test_every_picture_says_what_it_shows(compared: Path, files: Path, tmp_path: Path) -> None:
+    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    for text in (compared.read_text(), (tmp_path / "page.html").read_text()):
+        assert not re.findall(r'aria-label="\s*"', text)
+        assert re.search(r'class="bar" role="img" aria-label="(kept|ghost|late|miss|swap|drift|part|leak|edge) 0', text)
+    assert not re.findall(r'<svg[^>]* role="img"[^>]*>(?:(?!</svg>).)*<a ', compared.read_text(), re.DOTALL)
+
+
 @needs_chromium
 def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: Any) -> None:
     with open_player(browser, compared.as_uri(), WIDE) as page:
