@@ -104,7 +104,6 @@ def _score_in_child(
 
 
 def phase_named(codename: str) -> Phase:
-    """Return the phase with this codename."""
     for phase in PHASES:
         if phase.codename == codename:
             return phase

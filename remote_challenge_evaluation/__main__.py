@@ -22,7 +22,6 @@ _CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; return the exit code."""
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
     add_worker_options(parser)
     args = parser.parse_args(arguments)

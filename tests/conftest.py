@@ -122,6 +122,7 @@ QUICK_CASES = {
     "test_where_no_page_can_be_made_there_is_a_plain_one": 1,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
     "test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do": 3,
+    "test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores": 1,
 }
 
 

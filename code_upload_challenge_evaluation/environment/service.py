@@ -242,7 +242,7 @@ class Service:
         """End the session of an agent whose process is known to have ended."""
         self._blame(self._early_end)
 
-    def current(self, sleep: Callable[[float], object] = time.sleep) -> EvaluationOutcome:
+    def current(self) -> EvaluationOutcome:
         """The outcome as it stands, before it is reported.
 
         A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
@@ -253,7 +253,7 @@ class Service:
                 self.outcome.result = None
                 self.outcome.failure = self._early_end
             else:
-                sleep(0.05)
+                time.sleep(0.05)
         return replace(self.outcome, timings=[*self.outcome.timings])
 
     def settle(self, reported: EvaluationOutcome) -> None:

@@ -121,7 +121,6 @@ def describe_unknown(protocol: str) -> str:
 
 
 def engine_of(family: str) -> Engine[Any, Any, Any]:
-    """Return the engine of a family."""
     if family not in FAMILIES:
         names = ", ".join(FAMILIES)
         raise HostError("\n".join([f"there is no family {family!r} in this version, only {names}", *FAMILIES.faults]))

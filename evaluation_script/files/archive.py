@@ -469,7 +469,6 @@ class FolderElsewhere(str):
     __slots__ = ()
 
     def open_files(self, limits: ArchiveLimits) -> Files:
-        """Return its files."""
         raise NotImplementedError
 
 

@@ -183,12 +183,10 @@ _APART = 4
 
 
 def label_frames(video: Scene) -> list[tuple[str, Labels]]:
-    """Return the labels of each frame with its name."""
     return [(f"{frame:05d}", video.labels(frame)) for frame in range(video.frames)]
 
 
 def object_numbers(video: Scene) -> range:
-    """Return the numbers of the objects."""
     return range(1, len(video.shapes) + 1)
 
 
@@ -247,9 +245,9 @@ def make(root: str, seed: int = DEMO_SEED) -> list[str]:
     return paths + _instances(root, seed)
 
 
-def first_scenes(seed: int = DEMO_SEED) -> list[Scene]:
+def first_scenes() -> list[Scene]:
     """Return the videos of the first phase."""
-    return _videos(seed)["sequences-dev"]["dev"]
+    return _videos(DEMO_SEED)["sequences-dev"]["dev"]
 
 
 def write_frames(root: str, seed: int = DEMO_SEED) -> None:

@@ -37,7 +37,6 @@ OPTIONAL_LAYOUTS = _OptionalLayouts()
 
 @cache
 def tools_of(family: str) -> FamilyTools:
-    """Return what the toolkit does with a family."""
     if family not in FAMILIES or find_spec(f"{__name__}.{folder_of(family)}") is None:
         return FamilyTools()
     tools: FamilyTools = import_from(family, __name__, "", "TOOLS")

@@ -55,7 +55,6 @@ def read_toolkits(protocols: Iterable[str]) -> dict[str, bytes]:
 
 
 def find_plugins(protocols: Iterable[str]) -> list[Plugin]:
-    """Return the plug-ins that these protocols need."""
     origins = plugins_of(protocols)
     return [plugin for plugin in list_plugins() if origins.get(plugin.folder) == plugin.origin]
 

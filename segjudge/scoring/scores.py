@@ -311,7 +311,6 @@ class PreparedScoring:
         return replace(self.score(progress), opened=self)
 
     def provenance(self) -> dict[str, Any]:
-        """Return what its scores come from."""
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
         return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend().name, limits)

@@ -11,7 +11,7 @@ from segjudge.platforms.evalai.bundle.check import refusal
 from segjudge.platforms.evalai.bundle.fields import TEXTS, TRUE, as_integer
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.rules import check_server_rules, first_word, phase_slug
+from segjudge.platforms.evalai.bundle.rules import UNSAVED, check_server_rules, first_word, phase_slug
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 
 from .accounts import PARTICIPANT
@@ -45,7 +45,6 @@ _PHASE_DEFAULTS: JsonObject = {
 #: Keys that an update without them sets back; all others keep what they were.
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
-_UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
 
 
 def find_challenge(services: Services, repository: str) -> Challenge | None:
@@ -73,7 +72,7 @@ def create_or_update(services: Services, bundle: str, repository: str, team: int
         existing = find_challenge(services, repository)
         config = _read_texts(opened)
         if existing is not None and existing.config.get("sponsors") and config.get("sponsors"):
-            raise ValueError(_UNSAVED.format(None))
+            raise ValueError(UNSAVED.format(None))
         merged = _to_json({**_leave_out(existing.config if existing else {}, _RESET), **config})
         image = _keep_file(services, opened, config.get("image"), "image")
         script = _keep_file(services, opened, config.get("evaluation_script"), "script") or ""

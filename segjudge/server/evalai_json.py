@@ -129,7 +129,6 @@ class EvalAIJson:
 
 
 def phase_split_json(split: ChallengePhaseSplit, phase: ChallengePhase) -> JsonObject:
-    """Return a phase split."""
     return {
         "id": split.id,
         "challenge_phase": phase.id,

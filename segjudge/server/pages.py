@@ -90,7 +90,6 @@ def _session_of(request: Request) -> str:
 
 
 def find_user(request: Request) -> User | None:
-    """Return the user of the request's session."""
     session = _session_of(request)
     return services_of(request).accounts.user_of_token(session) if session else None
 

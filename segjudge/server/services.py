@@ -64,7 +64,6 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the application that was asked."""
     services: Services = request.app.state.services
     return services
 

@@ -168,5 +168,4 @@ class FileStore:
 
 
 def text_to_sign(number: str, submission: str) -> str:
-    """Return the text that is signed for a file's address."""
     return number if submission in ("", "0") else f"{number} of {submission}"

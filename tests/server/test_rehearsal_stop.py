@@ -153,6 +153,7 @@ def test_a_stop_while_the_script_is_loaded(tmp_path: Path) -> None:
     stopped(server, once(signal.SIGTERM))
 
 
+@pytest.mark.long
 def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     server = rehearsal(tmp_path, "--workers", "2", environment={"TMPDIR": str(tmp_path / "tmp")}).start()

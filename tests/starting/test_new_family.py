@@ -104,6 +104,7 @@ def run_pytest(python: str, folder: Path, **variables: str) -> None:
     assert f"{len(CHECKS)} passed" in done.stdout
 
 
+@pytest.mark.long
 def test_the_tests_that_the_page_shows_pass(tmp_path: Path) -> None:
     site = counting(tmp_path / "site")
     (tmp_path / "tests").mkdir()

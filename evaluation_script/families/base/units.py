@@ -479,7 +479,6 @@ class _OpenedUnits:
         self._submission.close()
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        """Return the units of a part."""
         del progress
         truth, rules = self._truth, self._rules
         accumulator = UnitAccumulator(rules.protocol, truth.facts, truth.item_names, self._notes, strict=rules.strict)

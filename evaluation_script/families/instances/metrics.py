@@ -115,7 +115,6 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return self._parts
 
     def join_parts(self) -> InstanceCounts:
-        """Return what was found in all images."""
         if len(self._parts) != 1:
             self._parts = [merge_counts(self._parts)]
         self._part_of = np.minimum(self._part_of, 0)
@@ -212,7 +211,6 @@ class MatchedDetections:
         self._true = detections["matched"][order] & self._counted
 
     def curves(self, pairs: Sequence[_Pair]) -> Curves:
-        """Return the curves of every category, for these pairs."""
         (counts,) = self.instances(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
         precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)

@@ -68,7 +68,6 @@ class KnownImages:
         return "image_id" if self.frames is None else "video_id"
 
     def pixels(self, image: Array) -> Array:
-        """Return how many pixels these images have."""
         pixels: Array = self.sizes[image, 0] * self.sizes[image, 1]
         return pixels
 

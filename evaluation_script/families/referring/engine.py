@@ -65,7 +65,6 @@ def _mean(numbers: Array) -> Optional[float]:
 
 
 def values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
-    """Return the benchmark's metrics."""
     protocol = accumulator.protocol
     metrics = _measure_samples(accumulator.stack("sample"), protocol)
     return {metric: metrics[metric] for metric in protocol.metrics}
@@ -85,12 +84,10 @@ def tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Di
 
 
 def shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shape of what is counted in a sample."""
     return {"sample": (counting.COLUMNS,)}
 
 
 def oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
-    """Return what is odd about all answers together."""
     totals = (accumulator.stack("sample") > 0).sum(axis=0)
     if not totals[counting.TRUTH_AREA] or totals[counting.SHARED]:
         return []

@@ -78,7 +78,6 @@ class ReferringSubmission(UnitSubmission):
         return self._numbers.keys()
 
     def answer(self, sample: str) -> Answer:
-        """Return the answer of a sample."""
         number = self._numbers[sample]
         return Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]))
 

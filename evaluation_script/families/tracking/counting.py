@@ -245,7 +245,6 @@ def check_disjoint(
 
 
 def _boxes(masks: Masks) -> Array:
-    """Return the boxes around masks."""
     from pycocotools.mask import toBbox
 
     encodings = encode_masks(masks, np.arange(len(masks.area)))

@@ -53,7 +53,6 @@ def _classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, in
 
 
 def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
-    """Return the measures of each category."""
     units, classes = [counts.tables for counts in accumulator.complete_counts()], len(_classes(accumulator))
 
     def total(key: str, *shape: int) -> Array:
@@ -123,7 +122,6 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
 
 
 def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in a sequence."""
     table_shapes: Shapes = {
         "classes": ("n",),
         "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
@@ -133,7 +131,6 @@ def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 
 def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    """Return what is odd about the masks of all sequences."""
     total = sum(
         (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
     )

@@ -313,14 +313,13 @@ def _check_programs(top: _At) -> BundleProblems:
         fault = f"{image} is not known here; the worker pulls it anew for each run"
         remedy = "See that it is in a public registry, and has what the program imports"
         yield warning("docker_image", fault, remedy, 14)
-    seen: set[str] = set()
-    for subject, task in bundle.mappings("tasks"):
-        path = bundle.data(task.get("scoring_program"))
-        if not path or path in seen:
-            continue
-        seen.add(path)
-        if image in _IMAGES:
-            yield from _check_modules(f"{subject}.scoring_program", path, image)
+    else:
+        programs: dict[str, str] = {}
+        for subject, task in bundle.mappings("tasks"):
+            programs.setdefault(bundle.data(task.get("scoring_program")), subject)
+        for path, subject in programs.items():
+            if path:
+                yield from _check_modules(f"{subject}.scoring_program", path, image)
     yield from _check_columns(bundle)
     yield from _check_task_limits(bundle)
 

@@ -73,6 +73,8 @@ _LONGEST_WAIT = 120.0
 _CLOCKS = 5
 #: Seconds of the first and of the longest pause between tries.
 FIRST, LONGEST = 0.5, 30.0
+#: How often a call is tried whose error may pass.
+_TRIES = 5
 #: The most characters of a receipt handle; SQS gives at most 1,024.
 _HANDLE_LENGTH = 4096
 #: Seconds between two calls of a watch.
@@ -362,12 +364,12 @@ def waits(tries: int) -> Iterator[float]:
         yield pause * random.uniform(0.5, 1.5)
 
 
-def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
-    """Call again after errors that may pass; raises the last error after so many tries.
+def with_retries(call: Callable[[], Result], sleep: Callable[[float], object]) -> Result:
+    """Call again after errors that may pass; raises the last error after a few tries.
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
     """
-    for pause in waits(tries):
+    for pause in waits(_TRIES):
         try:
             return call()
         except ApiError as error:

@@ -341,7 +341,7 @@ _SECRETS = {
     "a private key": re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     "a Slack address": re.compile(rb"hooks\.slack\.com/services/\w+/\w+/\w+"),
 }
-_JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|(^|/)last_push\.json$|\.journal$")
+_JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|\.journal$")
 #: Larger files are searched for secrets only when they are texts.
 _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".sh")
 

@@ -822,8 +822,8 @@ _TAGS_DOMAIN_AND_PRIZES = all_of(
 
 #: The rule number of these problems, after all rules of the validation.
 CREATION = 68
-_UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
-_NO_REASON = _UNSAVED.format(None)
+UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
+_NO_REASON = UNSAVED.format(None)
 _CODENAME_IN_USE = FieldError("non_field_errors", "The fields codename, challenge must make a unique set.", "unique")
 _NO_SLUG = FieldError("slug", *SLUG_MESSAGE)
 _SLUG_IN_USE = FieldError("slug", "challenge phase with this slug already exists.", "unique")
@@ -962,7 +962,7 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
             occupied = [name for number, name in stored.items() if number != config_id]
             stored[config_id] = str(codename).strip()
             if stored[config_id] in (*occupied, *added):
-                quote = _UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
+                quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
                 fault = f"is {stored[config_id]!r}, which another phase on EvalAI has when this one is saved"
                 remedy = "Choose another; to swap two, push a third codename in between"
                 yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
@@ -970,7 +970,7 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
         if not isinstance(codename, str):
             yield _refusal_to_save(at.path, f"is {codename!r}, not a text", "Put it in quotes")
             continue
-        quote = _UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
+        quote = UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
         if not title_is_valid:
             fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
             remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
@@ -1041,7 +1041,7 @@ def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblem
         return
     words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
     error = FieldError("use_fifo_sqs", words, "invalid")
-    quote, fault = _UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
+    quote, fault = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
     yield BundleProblem("use_fifo_sqs", fault, "Put it back", quote, CREATION, error=error)
 
 
