@@ -278,6 +278,36 @@ def phrases(folder: Path) -> Path:
     return written(folder / "SA-Co", {f"gold_toy_merged_{one}_release_test.json": document for one in "ab"})
 
 
+def video_phrases(folder: Path) -> Path:
+    """Phrases for one object of each video, for both, and for one that is not there, as SA-Co/VEval publishes them."""
+    named = {1: (1,), 2: (1, 2), 9: ()}
+    videos = [
+        {
+            "id": video, "height": SIZE[0], "width": SIZE[1], "video_name": name,
+            "file_names": [f"{name}/{frame:05d}.jpg" for frame in range(FRAMES)], "length": FRAMES,
+        }
+        for video, name in enumerate(VIDEOS)
+    ]  # fmt: skip
+    asked = [(video, category) for video in range(len(videos)) for category in named]
+    pairs = [
+        {"id": k, "video_id": video, "category_id": category, "noun_phrase": f"object {category}"}
+        for k, (video, category) in enumerate(asked)
+    ]
+    tracks = [(pair, one) for pair in asked for one in named[pair[1]]]
+    annotations = [
+        {
+            "id": k, "video_id": video, "category_id": category, "iscrowd": 0,
+            "segmentations": [rle(labels(videos[video]["video_name"], frame) == one) for frame in range(FRAMES)],
+        }
+        for k, ((video, category), one) in enumerate(tracks, 1)
+    ]  # fmt: skip
+    document = {
+        "videos": videos, "annotations": annotations, "video_np_pairs": pairs,
+        "categories": [{"id": category, "name": f"object {category}"} for category in named],
+    }  # fmt: skip
+    return written(folder, {"saco_veval_toy_test.json": document}) / "saco_veval_toy_test.json"
+
+
 def label_maps(folder: Path) -> Path:
     """Frames of both videos as images; labels that every benchmark of images has."""
     maps = {f"masks/val/{name}-{k}.png": png(np.clip(labels(name, k), 1, 2)) for name, k in frames()}
@@ -305,7 +335,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
-    "ade20k": label_maps, "cityscapes": cityscapes,
+    "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
@@ -471,6 +501,15 @@ def send_phrases(truth: Path) -> bytes:
     ]).encode()  # fmt: skip
 
 
+def send_video_phrases(truth: Path) -> bytes:
+    """A list of tracks."""
+    document = json.loads(truth.read_text())
+    return json.dumps([
+        {**{key: one[key] for key in ("video_id", "category_id", "segmentations")}, "score": 0.9}
+        for one in document["annotations"]
+    ]).encode()  # fmt: skip
+
+
 UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "davis2017": (send_davis, {"J&F-Mean": 1}),
     "mevis": (send_mevis, {"J&F-Mean": 1}),
@@ -500,6 +539,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "kitti-mots": (send_kitti_mots, {"HOTA-car": 1, "HOTA-pedestrian": 1}),
     "burst": (send_burst, {"HOTA": 1, "AP": 1, "HOTA-common": 1}),
     "sa-co-gold": (send_phrases, {"cgF1": 1, "pmF1": 1, "IL_MCC": 1}),
+    "sa-co-veval": (send_video_phrases, {"cgF1": 1, "pHOTA": 1, "phrase_AP": 1, "mAP": 1}),
 }
 #: Of each family the protocol whose upload others take too.
 _LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold"}

@@ -35,7 +35,7 @@ from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, _
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.tracking import counting as tracks_counting
 from segjudge.evaluation_script.families.tracking import engine as tracks
-from segjudge.evaluation_script.families.tracking.counting import _ComparedFrame
+from segjudge.evaluation_script.families.tracking.counting import ComparedFrame
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
@@ -70,14 +70,14 @@ def close(value: Any) -> Any:
 # ── HOTA, CLEAR and identity ────────────────────────────────────────────────
 
 
-def compared(*frames: tuple[list[int], list[int], Any]) -> list[_ComparedFrame]:
+def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
     return [
-        _ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
+        ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
         for one, two, table in frames
     ]
 
 
-def sampled(seed: int) -> list[_ComparedFrame]:
+def sampled(seed: int) -> list[ComparedFrame]:
     """Some frames with objects and predictions that come and go, and similarities without ties."""
     rng, frames = np.random.default_rng(seed), []
     for _ in range(9):
@@ -87,7 +87,7 @@ def sampled(seed: int) -> list[_ComparedFrame]:
     return compared(*frames, (list(range(4)), list(range(4)), np.eye(4) * rng.random(4)))
 
 
-def hota_of(frames: list[_ComparedFrame], alpha: float) -> list[float]:
+def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
     """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says."""
     truths = np.bincount(np.concatenate([one.truth for one in frames]))
     sent = np.bincount(np.concatenate([one.prediction for one in frames]))
@@ -117,12 +117,12 @@ def hota_of(frames: list[_ComparedFrame], alpha: float) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
-    found = tracks_counting._count_hota(sampled(seed))
+    found = tracks_counting.count_hota(sampled(seed))
     for place in range(19):
         assert found[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
 
 
-def clear_of(frames: list[_ComparedFrame]) -> list[float]:
+def clear_of(frames: list[ComparedFrame]) -> list[float]:
     """Return matched, missed, surplus, switches, similarity and identical, frame by frame."""
     matched, switches, total, objects, sent = 0, 0, 0.0, 0, 0
     last: dict[int, int] = {}
@@ -153,7 +153,7 @@ def clear_of(frames: list[_ComparedFrame]) -> list[float]:
 @pytest.mark.parametrize("seed", range(40))
 def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
     frames = [
-        _ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
+        ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
         for one in sampled(seed)
     ]
     assert tracks_counting._count_clear(frames).tolist() == close(clear_of(frames))
@@ -162,8 +162,8 @@ def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
 def test_a_pair_of_exactly_the_threshold_matches() -> None:
     exact = compared(([0], [0], [[0.5]]))
     assert tracks_counting._count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
-    assert tracks_counting._count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
-    assert tracks_counting._count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
+    assert tracks_counting.count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
+    assert tracks_counting.count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
 
 
 def test_the_match_of_the_frame_before_is_kept_over_a_better_one_and_over_frames_without_detections() -> None:
@@ -181,7 +181,7 @@ def test_a_return_to_a_number_after_another_is_two_switches() -> None:
 def test_without_a_side_all_of_the_other_is_wrong() -> None:
     for one, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
         frames = compared((one, two, []))
-        assert tracks_counting._count_hota(frames)[:3].T.tolist() == [expected] * 19
+        assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
         assert tracks_counting._count_clear(frames).tolist() == [*expected, 0, 0, 0]
     assert tracks_counting.count_categories([])["hota"].shape == (0, 7, 19)
 
@@ -199,14 +199,14 @@ def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
 
 def test_hota_and_its_parts_follow_from_the_counts() -> None:
     counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6]], float).T, 19)
-    found = {name: one.tolist() for name, one in tracks._hota_values(counts).items()}
+    found = {name: one.tolist() for name, one in tracks_counting.measure_hota(counts).items()}
     det = 8 / 18
     expected = {
         "DetA": det, "DetRe": 0.8, "DetPr": 0.5, "AssA": 0.5, "AssRe": 0.75, "AssPr": 0.625, "LocA": 0.75,
         "HOTA": math.sqrt(det / 2), "OWTA": math.sqrt(0.4),
     }  # fmt: skip
     assert found == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
-    nothing = {name: set(one.tolist()) for name, one in tracks._hota_values(np.zeros((7, 19))).items()}
+    nothing = {name: set(one.tolist()) for name, one in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
     assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
 
 

@@ -106,7 +106,19 @@ def write_units(protocol: str, folder: Path) -> Files:
 
 
 #: A protocol of each family, and what else is counted in another way.
-SAMPLES = ("davis2017", "mosev2", "coco", "ovis", "coco-panoptic", "vipseg", "vspw", "mots", "burst", "sa-co-gold")
+SAMPLES = (
+    "davis2017",
+    "mosev2",
+    "coco",
+    "ovis",
+    "coco-panoptic",
+    "vipseg",
+    "vspw",
+    "mots",
+    "burst",
+    "sa-co-gold",
+    "sa-co-veval",
+)
 
 
 def write_files(protocol: str, folder: Path) -> Files:

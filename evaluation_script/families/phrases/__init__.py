@@ -1,7 +1,7 @@
-"""Pairs of a picture and a noun phrase, whose objects are all to be found: cgF1 of SA-Co.
+"""Pairs of a picture or video and a noun phrase, whose objects are all to be found: cgF1 of SA-Co.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, `files` and
-`counting`.  The rest is reached through the engine.
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, for
+pictures `files` and `counting`, for videos `videos` and `tubes`.  The rest is reached through the engine.
 """
 
 from __future__ import annotations
@@ -9,6 +9,6 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import PHRASE_PROTOCOLS
 
-__all__ = ["FAMILY", "counting", "files", "protocols"]
+__all__ = ["FAMILY", "counting", "files", "protocols", "tubes", "videos"]
 
-FAMILY = Family("phrases", PHRASE_PROTOCOLS, ("sequences",), ("sa-co",), needs_packages=True)
+FAMILY = Family("phrases", PHRASE_PROTOCOLS, ("sequences",), ("sa-co", "sa-co-veval"), needs_packages=True)

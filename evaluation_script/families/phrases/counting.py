@@ -55,6 +55,14 @@ def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, offi
     return row
 
 
+def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array) -> List[int]:
+    """Return the columns of a pair that one annotator saw, from the IoU of each prediction with each object."""
+    annotator = _Annotator(rows, official=False)
+    row = annotator.compare(ious) if len(ious) else _answer_nothing([annotator], official=False)
+    row[SEEN], row[ABSENT] = int(bool(rows)), int(not rows)
+    return row
+
+
 def _answer_nothing(annotators: List[_Annotator], *, official: bool) -> List[int]:
     """Return the columns of a pair without predictions: whoever sees nothing agrees, else who sees least."""
     row, objects = [0] * COLUMNS, [annotator.objects for annotator in annotators]

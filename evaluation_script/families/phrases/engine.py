@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
+from ...files import ArchiveLimits
 from ...masks.stack import Array
 from ..base.family import Values, mean_of_all
 from ..base.reports import judge_matches
-from ..base.units import Shapes, UnitAccumulator, unit_engine
+from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
+from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
 from .counting import EPSILON, count, f1_of
 from .files import PhraseSubmission, read_truth
 from .protocols import PhraseProtocol
+from .tubes import count_video, measure_tracks
+from .videos import VideoPhraseSubmission
 
 #: The thresholds that are shown beside the mean of all, by their index.
 _SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
@@ -95,24 +99,49 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
     }  # fmt: skip
 
 
-def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
-    """Return the benchmark's metrics: means over the subsets."""
+def measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
+    """Return the metrics of each subset; videos are one."""
     protocol = accumulator.protocol
     by_subset = [measure(pairs, official=protocol.official) for pairs in subset_tables(accumulator)]
-    return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in protocol.metrics}
+    return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
+
+
+def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
+    """Return the benchmark's metrics: means over the subsets."""
+    by_subset = measure_subsets(accumulator)
+    return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in accumulator.protocol.metrics}
 
 
 def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each subset, and one with all that SA-Co's script prints."""
-    official, rows = accumulator.protocol.official, []
-    for (name,), pairs in zip(accumulator.facts["subsets"], subset_tables(accumulator)):
-        rows.append({"name": name, "pairs": len(pairs), **measure(pairs, official=official)})
-    return {"subsets": [{key: row[key] for key in _COLUMNS} for row in rows], "details": rows}
+    rows: List[Dict[str, Any]] = [
+        {"name": name, "pairs": len(pairs), **metrics}
+        for (name,), pairs, metrics in zip(
+            accumulator.facts["subsets"], subset_tables(accumulator), measure_subsets(accumulator)
+        )
+    ]
+    columns = dict.fromkeys([*_COLUMNS, *accumulator.protocol.metrics])
+    return {"subsets": [{key: row[key] for key in columns} for row in rows], "details": rows}
 
 
-def shapes(_protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shape of what is counted in a pair."""
-    return {"pair": (counting.COLUMNS,)}
+def shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in a pair."""
+    pair: Shapes = {"pair": (counting.COLUMNS,)}
+    if not protocol.videos:
+        return pair
+    return {**pair, "hota": (len(HOTA_FIELDS), len(ALPHAS)), "phrase": (2,), "tracks": ("n", 4)}
+
+
+def open_submission(
+    path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits
+) -> Union[PhraseSubmission, VideoPhraseSubmission]:
+    """Open the predictions for pictures, or the tracks for videos."""
+    return (VideoPhraseSubmission if protocol.videos else PhraseSubmission)(path, truth, protocol, limits)
+
+
+def count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> UnitCounts:
+    """Count a pair."""
+    return count_video(unit, submission) if isinstance(submission, VideoPhraseSubmission) else count(unit, submission)
 
 
 def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
@@ -125,11 +154,12 @@ def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
 
 ENGINE = unit_engine(
     read_truth,
-    PhraseSubmission,
-    count,
+    open_submission,
+    count_unit,
     values,
     tables,
     shapes,
     oddities,
     facts={"subsets": (str,), "listed": (int, int)},
+    signed=("phrase", "tracks"),
 )

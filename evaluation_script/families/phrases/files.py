@@ -27,7 +27,8 @@ from ...values import dataclass
 from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
 from ..instances.records import is_finite
 from ..instances.submission import parse_parts
-from .protocols import LEAST_SCORE, PhraseProtocol
+from .protocols import LEAST_SCORE, PICTURES_LAYOUT, PhraseProtocol
+from .videos import open_truth as open_videos
 
 EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 SEND = (
@@ -49,11 +50,14 @@ _MOST_PIXELS = 1 << 26
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
-    """Read a published truth: the JSON of one annotator, or a folder or archive with all of them."""
+    """Read a published truth: a JSON of videos or of one annotator, or a folder or archive with all annotators'."""
     try:
         if path.endswith(".json"):
             with open(path, "rb") as file:
-                return _open_truth({_subset_of(path): [_open_annotator(path, file.read())]})
+                document = _parse(file.read())
+            if "videos" in document:
+                return open_videos(path, document)
+            return _open_truth({_subset_of(path): [_open_annotator(path, document)]})
         files = open_files(path, HOST_LIMITS)
         names: Dict[str, List[str]] = {}
         for name in sorted(files.sizes):
@@ -61,11 +65,26 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 names.setdefault(_subset_of(name), []).append(name)
         if not names:
             raise Flaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
+        file_names = [name for own in names.values() for name in own]
+        document = _parse(files.read(file_names[0]))
+        if "videos" in document:
+            if len(file_names) > 1:
+                raise Flaw(f"holds {len(file_names)} JSON files", "Name one of SA-Co/VEval, each is scored by itself")
+            return open_videos(file_names[0], document)
+        documents = {file_names[0]: document}
         return _open_truth(
-            {subset: [_open_annotator(name, files.read(name)) for name in own] for subset, own in names.items()}
+            {
+                subset: [_open_annotator(name, documents.pop(name, {}) or _parse(files.read(name))) for name in own]
+                for subset, own in names.items()
+            }
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "is not a truth of SA-Co that can be read") from None
+
+
+def _parse(data: bytes) -> Dict[str, Any]:
+    with without_collector():
+        return dict(json.loads(data))
 
 
 def _subset_of(path: str) -> str:
@@ -84,9 +103,7 @@ class _Annotator:
     categories: List[int]
 
 
-def _open_annotator(name: str, data: bytes) -> _Annotator:
-    with without_collector():
-        document = json.loads(data)
+def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
     pairs = {
         image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
         for image in document["images"]
@@ -145,7 +162,7 @@ def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
             rows = [annotator.rows.get(pair, []) for annotator in asked]
             units.append(_unit(name, size, rows, index, asked[0].phrases[pair]))
     facts = {"subsets": [[subset] for subset in subsets], "listed": categories}
-    return UnitTruth(PhraseProtocol.family, PhraseProtocol.form, facts, units, notes, frozenset(elsewhere))
+    return UnitTruth(PhraseProtocol.family, PICTURES_LAYOUT, facts, units, notes, frozenset(elsewhere))
 
 
 def _unit_name(subset: str, pair: int, subsets: int) -> str:

@@ -6,6 +6,8 @@ from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
 
+#: How truths are published: pairs of pictures, and of videos.
+PICTURES_LAYOUT, VIDEOS_LAYOUT = "sa-co", "sa-co-veval"
 #: A prediction counts from this score on.
 LEAST_SCORE = 0.5
 
@@ -15,7 +17,6 @@ class PhraseProtocol:
     """The rules of one benchmark."""
 
     family: ClassVar[str] = "phrases"
-    form: ClassVar[str] = "sa-co"
     #: What metrics lie between that are no shares.
     bounds: ClassVar[Dict[str, Tuple[float, float]]] = {"cgF1": (-1.0, 1.0), "IL_MCC": (-1.0, 1.0)}
 
@@ -24,13 +25,21 @@ class PhraseProtocol:
     about: str
     #: As the benchmark's script computes it, with its quirks.
     official: bool = False
+    #: Pairs are of videos, and predictions are tracks.
+    videos: bool = False
     #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
+    def form(self) -> str:
+        """What the truth holds."""
+        return VIDEOS_LAYOUT if self.videos else PICTURES_LAYOUT
+
+    @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
-        return ("cgF1", "pmF1", "IL_MCC")
+        tracks = ("pHOTA", "pDetA", "pAssA", "phrase_AP", "mAP") if self.videos else ()
+        return ("cgF1", "pmF1", "IL_MCC", *tracks)
 
 
 _SAFE = "the best of {}, whatever their order; crowds excuse what lies on them, and nothing is added to denominators."
@@ -48,6 +57,12 @@ _ROWS = (
         "sa-co-silver-official",
         f"cgF1 of phrases {_OFFICIAL.format('annotators, if there are several,')}",
         official=True,
+    ),
+    PhraseProtocol(
+        "sa-co-veval",
+        "cgF1 and HOTA of the tracks of phrases from a score of 0.5 on, AP of all; crowds excuse what lies on them, "
+        "and nothing is added to denominators.",
+        videos=True,
     ),
 )
 

@@ -29,6 +29,8 @@ THRESHOLD = 0.5
 _MOST_IGNORED = 0.5
 #: AP is the mean over these thresholds.
 TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
+#: AP looks at precision at these recalls.
+_RECALLS = np.linspace(0, 1, 101)
 #: What is counted at each alpha, and once.
 HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
 CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
@@ -48,7 +50,7 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
 
 
 @dataclass(frozen=True)
-class _ComparedFrame:
+class ComparedFrame:
     """One frame of a sequence."""
 
     truth: Array
@@ -69,7 +71,7 @@ class ComparedSequence:
         (self._predictions, masks), self._protocol, self._facts = predictions, protocol, facts
         self._objects = [frame.rows for frame in frames]
         truth_masks = masks_of(frames, self._objects)
-        pairs = self._pairs = _pairs(self._predictions, self._objects)
+        pairs = self._pairs = pair_up(_lengths(self._predictions), _lengths(self._objects))
         nobody = np.zeros(len(truth_masks.area), bool)
         shares = backend().mask_overlaps(pairs, masks, truth_masks, nobody)
         areas = masks.area[pairs.prediction] + truth_masks.area[pairs.truth]
@@ -107,7 +109,7 @@ class ComparedSequence:
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
         return tables
 
-    def compare(self, category: int) -> List[_ComparedFrame]:
+    def compare(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category, without the predictions that are left out."""
         frames = []
         for index, truth_rows in enumerate(self._objects):
@@ -133,9 +135,9 @@ class ComparedSequence:
             absent = not len(similarity) and category not in self._facts["neg"]
             if not absent and category not in self._facts["loose"]:
                 return np.ones(len(members), bool)
-            return ~_flag_unmatched(similarity, 0.0)
+            return ~flag_unmatched(similarity, 0.0)
         is_outside = self._outside[index][members]
-        return is_outside if is_outside.all() else is_outside | ~_flag_unmatched(similarity, -10_000.0)
+        return is_outside if is_outside.all() else is_outside | ~flag_unmatched(similarity, -10_000.0)
 
     def match_tracks(self, index: int, category: int) -> Array:
         """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
@@ -179,17 +181,17 @@ class ComparedSequence:
         return shared / np.maximum(track_areas[:, None] + object_areas - shared, 1)
 
 
-def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[_ComparedFrame]:
+def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
     """Return the frames with the numbers of tracks as indices."""
     sides = []
     for side in (0, 1):
         numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
         _, indices = np.unique(np.concatenate(numbers), return_inverse=True)
         sides.append(_cut(indices, np.cumsum(list(map(len, numbers)))))
-    return [_ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
+    return [ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
 
 
-def _flag_unmatched(similarity: Array, apart: float) -> Array:
+def flag_unmatched(similarity: Array, apart: float) -> Array:
     """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
@@ -199,14 +201,17 @@ def _flag_unmatched(similarity: Array, apart: float) -> Array:
     return is_unmatched
 
 
-def _pairs(left_rows: List[Rows], right_rows: List[Rows]) -> Pairs:
-    """Return the pairs of each frame, of every mask of the one side with every mask of the other."""
-    bounds = [np.cumsum([0, *map(len, side)]) for side in (left_rows, right_rows)]
-    heights, widths = (np.diff(side) for side in bounds)
+def pair_up(heights: Array, widths: Array) -> Pairs:
+    """Return the pairs of each frame, of every mask of the one side, so many, with every mask of the other."""
+    bounds = [np.append(0, np.cumsum(counts)) for counts in (heights, widths)]
     ends = np.append(0, np.cumsum(heights * widths))
-    frame = np.repeat(np.arange(len(left_rows)), np.diff(ends))
+    frame = np.repeat(np.arange(len(heights)), np.diff(ends))
     cell = np.arange(len(frame)) - ends[frame]
     return Pairs(bounds[0][frame] + cell // widths[frame], bounds[1][frame] + cell % widths[frame], ends)
+
+
+def _lengths(rows: List[Rows]) -> Array:
+    return np.array(list(map(len, rows)), np.int64)
 
 
 def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
@@ -230,7 +235,7 @@ def check_disjoint(
     name: str, frames: List[TruthFrame], predictions: List[Rows], masks: Masks, problems: Problems
 ) -> None:
     """Report the first frame in which two predictions share pixels."""
-    pairs_twice = _pairs(predictions, predictions)
+    pairs_twice = pair_up(_lengths(predictions), _lengths(predictions))
     once = pairs_twice.prediction < pairs_twice.truth
     pairs = Pairs(
         pairs_twice.prediction[once], pairs_twice.truth[once], np.append(0, np.cumsum(once))[pairs_twice.bounds]
@@ -260,15 +265,15 @@ def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
     return best
 
 
-def count_categories(categories: List[List[_ComparedFrame]]) -> Dict[str, Array]:
+def count_categories(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
     """Return the fields of HOTA at each alpha, and those of CLEAR, of each category's frames."""
     number = len(categories)
-    hota = np.array([_count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
+    hota = np.array([count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
     clear = np.array([_count_clear(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
     return {"hota": hota, "clear": clear}
 
 
-def _count_hota(frames: List[_ComparedFrame]) -> Array:
+def count_hota(frames: List[ComparedFrame]) -> Array:
     """Return the fields of HOTA (rows) at each alpha (columns)."""
     truths, predictions = _sizes(frames)
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
@@ -296,7 +301,38 @@ def _count_hota(frames: List[_ComparedFrame]) -> Array:
     return counts
 
 
-def _align(frames: List[_ComparedFrame], truths: Array, predictions: Array) -> Array:
+def measure_hota(counts: Array) -> Dict[str, Array]:
+    """Return HOTA and its parts at each alpha."""
+    fields = dict(zip(HOTA_FIELDS, counts))
+    matched = np.maximum(1, fields["matched"])
+    values = {name: fields[name] / matched for name in ("AssA", "AssRe", "AssPr")}
+    values["LocA"] = np.maximum(1e-10, fields["similarity"]) / np.maximum(1e-10, fields["matched"])
+    values["DetRe"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"])
+    values["DetPr"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["surplus"])
+    values["DetA"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"] + fields["surplus"])
+    values["HOTA"] = np.sqrt(values["DetA"] * values["AssA"])
+    values["OWTA"] = np.sqrt(values["DetRe"] * values["AssA"])
+    return values
+
+
+def average_precisions(scores: Array, matched: Array, ignored: Array, objects: float) -> Array:
+    """Return the mean precision over recalls at each threshold, of which the words of each track have a bit."""
+    order = np.argsort(-scores, kind="stable")
+    hits, excused = (
+        (words[order].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
+        for words in (matched, ignored)
+    )
+    right = np.cumsum(hits & ~excused, axis=1, dtype=float)
+    surplus = np.cumsum(~hits & ~excused, axis=1, dtype=float)
+    precision = np.zeros((len(hits), len(order) + 1))
+    precision[:, :-1] = right / (surplus + right + np.spacing(1))
+    envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    places = np.stack([np.searchsorted(recall, _RECALLS) for recall in right / objects])
+    means: Array = np.take_along_axis(envelope, places, axis=1).mean(axis=1)
+    return means
+
+
+def _align(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
     """Return how well each object and each prediction go together over the whole sequence."""
     together = np.zeros((len(truths), len(predictions)))
     for frame in frames:
@@ -308,7 +344,7 @@ def _align(frames: List[_ComparedFrame], truths: Array, predictions: Array) -> A
     return alignment
 
 
-def _count_clear(frames: List[_ComparedFrame]) -> Array:
+def _count_clear(frames: List[ComparedFrame]) -> Array:
     """Return the fields of CLEAR, and how many pairs the best assignment of whole tracks has."""
     truths, predictions = _sizes(frames)
     last, before = np.full(len(truths), -1), np.full(len(truths), -1)
@@ -336,7 +372,7 @@ def _count_clear(frames: List[_ComparedFrame]) -> Array:
     return np.array([matched, missed, surplus, switches, similarity, identical], float)
 
 
-def _sizes(frames: List[_ComparedFrame]) -> Tuple[Array, Array]:
+def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
     """Return in how many frames each object and each prediction is."""
     truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
     prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])

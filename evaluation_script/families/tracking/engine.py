@@ -10,28 +10,20 @@ from ...masks.stack import Array
 from ..base.family import Values
 from ..base.reports import judge_matches
 from ..base.units import Shapes, UnitAccumulator, unit_engine
-from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, count
+from .counting import (
+    ALPHAS,
+    CLEAR_FIELDS,
+    HOTA_FIELDS,
+    TRACK_THRESHOLDS,
+    average_precisions,
+    count,
+    measure_hota,
+)
 from .files import TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
 #: What a dataset says of all sequences, and what a row of it holds.
 _FACTS = {"classes": (str, int), "merged": (int, int)}
-#: AP looks at precision at these recalls.
-RECALLS = np.linspace(0, 1, 101)
-
-
-def _hota_values(counts: Array) -> Dict[str, Array]:
-    """Return HOTA and its parts at each alpha."""
-    fields = dict(zip(HOTA_FIELDS, counts))
-    matched = np.maximum(1, fields["matched"])
-    values = {name: fields[name] / matched for name in ("AssA", "AssRe", "AssPr")}
-    values["LocA"] = np.maximum(1e-10, fields["similarity"]) / np.maximum(1e-10, fields["matched"])
-    values["DetRe"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"])
-    values["DetPr"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["surplus"])
-    values["DetA"] = fields["matched"] / np.maximum(1, fields["matched"] + fields["missed"] + fields["surplus"])
-    values["HOTA"] = np.sqrt(values["DetA"] * values["AssA"])
-    values["OWTA"] = np.sqrt(values["DetRe"] * values["AssA"])
-    return values
 
 
 def _clear_values(counts: Array) -> Dict[str, float]:
@@ -64,7 +56,7 @@ def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Di
     hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
     measures = [
         {
-            **{name: float(values.mean()) for name, values in _hota_values(hota_fields).items()},
+            **{name: float(values.mean()) for name, values in measure_hota(hota_fields).items()},
             **_clear_values(clear_fields),
         }
         for hota_fields, clear_fields in zip(hota, clear)
@@ -82,15 +74,9 @@ def _average_precision(tracks: Array, objects: float) -> float:
     """Return the mean precision over recalls and thresholds."""
     if not len(tracks) or not objects:
         return 0.0
-    ordered = tracks[np.argsort(-tracks[:, 1], kind="stable")]
-    hits = (ordered[:, 2].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
-    right = np.cumsum(hits, axis=1, dtype=float)
-    surplus = np.cumsum(~hits & (ordered[:, 3] == 0), axis=1, dtype=float)
-    precision = np.zeros((len(hits), len(ordered) + 1))
-    precision[:, :-1] = right / (surplus + right + np.spacing(1))
-    envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    places = np.stack([np.searchsorted(recall, RECALLS) for recall in right / objects])
-    return float(np.take_along_axis(envelope, places, axis=1).mean(axis=1).mean())
+    loose = (tracks[:, 3] > 0) * ((1 << len(TRACK_THRESHOLDS)) - 1)
+    excused = loose & ~tracks[:, 2].astype(int)
+    return float(average_precisions(tracks[:, 1], tracks[:, 2], excused, objects).mean())
 
 
 def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:

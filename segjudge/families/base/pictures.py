@@ -781,7 +781,8 @@ def _find_picture(folder: str, unit: str, frame: str) -> str:
     stems = dict.fromkeys([stem, stem.zfill(6), stem.zfill(12)] if stem.isdigit() else [stem])
     unit_folder = unit.replace("..", "")
     places = [os.path.join(folder, unit_folder, *below) for below in _SUBFOLDERS]
-    for place_folder in [*places, folder, os.path.join(folder, unit_folder.rpartition("/")[2])]:
+    places += [folder, os.path.join(folder, unit_folder.rpartition("/")[2])]
+    for place_folder in [*places, os.path.join(folder, os.path.dirname(stem).replace("..", ""))]:
         for name in stems:
             for ending in _ENDINGS:
                 path = os.path.join(place_folder, os.path.basename(name) + ending)

@@ -1,10 +1,11 @@
-"""Phrases in pictures: what costs pmF1, new challenges."""
+"""Phrases in pictures and videos: what costs pmF1, new challenges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from segjudge.evaluation_script.families.phrases.protocols import VIDEOS_LAYOUT
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
@@ -26,6 +27,11 @@ class _PhraseTools(UnitTools):
         "cgF1": "how well all objects of a phrase are found, times how well it is known whether there are any",
         "pmF1": "F1 of objects, where there are any, over thresholds of 0.5 to 0.95",
         "IL_MCC": "how well it is known whether a picture shows the phrase at all; -1 to 1",
+        "pHOTA": "higher order tracking accuracy of pairs of a video and a phrase",
+        "pDetA": "detection accuracy of pHOTA",
+        "pAssA": "association accuracy of pHOTA",
+        "phrase_AP": "average precision of tracks, over all pairs at once",
+        "mAP": "average precision of tracks, mean over phrases",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
@@ -52,15 +58,15 @@ class _PhraseTools(UnitTools):
         np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit)
         kinds = {
             "inexact": "objects that a prediction was assigned to, but does not cover well enough",
-            "surplus": "predictions beyond the objects, in pictures that show the phrase",
+            "surplus": "predictions beyond the objects, where there are any",
             "missed": "objects without a prediction",
         }
         return UnitLosses(kinds, by_unit, by_subset)
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import PhrasePainter
+        from .pictures import PhrasePainter, VideoPhrasePainter
 
-        return PhrasePainter(results, truth, rules)
+        return (VideoPhrasePainter if truth.form == VIDEOS_LAYOUT else PhrasePainter)(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         del protocol
@@ -74,32 +80,33 @@ class _PhraseTools(UnitTools):
         answers = accumulator.stack("pair")[:, ANSWER].tolist()
         names = ["objects in both", "objects predicted, none there", "objects there, none predicted", "none in both"]
         counts = [{"name": name, "pairs": answers.count(kind)} for kind, name in enumerate(names)]
-        about = "Whether the picture shows the phrase at all, which IL_MCC measures."
+        about = "Whether there is anything that the phrase names, which IL_MCC measures."
         verdict, *sections = super().make_sections(inputs, report, options)
         return [verdict, make_list("Answers", counts, about), *sections]
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         del categories, unseen
-        from .memory import PhrasesInMemory
+        from .memory import PhrasesInMemory, VideoPhrasesInMemory
 
-        return PhrasesInMemory(protocol)
+        return (VideoPhrasesInMemory if protocol.videos else PhrasesInMemory)(protocol)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
         units = sum(len(truth.units) for truth in truths)
-        about = f"Find every object that a phrase names, in {quantity(units, 'pair')} of a picture and a phrase."
-        return {**facts, "about": about, "subsets": [subset for (subset,) in truths[0].facts["subsets"]]}
+        kind = "video" if protocol.videos else "picture"
+        about = f"Find every object that a phrase names, in {quantity(units, 'pair')} of a {kind} and a phrase."
+        subsets = [subset for (subset,) in truths[0].facts["subsets"]]
+        return {**facts, "about": about, "subsets": subsets, "videos": protocol.videos}
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
+        from .challenges import make_sample, make_video_sample
 
-        del protocol
-        return make_sample(truths, share)
+        return make_video_sample(truths, share) if protocol.videos else make_sample(truths, share)
 
     def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
+        from .challenges import make_demo, make_video_demo
 
-        return make_demo(annotators="abc" if "gold" in protocol.name else "a")
+        return make_video_demo() if protocol.videos else make_demo(annotators="abc" if "gold" in protocol.name else "a")
 
 
 TOOLS = _PhraseTools()

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from pycocotools.mask import toBbox
 
-from segjudge.datasets.demo import NAMES, first_scenes, still_images
-from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.datasets.demo import NAMES, first_scenes, label_frames, still_images
+from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
+from segjudge.evaluation_script.families.phrases.videos import MASK, TRACK
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import encode_json, move_labels, move_runs
@@ -17,6 +18,8 @@ from segjudge.masks.run_lengths import encode_labels
 
 #: A phrase that no picture of the demo shows.
 _ABSENT = "square"
+#: A phrase that names every object.
+_ALL = "shape"
 #: SA-Co counts its pairs from here.
 _FIRST_PAIR = 10_000_000
 
@@ -73,3 +76,71 @@ def make_demo(annotators: str) -> Content:
 def _draw(mask: Any, annotator: int) -> Any:
     """Return a mask as an annotator draws it: each a pixel or two beside the others."""
     return move_labels(LabelMap(mask), np.array([1]), annotator / mask.shape[1]) if annotator else mask
+
+
+# ── videos ──
+
+
+def make_video_sample(truths: list[UnitTruth], share: float) -> Members:
+    """Yield a list of tracks: the objects, moved, with the boxes and areas that others write beside the masks."""
+    for truth in truths:
+        yield "results.json", encode_json([record for unit in truth.units for record in _move_tracks(unit, share)])
+
+
+def _move_tracks(unit: Unit, share: float) -> list[dict[str, Any]]:
+    frames = unit.load()
+    records = []
+    for track, crowd in enumerate(unit.facts["crowds"]):
+        if crowd:
+            continue
+        record: dict[str, Any] = {
+            "video_id": unit.facts["video"], "category_id": unit.facts["category"], "score": round(1 - share, 3),
+            "segmentations": [], "bboxes": [], "areas": [],
+        }  # fmt: skip
+        for frame in frames:
+            texts = [row[MASK] for row in frame.rows if row[TRACK] == track]
+            (runs,) = move_runs(texts[0], frame.size, 1, share) if texts else [[]]
+            (text,) = compress_many([runs]) if len(runs) > 1 else (None,)
+            mask = None if text is None else {"size": list(frame.size), "counts": text}
+            record["segmentations"].append(mask)
+            box = toBbox({"size": [*frame.size], "counts": text.encode()}) if text is not None else [0] * 4
+            record["bboxes"].append([int(side) for side in box])
+            record["areas"].append(sum(runs[1::2]))
+        records.append(record)
+    return records
+
+
+def make_video_demo() -> Content:
+    """Yield the synthetic truth as SA-Co/VEval publishes its own."""
+    phrases = {**NAMES, max(NAMES) + 1: _ALL, max(NAMES) + 2: _ABSENT}
+    videos: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
+    for index, video in enumerate(first_scenes(), 1):
+        names, labels = zip(*label_frames(video), strict=True)
+        masks = list(map(encode_labels, labels))
+        height, width = video.size
+        videos.append(
+            {"id": index, "video_name": video.name, "file_names": [f"{video.name}/{name}.jpg" for name in names],
+             "height": height, "width": width, "length": video.frames}
+        )  # fmt: skip
+        numbers = sorted({number for frame_masks in masks for number in frame_masks})
+        for category, phrase in phrases.items():
+            named = numbers if phrase == _ALL else [number for number in numbers if number == category]
+            pairs.append(
+                {"id": len(pairs) + 1, "video_id": index, "category_id": category, "noun_phrase": phrase,
+                 "num_masklets": len(named)}
+            )  # fmt: skip
+            for number in named:
+                tracks = [
+                    {"size": [height, width], "counts": frame_masks[number]} if number in frame_masks else None
+                    for frame_masks in masks
+                ]
+                annotations.append(
+                    {"id": len(annotations) + 1, "video_id": index, "category_id": category, "iscrowd": 0,
+                     "noun_phrase": phrase, "segmentations": tracks}
+                )  # fmt: skip
+    categories = [{"id": category, "name": phrase} for category, phrase in phrases.items()]
+    yield "saco_veval_demo_test.json", {
+        "videos": videos, "annotations": annotations, "categories": categories, "video_np_pairs": pairs,
+    }  # fmt: skip

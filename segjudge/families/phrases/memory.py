@@ -1,4 +1,4 @@
-"""Pairs of a picture and a phrase in memory: masks of objects on both sides, with scores and crowds."""
+"""Pairs of a picture or video and a phrase in memory: masks or tracks on both sides, with scores and crowds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, no_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit, no_pixels
 from segjudge.evaluation_script.families.phrases.counting import COLUMNS, count_pair
 from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
+from segjudge.evaluation_script.families.phrases.tubes import CATEGORY, count_tracks
+from segjudge.evaluation_script.families.phrases.videos import Tracks
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
+from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.memory import (
     CheckedMask,
     SamplesInMemory,
@@ -21,6 +24,7 @@ from segjudge.families.base.memory import (
 )
 
 _FORM = "Give a list of masks, or {'masks': […], 'scores': […]}"
+_TRACKS_FORM = "Give {'tracks': [[mask or None, …], …]} with a list for each track, and 'scores' or 'iscrowd'"
 
 
 class PhrasesInMemory(SamplesInMemory):
@@ -77,3 +81,77 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
         (read_checked_mask(mask, f"{location}, mask {index}", _FORM), number)
         for index, (mask, number) in enumerate(zip(masks, numbers, strict=True))
     ]
+
+
+class VideoPhrasesInMemory(SamplesInMemory):
+    """Counts pairs of a video and a phrase.
+
+    A side is a mapping with `tracks`, of each a list with a mask or None for every frame, and, of predictions,
+    `scores`, of truths, `iscrowd` and, for mAP, the phrase's `category_id`.
+    """
+
+    table, columns = "pair", COLUMNS
+    protocol: PhraseProtocol
+
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        del frame
+        sizes: list[Size] = []
+        truth_tracks, crowds = _read_tracks(truth, "iscrowd", 0, f"truth of {sequence}", sizes)
+        tracks, scores = _read_tracks(prediction, "scores", 1.0, f"prediction of {sequence}", sizes)
+        lengths = set(map(len, (*truth_tracks, *tracks)))
+        if len(lengths) > 1:
+            raise refusal(sequence, f"has tracks of {' and '.join(map(str, sorted(lengths)))} frames", _TRACKS_FORM)
+        size = common_size(sizes, "masks", sequence) or (1, 1)
+        sides = [_pack_tracks(side, size) for side in (truth_tracks, tracks)]
+        tables = count_tracks(sides[0], crowds.astype(bool), sides[1], scores, max(lengths, default=0))
+        category = truth.get("category_id", 0) if isinstance(truth, Mapping) else 0
+        tables["phrase"][0] = tables["tracks"][:, CATEGORY] = int(category)
+        return UnitCounts("", tables).encode()
+
+    def check(self, data: bytes) -> None:
+        super().check(data)
+        if decode_unit(data).tables.keys() != {"pair", "hota", "phrase", "tracks"}:
+            raise ValueError("is no pair of a video and a phrase")
+
+    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
+        del units
+        return {"subsets": [["all"]], "listed": []}
+
+
+def _read_tracks(
+    side: Any, key: str, default: float, location: str, sizes: list[Size]
+) -> tuple[list[list[CheckedMask | None]], Array]:
+    """Return the masks of each track by frame, and a number for each: its score, or whether it is a crowd."""
+    if not isinstance(side, Mapping) or "tracks" not in side:
+        raise refusal(location, "is no mapping with tracks", _TRACKS_FORM)
+    try:
+        tracks = list(map(list, side["tracks"]))
+        numbers = np.array([float(value) for value in side.get(key, [default] * len(tracks))])
+    except (TypeError, ValueError) as error:
+        raise refusal(location, f"cannot be read ({error})", _TRACKS_FORM) from None
+    if len(numbers) != len(tracks) or not np.isfinite(numbers).all():
+        raise refusal(
+            location, f"has {len(tracks)} tracks and {len(numbers)} {key}", "Give a finite one for each track"
+        )
+    checked = [
+        [
+            None if mask is None else read_checked_mask(mask, f"{location}, track {index}, frame {frame}", _TRACKS_FORM)
+            for frame, mask in enumerate(masks)
+        ]
+        for index, masks in enumerate(tracks)
+    ]
+    sizes += [mask[2] for masks in checked for mask in masks if mask is not None]
+    return checked, numbers
+
+
+def _pack_tracks(tracks: list[list[CheckedMask | None]], size: Size) -> Tracks:
+    """Pack the masks by frame, those without a pixel left out."""
+    rows = sorted(
+        (frame, track, mask[0], mask[1])
+        for track, masks in enumerate(tracks)
+        for frame, mask in enumerate(masks)
+        if mask is not None and mask[1]
+    )
+    frames, numbers, areas = (np.array([row[column] for row in rows], np.int64) for column in (0, 1, 3))
+    masks = Masks(pack_texts([row[2] for row in rows]), areas, np.array([size] * len(rows), np.int64).reshape(-1, 2))
+    return Tracks(len(tracks), frames, numbers, masks)

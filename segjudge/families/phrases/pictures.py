@@ -1,4 +1,4 @@
-"""Phrases in pictures as pictures themselves: the objects of a pair, and the masks that were predicted for it."""
+"""Phrases as pictures: the objects of a pair, and the masks that were predicted for it, in each frame of a video."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.phrases.files import PhraseSubmission
-from segjudge.evaluation_script.families.phrases.protocols import PhraseProtocol
+from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
+from segjudge.evaluation_script.families.phrases.videos import AREA, MASK, TRACK, VideoPhraseSubmission
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, share_of_masks
@@ -47,6 +48,56 @@ class PhrasePainter(UnitPainter):
                 maps = np.stack([_draw(side, frame.size, drawn[index]) for side in (texts, own)])
                 seen = seen._replace(maps=maps)
             yield seen
+
+
+class VideoPhrasePainter(UnitPainter):
+    """Paints pairs of a video and a phrase; what follows an object keeps its number."""
+
+    follows = True
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, PhraseProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no phrases")
+        self._submission = VideoPhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def describe(self, unit: Unit) -> str:
+        return f"{unit.name} ({unit.facts['phrase']})"
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))
+        for index, (frame, own) in enumerate(zip(frames, predicted, strict=True)):
+            rows = [(crowds[row[TRACK]], row[MASK], row[AREA]) for row in frame.rows]
+            tracks = [row[TRACK] for row in frame.rows if not crowds[row[TRACK]]]
+            seen = _see(rows, _pack([(text, area) for _, text, area in own], frame.size), frame.size)
+            seen = seen._replace(
+                truth=_number_side(seen.truth, "object", tracks),
+                prediction=_number_side(seen.prediction, "track", [track for track, _, _ in own]),
+            )
+            if index in drawn:
+                sides = [text for crowd, text, _ in rows if not crowd], [text for _, text, _ in own]
+                maps = np.stack([_draw(side, frame.size, drawn[index]) for side in sides])
+                seen = seen._replace(maps=maps)
+            yield seen
+
+    def _list_predictions(self, unit: Unit, frames: int) -> list[list[tuple[int, str, int]]]:
+        """List the masks of each frame that count: the track, the run lengths, the area."""
+        listed: list[list[tuple[int, str, int]]] = [[] for _ in range(frames)]
+        if self._submission is not None:
+            tracks, scores = self._submission.tracks(unit.name, unit.facts["size"])
+            for number in np.flatnonzero(scores[tracks.track] >= LEAST_SCORE).tolist():
+                mask = tracks.masks.texts[number], int(tracks.masks.area[number])
+                listed[tracks.frame[number]].append((int(tracks.track[number]), *mask))
+        return listed
+
+
+def _number_side(side: Side, noun: str, tracks: Sequence[int]) -> Side:
+    """Give the segments of a frame the numbers of their tracks."""
+    names = [f"{noun} {track + 1}" for track in tracks]
+    return side._replace(keys=tracks, names=names, things=np.ones(len(tracks), bool))
 
 
 def _see(rows: Sequence[tuple[int, str, int]], predictions: Masks, size: Size) -> SeenFrame:

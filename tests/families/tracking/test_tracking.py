@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking import files as tracks_files
-from segjudge.evaluation_script.families.tracking.counting import ALPHAS
+from segjudge.evaluation_script.families.tracking.counting import ALPHAS, measure_hota
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
@@ -64,7 +64,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
         for metric, value in expected["HOTA_mean_over_alphas"].items():
             assert found[metric] == pytest.approx(value, **CLOSE)
         (hota,) = sum(counts.tables["hota"] for counts in accumulator.complete_counts() if len(counts.tables["hota"]))
-        for metric, curve in tracks._hota_values(hota).items():
+        for metric, curve in measure_hota(hota).items():
             assert curve.tolist() == [pytest.approx(value, **CLOSE) for value in expected["HOTA"][metric]]
         assert found["IDF1"] == pytest.approx(expected["Identity"]["IDF1"], **CLOSE)
         if expected["Identity"]["IDTP"] + expected["Identity"]["IDFN"]:  # else TrackEval says 0, and adds up the errors

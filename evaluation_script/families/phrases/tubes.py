@@ -1,0 +1,151 @@
+"""What is counted in a pair of a video and a phrase, and what follows: cgF1 by tubes, pHOTA by frames, AP by scores."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+import numpy as np
+
+from ...masks.backend import backend
+from ...masks.detections import Candidates, OverlappingPairs
+from ...masks.overlaps import Pairs
+from ...masks.stack import Array
+from ..base.family import Values
+from ..base.units import Unit, UnitAccumulator, UnitCounts
+from ..tracking.counting import (
+    ALPHAS,
+    HOTA_FIELDS,
+    ComparedFrame,
+    average_precisions,
+    count_hota,
+    flag_unmatched,
+    measure_hota,
+    pair_up,
+)
+from .counting import THRESHOLDS, count_answer
+from .protocols import LEAST_SCORE, PhraseProtocol
+from .videos import Tracks, VideoPhraseSubmission, truth_tracks
+
+#: A prediction that matches no object is left out where so much of it lies on a crowd.
+_ON_CROWD = 0.5
+#: AP looks at so many tracks of a pair, those with the highest scores.
+_RANKED = 100
+#: What a track must reach: never quite 1, as in COCO's API.
+_REACHED = np.minimum(THRESHOLDS, 1 - 1e-10)
+#: Columns of a ranked track: its phrase, its score, and words with a bit for each threshold: matched, not counted.
+CATEGORY, SCORE, MATCHED, IGNORED = range(4)
+
+
+def count_video(unit: Unit, submission: VideoPhraseSubmission) -> UnitCounts:
+    """Count a pair."""
+    frames, crowds = unit.load(), np.array(unit.facts["crowds"], bool)
+    predictions, scores = submission.tracks(unit.name, unit.facts["size"])
+    tables = count_tracks(truth_tracks(frames, len(crowds)), crowds, predictions, scores, len(frames))
+    tables["phrase"][0] = tables["tracks"][:, CATEGORY] = unit.facts["category"]
+    return UnitCounts(unit.name, tables)
+
+
+def count_tracks(truth: Tracks, crowds: Array, predictions: Tracks, scores: Array, frames: int) -> Dict[str, Array]:
+    """Return the tables of a pair, of no phrase yet; objects and tracks without a pixel say nothing."""
+    pairs, shares, shared = _overlap(truth, predictions, frames)
+    together = np.zeros((predictions.count, truth.count))
+    np.add.at(together, (predictions.track[pairs.prediction], truth.track[pairs.truth]), shared)
+    areas, sizes = (np.bincount(side.track, side.masks.area, side.count)[:, None] for side in (truth, predictions))
+    joint_areas = np.where(crowds, sizes, sizes + areas.T - together)
+    visible, has_pixels = areas[:, 0] > 0, sizes[:, 0] > 0
+    ious, flags = (together / np.maximum(joint_areas, 1))[has_pixels][:, visible], crowds[visible]
+    counted, ranks = scores >= LEAST_SCORE, scores[has_pixels]
+    row = count_answer(
+        [(int(crowd), "", int(area)) for crowd, area in zip(flags, areas[visible, 0])], ious[ranks >= LEAST_SCORE]
+    )
+    compared = _compare_frames(truth, crowds, predictions, counted, (pairs, shares, shared))
+    return {
+        "pair": np.array(row, np.int64),
+        "hota": count_hota(compared),
+        "phrase": np.array([0, np.count_nonzero(~flags)]),
+        "tracks": _rank_tracks(ious, flags, ranks),
+    }
+
+
+def _overlap(truth: Tracks, predictions: Tracks, frames: int) -> Tuple[Pairs, Array, Array]:
+    """Return the pairs of masks of the same frame, their IoU, and how many pixels they share."""
+    pairs = pair_up(*(np.bincount(side.frame, minlength=frames) for side in (predictions, truth)))
+    nobody = np.zeros(len(truth.masks.area), bool)
+    shares = backend().mask_overlaps(pairs, predictions.masks, truth.masks, nobody)
+    areas = predictions.masks.area[pairs.prediction] + truth.masks.area[pairs.truth]
+    return pairs, shares, np.rint(shares * areas / (1 + shares))
+
+
+def _compare_frames(
+    truth: Tracks, crowds: Array, predictions: Tracks, counted: Array, overlap: Tuple[Pairs, Array, Array]
+) -> List[ComparedFrame]:
+    """Return what HOTA compares: objects that are no crowds, and predictions that are not on one."""
+    (pairs, shares, shared), compared = overlap, []
+    bounds = [np.searchsorted(side.frame, np.arange(len(pairs.bounds))) for side in (predictions, truth)]
+    for frame, (start, stop) in enumerate(zip(pairs.bounds.tolist(), pairs.bounds[1:].tolist())):
+        (low, high), (first_object, end) = (side[frame : frame + 2].tolist() for side in bounds)
+        tracks, objects = predictions.track[low:high], truth.track[first_object:end]
+        usable, plain = counted[tracks], ~crowds[objects]
+        if not usable.any() and not plain.any():
+            continue
+        shape = (high - low, end - first_object)
+        similarity = shares[start:stop].reshape(shape)[usable][:, plain].T
+        if not plain.all():
+            on_crowds = shared[start:stop].reshape(shape)[usable][:, ~plain].max(axis=1)
+            excused = on_crowds >= _ON_CROWD * predictions.masks.area[low:high][usable]
+            remaining = ~(excused & flag_unmatched(similarity, 0.0))
+            similarity, tracks = similarity[:, remaining], tracks[usable][remaining]
+        else:
+            tracks = tracks[usable]
+        compared.append(ComparedFrame(objects[plain], tracks, similarity))
+    return compared
+
+
+def _rank_tracks(ious: Array, crowds: Array, scores: Array) -> Array:
+    """Return the tracks that AP looks at, by falling score, matched as COCO's API does."""
+    order = np.argsort(-scores, kind="stable")[:_RANKED]
+    table = ious[order]
+    close = np.nonzero(table >= _REACHED[0])
+    matched, ignored = backend().match(
+        Candidates(
+            OverlappingPairs(close[0], close[1], table[close]),
+            _REACHED,
+            np.zeros(len(order), np.int64),
+            np.zeros((1, len(order)), bool),
+            crowds[None],
+            crowds,
+            np.zeros(len(crowds), bool),
+        )
+    )
+    rows = np.zeros((len(order), 4))
+    rows[:, SCORE], rows[:, MATCHED], rows[:, IGNORED] = scores[order], matched, ignored
+    return rows
+
+
+def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
+    """Return pHOTA and its parts, and AP over all pairs and by phrase."""
+    units = [counts.tables for counts in accumulator.complete_counts()]
+    hota = measure_hota(sum((tables["hota"] for tables in units), np.zeros((len(HOTA_FIELDS), len(ALPHAS)))))
+    values: Values = {f"p{name}": float(hota[name].mean()) for name in ("HOTA", "DetA", "AssA")}
+    tracks = np.concatenate([np.zeros((0, 4)), *(tables["tracks"] for tables in units)])
+    phrases = np.array([tables["phrase"] for tables in units])
+    whole = _precision_of(tracks, int(phrases[:, 1].sum()))
+    values["phrase_AP"], values["phrase_AP@0.5"], values["phrase_AP@0.75"] = (
+        (float(whole.mean()), float(whole[0]), float(whole[5])) if len(whole) else (None, None, None)
+    )
+    by_phrase: List[Array] = []
+    for category in np.unique(phrases[:, 0]).tolist():
+        objects = int(phrases[phrases[:, 0] == category, 1].sum())
+        by_phrase.append(_precision_of(tracks[tracks[:, CATEGORY] == category], objects))
+    means = [float(precision.mean()) for precision in by_phrase if len(precision)]
+    values["mAP"] = float(np.mean(means)) if means else None
+    return values
+
+
+def _precision_of(tracks: Array, objects: int) -> Array:
+    """Return AP at each threshold; nothing where there are no objects."""
+    if not objects:
+        return np.zeros(0)
+    if not len(tracks):
+        return np.zeros(len(THRESHOLDS))
+    return average_precisions(tracks[:, SCORE], tracks[:, MATCHED], tracks[:, IGNORED], objects)

@@ -1,0 +1,347 @@
+"""Truth and submissions of SA-Co/VEval: pairs of a video and a noun phrase, whose objects are tracks of masks.
+
+A truth is YouTube-VIS' JSON with `video_np_pairs`, the pairs that were asked; a pair without an annotation shows no
+such object.  A submission is a list of tracks.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import AbstractSet, Any, Dict, Iterable, List, Optional, Tuple
+
+import numpy as np
+
+from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, printable, quantity, verb
+from ...files.archive import UPLOAD
+from ...masks import run_lengths as rle
+from ...masks.backend import backend
+from ...masks.run_lengths import Masks, MaskTexts, pack_texts
+from ...masks.stack import Array, Size
+from ...runner.tuning import without_collector
+from ...values import dataclass
+from ..base.units import Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
+from ..instances.records import is_finite
+from ..instances.submission import parse_parts
+from .protocols import VIDEOS_LAYOUT, PhraseProtocol
+
+EXAMPLE = (
+    '[{"video_id": 1, "category_id": 2, "score": 0.9, "segmentations": [{"size": [h, w], "counts": "…"}, null, …]}, …]'
+)
+SEND = f"Send one JSON with a list of records, one for each track: {EXAMPLE}"
+#: Tracks that a pair may have, and so many bad records are enough: what follows is not looked at.
+MOST_TRACKS, _MOST_PROBLEMS = 300, 1_000
+#: Columns of a mask in the truth: the index of its track, its run lengths, its area.
+TRACK, MASK, AREA = range(3)
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """One side of a pair: its masks by frame, and of each the index of its track."""
+
+    count: int
+    frame: Array
+    track: Array
+    masks: Masks
+
+
+# ── the truth ──
+
+
+def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
+    """Return the truth that a JSON holds."""
+    if "video_np_pairs" not in document:
+        raise Flaw("has no video_np_pairs", "Use the file that lists which phrases were asked of which video")
+    videos = {video["id"]: video for video in document["videos"]}
+    phrases = {pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
+    if len(phrases) != len(document["video_np_pairs"]):
+        raise Flaw("lists a pair twice in video_np_pairs", "List each pair once")
+    texts: List[str] = []
+    pixels: List[int] = []
+    masks: List[Tuple[int, int]] = []  # the annotation's index, and the frame
+    for index, annotation in enumerate(document["annotations"]):
+        subject = f"annotation {annotation['id']}"
+        if pair_of(annotation) not in phrases:
+            raise Flaw(f"{subject} is of a pair that video_np_pairs lacks", "List every pair that was asked")
+        video = videos[annotation["video_id"]]
+        if len(annotation["segmentations"]) != len(video["file_names"]):
+            raise Flaw(
+                f"{subject} has another number of masks than its video has frames", "Give one, or null, for each"
+            )
+        for frame, mask in enumerate(annotation["segmentations"]):
+            if mask is not None:
+                size = _size_of(video)
+                if list(mask["size"]) != list(size):
+                    raise Flaw(f"{subject} has a mask of another size than its video", "Encode it again")
+                texts.append(rle.text_of(mask["counts"], size[0] * size[1]))
+                pixels.append(size[0] * size[1])
+                masks.append((index, frame))
+    checked = backend().check_masks(texts, np.array(pixels, np.int64))
+    for number in np.flatnonzero(checked.fault).tolist():
+        annotation = document["annotations"][masks[number][0]]
+        fault = rle.FAULTS[int(checked.fault[number])]
+        raise Flaw(f"annotation {annotation['id']}, frame {masks[number][1]} {fault}", rle.WRITE_AGAIN)
+    crowds: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
+    track_of: List[int] = []
+    for annotation in document["annotations"]:
+        own = crowds[pair_of(annotation)]
+        track_of.append(len(own))
+        own.append(int(annotation.get("iscrowd", 0)))
+    rows: Dict[Tuple[int, int], Dict[int, Rows]] = {pair: {} for pair in phrases}
+    visible = set()
+    for (index, frame), text, area in zip(masks, texts, checked.area.tolist()):
+        if area:
+            visible.add(index)
+            own_rows = rows[pair_of(document["annotations"][index])]
+            own_rows.setdefault(frame, []).append([track_of[index], text, area])
+    notes = []
+    unseen = len(document["annotations"]) - len(visible)
+    if unseen:
+        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame; they say nothing")
+    if not all(rows.values()) and not any(rows.values()):
+        notes.append("no pair has objects, so nothing but the answers can be scored")
+    if all(rows.values()) or not any(rows.values()):
+        notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
+    units = [_unit(pair, phrases[pair], videos[pair[0]], rows[pair], crowds[pair]) for pair in phrases]
+    listed = [[0, int(category["id"])] for category in document["categories"]]
+    facts = {"subsets": [[os.path.splitext(os.path.basename(path))[0]]], "listed": listed}
+    return UnitTruth(PhraseProtocol.family, VIDEOS_LAYOUT, facts, units, notes)
+
+
+def _size_of(video: Dict[str, Any]) -> Size:
+    return video["height"], video["width"]
+
+
+def pair_of(entry: Dict[str, Any]) -> Tuple[int, int]:
+    """Return the video and the phrase of an entry."""
+    return int(entry["video_id"]), int(entry["category_id"])
+
+
+def pair_name(video: int, category: int) -> str:
+    """Return what a pair is called, as by the benchmark's script."""
+    return f"{video}_{category}"
+
+
+def _unit(pair: Tuple[int, int], phrase: str, video: Dict[str, Any], rows: Dict[int, Rows], crowds: List[int]) -> Unit:
+    size, names = _size_of(video), [str(name) for name in video["file_names"]]
+
+    def load() -> List[TruthFrame]:
+        return [TruthFrame(name, size, rows.get(frame, []), no_pixels) for frame, name in enumerate(names)]
+
+    facts = {
+        "video": pair[0], "category": pair[1], "phrase": phrase, "size": size, "frames": len(names), "crowds": crowds,
+    }  # fmt: skip
+    return Unit(pair_name(*pair), len(names) + sum(map(len, rows.values())), load, facts)
+
+
+def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
+    """Return the objects of a pair."""
+    rows = [row for frame in frames for row in frame.rows]
+    index = np.repeat(np.arange(len(frames)), [len(frame.rows) for frame in frames])
+    sizes = np.array([frames[0].size] * len(rows), np.int64).reshape(-1, 2)
+    area = np.array([row[AREA] for row in rows], np.int64)
+    masks = Masks(pack_texts([row[MASK] for row in rows]), area, sizes)
+    return Tracks(count, index, np.array([row[TRACK] for row in rows], np.int64), masks)
+
+
+# ── a submission ──
+
+
+class VideoPhraseSubmission(UnitSubmission):
+    """The tracks of all pairs; pairs without any are answered in the negative."""
+
+    noun = "pair"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
+        self.protocol = protocol
+        super().__init__(path, truth, limits, SEND)
+        self._truth = truth
+        problems = Problems()
+        try:
+            names = [name for name in self.files.sizes if name.lower().endswith(".json")]
+            if len(names) != 1:
+                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", SEND)
+            reader = _Reader(truth, limits)
+            reader.read(self.files.read_chunks(names[0]), names[0], problems)
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        problems.raise_if_any()
+        self._tracks, self._empty = reader.sort(), reader.empty
+
+    @property
+    def notes(self) -> List[str]:
+        empty = f"{quantity(self._empty, 'track')} without a pixel {verb(self._empty, 'was', 'were')} left out"
+        return [*super().notes, *([empty] if self._empty else [])]
+
+    def names(self) -> AbstractSet[str]:
+        return {unit.name for unit in self._truth.units}
+
+    def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
+        """Return the tracks of a pair in their order, and their scores."""
+        return self._tracks.of(pair, size)
+
+
+@dataclass(frozen=True)
+class _SortedTracks:
+    """All tracks by pair, and all masks by pair and frame: where each pair's begin and end."""
+
+    track_bounds: Dict[str, Tuple[int, int]]
+    mask_bounds: Dict[str, Tuple[int, int]]
+    score: Array
+    frame: Array
+    track: Array
+    masks: MaskTexts
+    area: Array
+
+    def of(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
+        start, stop = self.track_bounds.get(pair, (0, 0))
+        masks = slice(*self.mask_bounds.get(pair, (0, 0)))
+        area = self.area[masks]
+        sizes = np.array([size] * len(area), np.int64).reshape(-1, 2)
+        tracks = Tracks(stop - start, self.frame[masks], self.track[masks], Masks(self.masks.take(masks), area, sizes))
+        return tracks, self.score[start:stop]
+
+
+class _Reader:
+    """Reads the records of tracks, and keeps those with a pixel."""
+
+    def __init__(self, truth: UnitTruth, limits: ArchiveLimits) -> None:
+        self._most = limits.records
+        self._names = [unit.name for unit in truth.units]
+        self._unit = {(unit.facts["video"], unit.facts["category"]): index for index, unit in enumerate(truth.units)}
+        self._extents: List[Tuple[Size, int]] = [
+            (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
+        ]
+        self._elsewhere = truth.elsewhere
+        self._count = 0
+        #: Tracks without a pixel in any frame, which say nothing.
+        self.empty = 0
+        #: Of each track its pair and score, a part after the other; of each mask its track, frame and area.
+        self._pairs: List[Array] = []
+        self._scores: List[Array] = []
+        self._tracks: List[Array] = []
+        self._frames: List[Array] = []
+        self._areas: List[Array] = []
+        self._masks: List[MaskTexts] = []
+        self._kept = 0
+
+    def read(self, parts: Iterable[bytes], member: str, problems: Problems) -> None:
+        try:
+            with without_collector():
+                for records in parse_parts(iter(parts)):
+                    self._read_part(records, member, problems)
+                    self._count += len(records)
+                    if self._count > self._most:
+                        raise Flaw(f"holds more than {self._most:,} records", "Send fewer tracks")
+                    if problems.count >= _MOST_PROBLEMS:
+                        problems.stop()
+                        return
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+
+    def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
+        texts: List[str] = []
+        pixels: List[int] = []
+        owners: List[Tuple[int, int]] = []  # the record and the frame of each mask
+        tracks: Dict[int, Tuple[int, float]] = {}  # the pair and the score of each record
+        for index, record in enumerate(records):
+            try:
+                pair = self._pair_of(record)
+                if pair is None:
+                    continue
+                own = self._masks_of(record, pair)
+            except Flaw as flaw:
+                pair_text = self._name_pair(record) if isinstance(record, dict) else "?"
+                subject = f"{member}, record {self._count + index} (pair {pair_text})"
+                problems.add(Problem(subject, flaw.fault, flaw.remedy))
+                continue
+            tracks[index] = pair, float(record["score"])
+            (height, width), _ = self._extents[pair]
+            texts += [text for _, text in own]
+            owners += [(index, frame) for frame, _ in own]
+            pixels += [height * width] * len(own)
+        checked = backend().check_masks(texts, np.array(pixels, np.int64))
+        for number in np.flatnonzero(checked.fault).tolist():
+            index, frame = owners[number]
+            subject = f"{member}, record {self._count + index} (pair {self._names[tracks[index][0]]}), frame {frame}"
+            problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
+        has_pixels = np.flatnonzero(checked.area > 0).tolist()
+        seen = dict.fromkeys(owners[number][0] for number in has_pixels)
+        self.empty += len(tracks) - len(seen)
+        places = {index: self._kept + rank for rank, index in enumerate(seen)}
+        self._kept += len(seen)
+        self._pairs.append(np.array([tracks[index][0] for index in seen], np.int64))
+        self._scores.append(np.array([tracks[index][1] for index in seen]))
+        self._tracks.append(np.array([places[owners[number][0]] for number in has_pixels], np.int64))
+        self._frames.append(np.array([owners[number][1] for number in has_pixels], np.int64))
+        self._areas.append(checked.area[has_pixels])
+        self._masks.append(pack_texts([texts[number] for number in has_pixels]))
+
+    @staticmethod
+    def _name_pair(record: Dict[str, Any]) -> str:
+        return printable(pair_name(record.get("video_id", "?"), record.get("category_id", "?")))
+
+    def _pair_of(self, record: Any) -> Optional[int]:
+        """Return the pair of a record; None where it is of another split."""
+        if not isinstance(record, dict) or not {"video_id", "category_id", "score", "segmentations"} <= record.keys():
+            raise Flaw("lacks video_id, category_id, score or segmentations", f"Write {EXAMPLE}")
+        if type(record["video_id"]) is not int or type(record["category_id"]) is not int:
+            raise Flaw("has a video_id or category_id that is not a whole number", "Write the truth's ids as numbers")
+        if not is_finite(record["score"]):
+            raise Flaw(
+                f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number"
+            )
+        pair = self._unit.get((record["video_id"], record["category_id"]))
+        if pair is None and pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
+            raise Flaw("is of a pair that the truth does not list", "Answer the pairs of video_np_pairs alone")
+        return pair
+
+    def _masks_of(self, record: Dict[str, Any], pair: int) -> List[Tuple[int, str]]:
+        """Return the frames and compressed runs of a track, which are not checked yet."""
+        masks, (size, frames) = record["segmentations"], self._extents[pair]
+        if not isinstance(masks, list):
+            raise Flaw("has segmentations that are not a list", f"Write {EXAMPLE}")
+        if len(masks) != frames:
+            problem = f"has {quantity(len(masks), 'mask')} but the video has {quantity(frames, 'frame')}"
+            raise Flaw(problem, "Give one for each frame, null where there is nothing")
+        own = []
+        for frame, mask in enumerate(masks):
+            if mask is None:
+                continue
+            try:
+                mask_size, counts = rle.read_encoding(mask, EXAMPLE)
+                if mask_size != size:
+                    raise rle.other_size(mask_size, size)
+                own.append((frame, rle.text_of(counts, size[0] * size[1])))
+            except Flaw as flaw:
+                raise Flaw(f"{flaw.fault} (frame {frame})", flaw.remedy) from None
+        return own
+
+    def sort(self) -> _SortedTracks:
+        """Return the tracks by pair; raises SubmissionError where a pair has too many."""
+        nothing = np.zeros(0, np.int64)
+        pairs, tracks, frames, areas = (
+            np.concatenate([nothing, *parts]) for parts in (self._pairs, self._tracks, self._frames, self._areas)
+        )
+        order = np.argsort(pairs, kind="stable")
+        counts = np.bincount(pairs, minlength=len(self._names))
+        for number in np.flatnonzero(counts > MOST_TRACKS).tolist():
+            problem = f"has {counts[number]:,} tracks; {MOST_TRACKS:,} is the limit"
+            raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send the best of them"))
+        starts = np.cumsum(counts) - counts
+        places = np.zeros(len(pairs), np.int64)
+        places[order] = np.arange(len(pairs)) - starts[pairs[order]]
+        mask_order = np.lexsort((places[tracks], frames, pairs[tracks]))
+        mask_counts = np.bincount(pairs[tracks], minlength=len(self._names))
+        return _SortedTracks(
+            self._cut_by_pair(counts),
+            self._cut_by_pair(mask_counts),
+            np.concatenate([np.zeros(0), *self._scores])[order],
+            frames[mask_order],
+            places[tracks][mask_order],
+            rle.join_texts(self._masks).take(mask_order),
+            areas[mask_order],
+        )
+
+    def _cut_by_pair(self, counts: Array) -> Dict[str, Tuple[int, int]]:
+        stops = np.cumsum(counts)
+        return dict(zip(self._names, zip((stops - counts).tolist(), stops.tolist())))
