@@ -79,6 +79,20 @@ answer({{f"{{weighted}}IoU{{groups}}": found[f"averageScore{{'Inst' if weighted 
         for weighted in ("", "i") for groups, kind in (("", "Classes"), ("-categories", "Categories"))}})
 """
 
+STEP = f"""{COMPAT}
+import glob
+from PIL import Image
+sys.path[:0] = [f"{{checkout}}/evaluation/numpy"]
+from segmentation_and_tracking_quality import STQuality
+metric = STQuality(19, [11, 13], 255, 16, 1 << 24)
+for path in sorted(glob.glob(f"{{data}}/truth/*/*.png")):
+    sides = [np.array(Image.open(path.replace("/truth/", f"/{{side}}/"))).astype(np.int32) for side in ("truth", "results")]
+    codes = [side[..., 0] << 16 | side[..., 1] << 8 | side[..., 2] for side in sides]
+    metric.update_state(*codes, path.split("/")[-2])
+values = metric.result()
+answer({{name: values[name] for name in ("STQ", "AQ", "IoU")}})
+"""
+
 VSPW = f"""{COMPAT}
 torch = sys.modules["torch"] = types.ModuleType("torch")
 torch.nn = sys.modules["torch.nn"] = types.ModuleType("torch.nn")

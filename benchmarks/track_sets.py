@@ -133,6 +133,21 @@ def vipseg(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     write(folder / "results/pred.json", {"annotations": lists[1]})
 
 
+def kitti_step(folder: Path, lot: Lot, scale: float, size: Size) -> None:
+    """2,981 frames of nine sequences: 19 classes, and 12 objects."""
+    for number in range(9):
+        regions = Regions(lot, size, 32)
+        classes = np.append(np.arange(20), lot.choice([11, 13], 12))
+        classes[19] = VOID
+        truth = classes | np.where(np.isin(classes, [11, 13]), np.arange(32) % 20, 0) << 16
+        switched = np.where(lot.random(32) < 0.2, truth + (40 << 16), truth)
+        sent = np.where(truth == VOID, 0, switched)
+        for at in range(scaled(331, scale)):
+            off = lot.normal(0, 1.5, (32, 2))
+            for side, pixels in (("truth", truth[regions.labels(at)]), ("results", sent[regions.labels(at, off)])):
+                save(folder / side / f"{number:04d}" / f"{at:06d}.png", coloured(pixels))
+
+
 def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     """343 videos of val, 71 frames each."""
     names = [f"v{number}" for number in range(scaled(343, scale))]

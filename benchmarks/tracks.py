@@ -49,6 +49,9 @@ SETS = {
     "vipseg": TrackSet(
         track_sets.vipseg, HD, {"vipseg-official": ("VIPSeg", track_peers.VIPSEG)}, results="results"
     ),
+    "kitti-step": TrackSet(
+        track_sets.kitti_step, (375, 1242), {"kitti-step-official": ("deeplab2", track_peers.STEP)}, "truth", "results"
+    ),
     "vspw": TrackSet(
         track_sets.vspw, (480, 853), {"vspw-official": ("VSPW_baseline", track_peers.VSPW)}, "truth", "results"
     ),

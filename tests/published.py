@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -202,6 +203,27 @@ def vipseg(folder: Path) -> Path:
     return written(folder / "VIPSeg", files)
 
 
+#: A class that has objects, by protocol.
+STEP_THINGS = {
+    f"{name}-step{row}": thing for name, thing in (("kitti", 13), ("motchallenge", 4)) for row in ("", "-official")
+}
+
+
+def step_map(name: str, frame: int, thing: int) -> bytes:
+    """The first disk is an object, the second a crowd, on ground of the first class, with void at the top."""
+    disks = labels(name, frame)
+    classes = np.where(disks, thing, 0)
+    classes[:4] = 255
+    return png(np.dstack([classes, disks * 0, disks == 1]).astype(np.uint8))
+
+
+def step(thing: int, folder: Path) -> Path:
+    """Maps of val, with those of train beside."""
+    maps = {f"panoptic_maps/val/{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()}
+    other = {"panoptic_maps/train/0000/000000.png": png(np.zeros((*SIZE, 3), np.uint8))}
+    return written(folder / "step", {**maps, **other})
+
+
 def vspw(folder: Path) -> Path:
     """Classes 5, 6 and 7, and void at the top; a video of another split lies beside."""
     files: dict[str, Any] = {
@@ -335,6 +357,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
     "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
+    **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
     "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
@@ -455,6 +478,10 @@ def send_vipseg(_truth: Path) -> bytes:
     return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
 
 
+def send_step(thing: int, _truth: Path) -> bytes:
+    return zipped({f"{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()})
+
+
 def send_vspw(_truth: Path) -> bytes:
     return zipped({f"result_submission/{name}/{k:08d}.png": png(labels(name, k) + np.uint8(5)) for name, k in frames()})
 
@@ -529,6 +556,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "cityscapes-panoptic": (send_coco_panoptic, {"PQ": 1}),
     "vipseg": (send_vipseg, {"VPQ": 1, "STQ": 1}),
     "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
+    **{name: (partial(send_step, thing), {"STQ": 1.0, "AQ": 1}) for name, thing in STEP_THINGS.items()},
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
     "ade20k": (send_label_maps, {"mIoU": 1, "Acc": 1}),
     "cityscapes": (send_cityscapes, {"IoU": 1, "iIoU": 1, "iIoU-categories": 1}),

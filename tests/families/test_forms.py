@@ -134,7 +134,9 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
     words = {
         "sequences": "Send one zip with a folder of PNG masks for each sequence, or one JSON file",
         "instances": "Send one JSON file, plain, gzipped or zipped, with a list of records",
-        "panoptic": "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
+        "panoptic": "Send one zip with a folder of PNGs for each sequence: red is the class"
+        if "step" in protocol
+        else "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
         "semantic": "Send one zip with a folder of PNGs for each video"
         if protocol == "vspw"
         else "Send one zip with a PNG for each image, named as its truth",

@@ -14,7 +14,8 @@ from tests.builders import zipped
 from tests.published import UPLOADS, published
 
 PROTOCOL_NAMES = (
-    "davis2017", "mevis", "ref-davis17", "coco", "ovis", "coco-panoptic", "vipseg", "vspw", "mots", "kitti-mots", "burst",
+    "davis2017", "mevis", "ref-davis17", "coco", "ovis", "coco-panoptic", "vipseg", "kitti-step", "vspw", "mots",
+    "kitti-mots", "burst",
 )  # fmt: skip
 
 

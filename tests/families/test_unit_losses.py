@@ -20,13 +20,16 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitLosses, UnitTools
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import zipped
-from tests.data import TRACKS_DATA
+from tests.data import FAMILIES_DATA, TRACKS_DATA
 from tests.published import published
 from tests.shared import needs_shared
 
+STEP = FAMILIES_DATA / "step/kitti-step"
 #: Protocol → truth, submission, what is lost.
-SAMPLES = {
+SAMPLES: dict[str, tuple[str | Path, str | Path, str]] = {
     "vipseg": ("vps/truth.json", "vps/submission", "VPQ"),
+    "kitti-step": (STEP / "truth", STEP / "ordinary", "IoU"),
+    "kitti-step-official": (STEP / "truth", STEP / "void-predicted", "IoU"),
     "vspw": ("vspw/truth", "vspw/submission", "mIoU"),
     "mots": ("mots/gt", "mots/trackers/ours/data", "DetA"),
     "burst": ("burst/truth.json", "burst/class-guided.json", "DetA"),

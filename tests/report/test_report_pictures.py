@@ -29,7 +29,7 @@ from tests.published import published
 from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
 
 #: Protocols whose pages have pictures.
-PAINTED = ("coco-panoptic", "vipseg", "vspw", "mots", "burst", "sa-co-gold", "refcoco", "reasonseg")
+PAINTED = ("coco-panoptic", "vipseg", "kitti-step", "vspw", "mots", "burst", "sa-co-gold", "refcoco", "reasonseg")
 #: Those whose units ask for something in words.
 ASKING = ("sa-co-gold", "refcoco", "reasonseg")
 #: Letters in drawings: capitals are things, which have an identity.

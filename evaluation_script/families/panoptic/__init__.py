@@ -7,8 +7,8 @@ The contract is the row of the registry and the modules that the toolkit's mirro
 from __future__ import annotations
 
 from ..base.family import Family
-from .protocols import PANOPTIC_PROTOCOLS
+from .protocols import CODED_LAYOUTS, IMAGE_LAYOUT, PANOPTIC_PROTOCOLS, VIDEO_LAYOUT
 
 __all__ = ["FAMILY", "counting", "files", "protocols"]
 
-FAMILY = Family("panoptic", PANOPTIC_PROTOCOLS, ("sequences",), ("coco-panoptic", "vipseg"))
+FAMILY = Family("panoptic", PANOPTIC_PROTOCOLS, ("sequences",), (IMAGE_LAYOUT, VIDEO_LAYOUT, *CODED_LAYOUTS))

@@ -16,13 +16,15 @@ from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key,
 from ...masks.stack import Array, places_of
 from ...values import dataclass
 from ..base.units import TruthFrame, Unit, UnitCounts
-from .files import PanopticSubmission, PredictedFrame, check_ids
+from .files import AnySubmission, PredictedFrame, is_unnumbered
 from .protocols import PanopticProtocol
 
 #: Stands for what is not a boundary; no segment has this id.
 _INNER = 1 << 24
 #: A boundary reaches as deep as this fraction of the diagonal.
 _BOUNDARY_RATIO = 0.02
+#: Pairs of segments that a video without windows may have.
+_MOST_PAIRS = 2_000_000
 #: Fields of the counts of a category.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
 #: Columns of segments, and which one was listed first.
@@ -48,13 +50,15 @@ def _keep_boundaries(pixels: LabelMap) -> LabelMap:
     return LabelMap(backend().keep_boundaries(labels, reach, _INNER))
 
 
-def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
+def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
     """Count an image or a video."""
     problems, frames = Problems(), unit.load()
     predictions = submission.frames(unit.name, frames, problems)
 
     def tables() -> Iterator[FrameTable]:
         for frame, prediction in zip(frames, predictions):
+            if prediction is None:
+                continue
             try:
                 pixels = submission.read(prediction, frame.size)
                 table = count_frame(frame, prediction, pixels, boundary=submission.protocol.boundary)
@@ -63,7 +67,11 @@ def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
             if not problems:
                 yield table
 
-    counts = count_frames(tables(), submission.protocol, submission.things)
+    counts: Dict[str, Array] = {}
+    try:
+        counts = count_frames(tables(), submission.protocol, submission.things)
+    except Flaw as flaw:
+        problems.add(flaw.at(unit.name))
     return UnitCounts(unit.name, {} if problems else counts, problems.first, problems.count)
 
 
@@ -71,12 +79,19 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
     """Return the tables of an image or of the frames of a video."""
     counts = np.zeros((len(protocol.windows), len(things), 4))
     tables: List[FrameTable] = []
+    pairs = 0
     for frame in frames:
         tables.append(frame)
+        pairs += len(frame.pairs.pixels)
+        if not protocol.windows and pairs > _MOST_PAIRS:
+            tables = [_join_frames(tables)]
+            pairs = len(tables[0].pairs.pixels)
+            if pairs > _MOST_PAIRS // 2:
+                raise Flaw("has far too many segments in all", "Give an object the same number in all frames")
         for row, length in enumerate(protocol.windows):
             if len(tables) >= length:
                 counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))
-    tubes = _tubes(tables, things, without_first=protocol.first_is_crowd) if protocol.video and tables else {}
+    tubes = _tubes(tables, things, protocol) if protocol.video and tables else {}
     return {"quality": counts, **tubes}
 
 
@@ -84,13 +99,11 @@ def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, bou
     """Count a frame; a Flaw where its pixels are not what was listed."""
     truth, prediction = frame.read(), LabelMap(pixels)
     pairs = backend().count_label_pairs(truth, prediction)
-    ids, areas = sum_by_key(pairs.prediction, pairs.pixels)
-    check_ids(listed, set(ids.tolist()))
-    rows = [(number, listed.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
+    true_rows, rows = listed.list_segments(frame, pairs)
     boundaries = None
     if boundary:
         boundaries = backend().count_label_pairs(_keep_boundaries(truth), _keep_boundaries(prediction))
-    return FrameTable(_segments(frame.rows), _segments(rows), pairs, boundaries)
+    return FrameTable(_segments(true_rows), _segments(rows), pairs, boundaries)
 
 
 def _segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
@@ -173,11 +186,11 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     return np.where(rows >= 0, ious[rows], 0.0)
 
 
-def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool) -> Dict[str, Array]:
+def _tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProtocol) -> Dict[str, Array]:
     """Return of a whole video, for STQ, how many pixels have which two categories, and the quality of its tubes."""
     void, is_thing = len(things), np.array([*things, False])
     listed = [frame.truth for frame in frames if len(frame.truth)]
-    first_id = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and without_first else -1
+    first_id = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and protocol.first_is_crowd else -1
     truth_ids, predicted_ids, pixels = (
         np.concatenate(column)
         for column in zip(*((frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames))
@@ -186,7 +199,8 @@ def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool)
     predicted_categories = np.concatenate(
         [_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames]
     )
-    scored, crowd = truth_categories != void, is_thing[truth_categories] & (truth_ids == first_id)
+    crowd_ids = is_unnumbered(truth_ids) if protocol.classes else truth_ids == first_id
+    scored, crowd = truth_categories != void, is_thing[truth_categories] & crowd_ids
     cells = sum_by_key((truth_categories * (void + 1) + predicted_categories)[scored], pixels[scored])
     truth = np.where(is_thing[truth_categories] & ~crowd, truth_categories << SHIFT | truth_ids, -1)
     prediction = np.where(is_thing[predicted_categories] & ~crowd, predicted_categories << SHIFT | predicted_ids, -1)
@@ -196,6 +210,22 @@ def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool)
 def _categories(segments: Array, ids: Array, void: int) -> Array:
     """Return the category of each id; what is no segment is void."""
     return np.append(segments[:, CATEGORY], void).astype(np.int64)[places_of(segments[:, ID], ids)]
+
+
+def sum_confusion(videos: Iterable[UnitCounts], void: int) -> Array:
+    """Return how many pixels have which category in the truth (rows) and the prediction (columns); the last is void."""
+    confusion = np.zeros((void + 1) ** 2, np.int64)
+    for counts in videos:
+        cells, pixels = counts.tables["cells"]
+        confusion[cells] += pixels
+    return confusion.reshape(void + 1, void + 1)
+
+
+def union_of(confusion: Array, protocol: PanopticProtocol) -> Array:
+    """Return how many pixels have each category on either side; 0 of what is none."""
+    union: Array = confusion.sum(0) + confusion.sum(1) - np.diagonal(confusion)
+    union[-1] *= protocol.void_is_class
+    return union
 
 
 def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:

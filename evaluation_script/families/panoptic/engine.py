@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List
 
 import numpy as np
 
 from ...masks.stack import Array
 from ..base.family import Values, mean_of_all
-from ..base.reports import judge_matches
-from ..base.units import Shapes, UnitAccumulator, unit_engine
-from .counting import IOU, MATCHED, MISSED, SURPLUS, count
-from .files import PanopticSubmission, read_truth
-from .protocols import GROUPS, QUALITIES, PanopticProtocol
+from ..base.reports import judge_matches, judge_pixels
+from ..base.truth import DEFAULT_SPLIT, AnnotationFile
+from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
+from .counting import IOU, MATCHED, MISSED, SURPLUS, count, sum_confusion, union_of
+from .files import open_submission, read_coded_truth, read_truth
+from .protocols import CODED_LAYOUTS, GROUPS, QUALITIES, PanopticProtocol
 
 
 def qualities(counts: Array) -> Array:
@@ -39,6 +41,8 @@ def averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
 def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     """Return the benchmark's metrics of all units."""
     protocol, things = accumulator.protocol, [entry[2] for entry in accumulator.facts["categories"]]
+    if not protocol.windows:
+        return _tube_quality(accumulator.complete_counts(), protocol, len(things))
     totals = accumulator.stack("quality").sum(axis=0)
     by_window = [averages(counts, things) for counts in totals]
     if not protocol.video:
@@ -46,30 +50,26 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     metrics: Values = {f"VPQ{group}": mean_of_all([window[group]["PQ"] for window in by_window]) for group in GROUPS}
     for frames, window in zip(protocol.windows, by_window):
         metrics[f"VPQ{frames}"] = window[""]["PQ"]
-    return {**metrics, **_tube_quality(accumulator, len(things))}
+    return {**metrics, **_tube_quality(accumulator.complete_counts(), protocol, len(things))}
 
 
-def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> Values:
+def _tube_quality(videos: List[UnitCounts], protocol: PanopticProtocol, void: int) -> Values:
     """Return STQ, and its parts: how well pixels are classified, and how well tubes are kept apart."""
-    confusion = np.zeros((void + 1) ** 2, np.int64)
-    for counts in accumulator.complete_counts():
-        cells, pixels = counts.tables["cells"]
-        confusion[cells] += pixels
-    table = confusion.reshape(void + 1, void + 1)
-    hits = np.diagonal(table)
-    union = table.sum(0) + table.sum(1) - hits
+    confusion = sum_confusion(videos, void)
+    union = union_of(confusion, protocol)
     present = union > 0
     if not present.any():
         return {"STQ": None, "AQ": None, "IoU": None}
-    # Pixels that were left unlabelled are a category of their own, which is never right.
-    iou = float((hits[present] / union[present]).sum() / np.count_nonzero(present))
-    quality, tubes = accumulator.stack("association").sum(axis=0).tolist()
+    iou = float((np.diagonal(confusion)[present] / union[present]).sum() / np.count_nonzero(present))
+    quality, tubes = np.sum([counts.tables["association"] for counts in videos], axis=0).tolist()
     association = quality / tubes if tubes else 0.0
     return {"STQ": float(np.sqrt(association * iou)), "AQ": association, "IoU": iou}
 
 
 def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each category, for windows of the first length."""
+    """Return a row for each category, for windows of the first length; without windows also one for each video."""
+    if not accumulator.protocol.windows:
+        return _tables_of_tubes(accumulator)
     totals = accumulator.stack("quality").sum(axis=0)[0]
     name = "VPQ1" if accumulator.protocol.video else "PQ"
     rows = [
@@ -84,6 +84,28 @@ def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dic
     return {"categories": rows}
 
 
+def _tables_of_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return the IoU of each category that occurs, and STQ and its parts of each video."""
+    protocol, categories, videos = accumulator.protocol, accumulator.facts["categories"], accumulator.complete_counts()
+    confusion = sum_confusion(videos, len(categories))
+    union = union_of(confusion, protocol)
+    return {
+        "categories": [
+            {"id": number, "name": name, "IoU": float(confusion[index, index] / union[index])}
+            for index, (number, name, _) in enumerate(categories)
+            if union[index]
+        ],
+        "sequences": [
+            {
+                "sequence": video.name,
+                **_tube_quality([video], protocol, len(categories)),
+                "tubes": int(video.tables["association"][1]),
+            }
+            for video in videos
+        ],
+    }
+
+
 def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in an image or a video."""
     quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
@@ -92,11 +114,20 @@ def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
 
 def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return what is odd about the segments of all units."""
+    if not accumulator.protocol.windows:
+        void = len(accumulator.facts["categories"])
+        return judge_pixels(sum_confusion(accumulator.complete_counts(), void)[:-1, :-1])
     totals = accumulator.stack("quality").sum(axis=(0, 2))[0]
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
     return judge_matches("segment", matched + missed, matched + surplus, matched)
 
 
-ENGINE = unit_engine(
-    read_truth, PanopticSubmission, count, values, tables, shapes, oddities, facts={"categories": (int, str, bool)}
-)
+_FACTS = {"categories": (int, str, bool)}
+ENGINE = replace(
+    unit_engine(read_truth, open_submission, count, values, tables, shapes, oddities, facts=_FACTS),
+    read_published=lambda path, subset, layout: AnnotationFile({
+        subset or DEFAULT_SPLIT: read_coded_truth(path, layout, subset)
+        if layout in CODED_LAYOUTS
+        else read_truth(path, subset)
+    }),
+)  # fmt: skip

@@ -1,24 +1,31 @@
 """Panoptic truth and submissions as published: JSON that lists segments, and RGB PNGs whose colours are their ids.
 
-COCO lists images, each with the name of its PNG; VIPSeg lists videos, whose PNGs are `VIDEO/FRAME.png`.
+COCO lists images, each with the name of its PNG; VIPSeg lists videos, whose PNGs are `VIDEO/FRAME.png`.  STEP lists
+nothing: its PNGs, `SEQUENCE/FRAME.png`, have the class in red (255 is void), and the number of an object in green and
+blue.  Here its ids are one more than the colour, and 0 for void, so that they are unlike in pixels that are.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import AbstractSet, Any, Dict, List, Optional
+from typing import AbstractSet, Any, Dict, List, Optional, Tuple, Union
+
+import numpy as np
 
 from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity
+from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
 from ...masks.backend import backend
+from ...masks.overlaps import LabelPairs, sum_by_key
 from ...masks.stack import Array, Size
 from ...values import dataclass
+from ..base.truth import DEFAULT_SPLIT
 from ..base.units import (
     HOST_LIMITS,
     PictureFiles,
+    Rows,
     TruthFrame,
     Unit,
     UnitSubmission,
@@ -26,7 +33,7 @@ from ..base.units import (
     guard_reading,
     png_frame,
 )
-from .protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
+from .protocols import CODED_LAYOUT, IMAGE_LAYOUT, PANOPTIC_PROTOCOLS, VIDEO_LAYOUT, PanopticProtocol
 
 #: Ids are colours of 24 bits; 0 is void.
 MOST_ID = (1 << 24) - 1
@@ -37,6 +44,13 @@ EXAMPLE = (
     'of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, …]}'
 )
 SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
+_SEND_CODED = (
+    "Send one zip with a folder of PNGs for each sequence: red is the class, green and blue the object's number"
+)
+#: Red where nothing is labelled, in the PNGs of STEP.
+VOID = 255
+#: Where a dataset has its panoptic maps, beside its images.
+_MAP_FOLDER = "panoptic_maps"
 
 
 def _find_document(files: Files, subset: str = "") -> str:
@@ -102,12 +116,94 @@ def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, inde
     return png_frame(pictures.files, member, rows, backend().read_codes)
 
 
+def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
+    """Read STEP's maps, `SEQUENCE/FRAME.png`, of several splits those of one."""
+    categories = [list(row) for row in PANOPTIC_PROTOCOLS[layout].categories]
+    try:
+        files = open_files(path, HOST_LIMITS)
+        names = [name for name in sorted(files.sizes) if name.endswith(".png") and "/" in name]
+        names = [name for name in names if _MAP_FOLDER in name.split("/")[:-2]] or names
+        of_split = [name for name in names if (subset or DEFAULT_SPLIT) in name.split("/")[:-2]]
+        sequences: Dict[str, List[str]] = {}
+        for name in of_split if of_split or subset else names:
+            sequences.setdefault(name.split("/")[-2], []).append(name)
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+    if not sequences:
+        raise HostError(f"{path}: has no PNG SEQUENCE/FRAME.png{f' in a folder {subset}' if subset else ''}")
+    for sequence, members in sequences.items():
+        if len({member.rpartition("/")[0] for member in members}) > 1:
+            raise HostError(f"{path}: has several folders {sequence}; name that of a split")
+
+    def unit(sequence: str, members: List[str]) -> Unit:
+        def read(data: bytes, size: Size) -> Array:
+            return read_coded(data, size, len(categories))
+
+        return Unit(sequence, len(members), lambda: [png_frame(files, member, [], read) for member in members])
+
+    units = [unit(*item) for item in sequences.items()]
+    return UnitTruth(PanopticProtocol.family, CODED_LAYOUT, {"categories": categories}, units)
+
+
+def read_coded(data: bytes, size: Size, classes: int) -> Array:
+    """Return the id of every pixel of one of STEP's PNGs; a Flaw where it holds other classes."""
+    return join_ids(backend().read_codes(data, size), classes)
+
+
+def join_ids(codes: Array, classes: int) -> Array:
+    """Return the ids of pixels that have a class in their lowest 8 bits, and the number of an object above those."""
+    pixel_classes = codes.astype(np.uint8)
+    labelled = pixel_classes != VOID
+    beyond = pixel_classes[labelled & (pixel_classes >= classes)]
+    if beyond.size:
+        raise Flaw(f"holds the class {beyond.max()} in red", f"Write classes from 0 to {classes - 1}, or 255 for void")
+    ids: Array = (codes + 1) * labelled
+    return ids
+
+
 @dataclass(frozen=True)
 class PredictedFrame:
     """One frame of a submission: its PNG, and the category of each segment, as an index into the truth's."""
 
     member: str
     segments: Dict[int, int]
+
+    def list_segments(self, frame: TruthFrame, pairs: LabelPairs) -> Tuple[Rows, Rows]:
+        """Return the id, category, crowd and area of each segment of the truth and of the prediction."""
+        ids, areas = (column.tolist() for column in sum_by_key(pairs.prediction, pairs.pixels))
+        check_ids(self, set(ids))
+        return frame.rows, [[number, self.segments[number], 0, area] for number, area in zip(ids, areas) if number]
+
+
+@dataclass(frozen=True)
+class CodedFrame(PredictedFrame):
+    """A frame whose ids say the category of each segment: in their lowest 8 bits, less one."""
+
+    things: List[bool]
+
+    def list_segments(self, frame: TruthFrame, pairs: LabelPairs) -> Tuple[Rows, Rows]:
+        del frame
+        sides: List[Rows] = []
+        for side in (pairs.truth, pairs.prediction):
+            ids, areas = (column.tolist() for column in sum_by_key(side, pairs.pixels))
+            segments = [(number, (number & VOID) - 1, area) for number, area in zip(ids, areas) if number]
+            sides.append([
+                [number, category, int(self.things[category] and is_unnumbered(number)), area]
+                for number, category, area in segments
+            ])  # fmt: skip
+        if len(sides[1]) > _MOST_SEGMENTS:
+            raise Flaw(f"has {len(sides[1]):,} segments; {_MOST_SEGMENTS:,} is the limit", "Send fewer segments")
+        return sides[0], sides[1]
+
+
+def is_unnumbered(number: Any) -> Any:
+    """Return whether an id, or each of several, has a class alone: of things in the truth these are crowds."""
+    return number <= VOID
+
+
+def blank_frame(protocol: PanopticProtocol, things: List[bool]) -> PredictedFrame:
+    """Return a frame without any listed segment."""
+    return CodedFrame("", {}, things) if protocol.classes else PredictedFrame("", {})
 
 
 class PanopticSubmission(UnitSubmission):
@@ -145,7 +241,7 @@ class PanopticSubmission(UnitSubmission):
     def names(self) -> AbstractSet[str]:
         return self._units.keys()
 
-    def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[PredictedFrame]:
+    def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[Optional[PredictedFrame]]:
         """Return the frames of a unit as many as the truth has, or none where there are problems."""
         entry = self._units[unit]
         entries = entry.get("annotations") if self.protocol.video else [entry]
@@ -155,7 +251,7 @@ class PanopticSubmission(UnitSubmission):
             return []
         order = {frame.name: position for position, frame in enumerate(truth)}
         checked = [self._check_frame(unit, frame, listed, order, problems) for frame, listed in zip(truth, entries)]
-        return [frame for frame in checked if frame is not None] if None not in checked else []
+        return checked if None not in checked else []
 
     def _check_frame(
         self, unit: str, frame: TruthFrame, entry: object, order: Dict[str, int], problems: Problems
@@ -198,6 +294,46 @@ class PanopticSubmission(UnitSubmission):
         """Return the id of every pixel; a Flaw where it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
         return backend().read_codes(self.files.read(frame.member), size)
+
+
+class CodedSubmission(UnitSubmission):
+    """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
+
+    noun = "sequence"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> None:
+        super().__init__(path, truth, limits, _SEND_CODED)
+        self.protocol, self._pictures = protocol, PictureFiles(self.files)
+        #: Whether each category has instances.
+        self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
+        self._names = set(map(self.truth_names.respell, self._pictures.folders()))
+
+    def names(self) -> AbstractSet[str]:
+        return self._names
+
+    def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[Optional[PredictedFrame]]:
+        """Return the frames of a sequence, None for those that are missing."""
+        return [self._find_frame(unit, frame.name, problems) for frame in truth]
+
+    def _find_frame(self, unit: str, name: str, problems: Problems) -> Optional[PredictedFrame]:
+        try:
+            return CodedFrame(self._pictures.find(f"{name}.png", unit), {}, self.things)
+        except Flaw as flaw:
+            problems.add(flaw.at(f"{unit}, frame {name}"))
+            return None
+
+    def read(self, frame: PredictedFrame, size: Size) -> Array:
+        """Return the id of every pixel; a Flaw where it cannot be read."""
+        png.check_length(self.files.sizes[frame.member], size)
+        return read_coded(self.files.read(frame.member), size, len(self.things))
+
+
+AnySubmission = Union[PanopticSubmission, CodedSubmission]
+
+
+def open_submission(path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> AnySubmission:
+    """Open a submission of the form that a protocol has."""
+    return (CodedSubmission if protocol.classes else PanopticSubmission)(path, truth, protocol, limits)
 
 
 def check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:

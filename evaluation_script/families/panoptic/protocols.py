@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Dict, Tuple
+from typing import ClassVar, Dict, List, Tuple
 
 from ...values import dataclass
 
 #: How truths are published.
-IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
+IMAGE_LAYOUT, VIDEO_LAYOUT, CODED_LAYOUT = "coco-panoptic", "vipseg", "step"
 QUALITIES = ("PQ", "SQ", "RQ")
 #: The groups of categories that are averaged: all, those with instances, those without.
 GROUPS = ("", "-Things", "-Stuff")
@@ -31,20 +31,33 @@ class PanopticProtocol:
     video: bool = False
     #: The first segment that a video lists is left out of association, if it is a thing, as in VIPSeg's script.
     first_is_crowd: bool = False
+    #: What classes are called where pixels, not a JSON, say their class and object; those with a + have objects.
+    classes: str = ""
+    #: Pixels that were left unlabelled are a class of their own, which is never right.
+    void_is_class: bool = True
     #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def form(self) -> str:
         """What the truth holds."""
-        return VIDEO_LAYOUT if self.video else IMAGE_LAYOUT
+        return CODED_LAYOUT if self.classes else VIDEO_LAYOUT if self.video else IMAGE_LAYOUT
+
+    @property
+    def categories(self) -> List[Tuple[int, str, bool]]:
+        """The number and name of each class, and whether it has objects, where the benchmark says so itself."""
+        names = self.classes.split(", ") if self.classes else []
+        return [(number, name.rstrip("+"), name.endswith("+")) for number, name in enumerate(names)]
 
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
         if not self.video:
             return tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES)
-        return (*(f"VPQ{group}" for group in GROUPS), *(f"VPQ{frames}" for frames in self.windows), "STQ", "AQ", "IoU")
+        measures = ("STQ", "AQ", "IoU")
+        if not self.windows:
+            return measures
+        return (*(f"VPQ{group}" for group in GROUPS), *(f"VPQ{frames}" for frames in self.windows), *measures)
 
 
 _coco = PanopticProtocol(
@@ -57,6 +70,22 @@ _vipseg = PanopticProtocol(
     windows=(1, 2, 4, 6, 8),
     video=True,
 )
+_step = PanopticProtocol(
+    "kitti-step",
+    "STQ of all frames; what is left unlabelled is missed; crowds, things of the truth without a number, are left out.",
+    windows=(),
+    video=True,
+    classes="road, sidewalk, building, wall, fence, pole, traffic light, traffic sign, vegetation, terrain, sky, "
+    "person+, rider, car+, truck, bus, train, motorcycle, bicycle",
+    void_is_class=False,
+)
+_step_official = replace(
+    _step,
+    name="kitti-step-official",
+    about="As deeplab2 computes: one pixel that is left unlabelled where the truth has a class adds a class of IoU 0.",
+    void_is_class=True,
+)
+_MOTCHALLENGE = "sidewalk, building, vegetation, sky, person+, rider, bicycle"
 
 _ROWS = (
     _coco,
@@ -78,6 +107,12 @@ _ROWS = (
         about="As VIPSeg's scripts compute: VPQ, and STQ without the segment that each video lists first.",
         first_is_crowd=True,
     ),
+    _step,
+    _step_official,
+    replace(_step, name="motchallenge-step", classes=_MOTCHALLENGE),
+    replace(_step_official, name="motchallenge-step-official", classes=_MOTCHALLENGE),
 )
 
 PANOPTIC_PROTOCOLS: Dict[str, PanopticProtocol] = {protocol.name: protocol for protocol in _ROWS}
+#: The layouts of truths whose pixels say their class and object.
+CODED_LAYOUTS = tuple(protocol.name for protocol in _ROWS if protocol.classes)

@@ -36,6 +36,8 @@ class _PanopticTools(UnitTools):
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """What costs PQ, or VPQ: segments that are missed, surplus or inexact; the sum is 1 - PQ."""
+        if not accumulator.protocol.windows:
+            return _measure_pixels(accumulator)
         import numpy as np
 
         from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
@@ -60,6 +62,8 @@ class _PanopticTools(UnitTools):
         return PanopticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
+        if not protocol.windows:
+            return "IoU", "sequences"
         return ("VPQ", "videos") if protocol.video else ("PQ", "images")
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
@@ -71,6 +75,25 @@ class _PanopticTools(UnitTools):
         from .challenges import make_demo
 
         return make_demo(protocol)
+
+
+def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:
+    """What costs IoU: pixels of a class that are missed or surplus; the sum is 1 - IoU."""
+    import numpy as np
+
+    from segjudge.evaluation_script.families.panoptic.counting import sum_confusion, union_of
+
+    videos, void = accumulator.complete_counts(), len(accumulator.facts["categories"])
+    tables = np.stack([sum_confusion([video], void) for video in videos])
+    union = union_of(tables.sum(axis=0), accumulator.protocol)
+    weight = (union > 0) / np.maximum(union, 1) / max(int(np.count_nonzero(union)), 1)
+    hits = np.diagonal(tables, axis1=1, axis2=2)
+    # Where what is unlabelled is a class, its pixels are missed by those that they have: that class has no others.
+    missed = (tables.sum(axis=2) - hits) * weight + tables[:, :, -1] * weight[-1]
+    surplus = (tables.sum(axis=1) - hits) * weight
+    losses = np.stack((missed, surplus), axis=-1)[:, :-1]
+    kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
+    return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union[:-1] > 0])
 
 
 TOOLS = _PanopticTools()

@@ -9,6 +9,7 @@ import numpy as np
 from segjudge.datasets.compression import code_png
 from segjudge.datasets.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.panoptic.files import VOID
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
@@ -22,6 +23,9 @@ _PANOPTIC.append({"id": _GROUND, "name": "ground", "isthing": 0})
 
 def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
     """Yield PNGs whose colours are ids, and the JSON that lists their segments; crowds are left out."""
+    if protocol.classes:
+        yield from _make_coded_sample(truths, share)
+        return
     entries: list[dict[str, Any]] = []
     for unit, categories_of_truth in [(unit, truth.facts["categories"]) for truth in truths for unit in truth.units]:
         frames = []
@@ -41,8 +45,20 @@ def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: floa
     yield "segments.json", encode_json({"annotations": entries})
 
 
+def _make_coded_sample(truths: list[UnitTruth], share: float) -> Members:
+    """Yield PNGs whose colours are classes and numbers of objects, void as it is in the truth."""
+    for unit in [unit for truth in truths for unit in truth.units]:
+        for frame in unit.load():
+            pixels = frame.read()
+            every = np.unique(pixels.numbers if pixels.labels is None else pixels.labels)
+            codes = move_labels(pixels, every, share).astype(np.int64) - 1
+            yield f"{unit.name}/{frame.name}.png", code_png(np.where(codes < 0, VOID, codes), QUICK)
+
+
 def make_demo(protocol: PanopticProtocol) -> Content:
     videos = first_scenes()
+    if protocol.classes:
+        return _publish_step(videos, protocol)
     return _publish_vipseg(videos) if protocol.video else _publish_coco_panoptic(videos)
 
 
@@ -77,3 +93,12 @@ def _publish_vipseg(videos: list[Scene]) -> Content:
         records.append({"video_id": video.name, "annotations": entries})
     listing = [{"video_id": video.name} for video in videos]
     yield "panoptic_gt_VIPSeg_val.json", {"videos": listing, "annotations": records, "categories": _PANOPTIC}
+
+
+def _publish_step(videos: list[Scene], protocol: PanopticProtocol) -> Content:
+    """Yield maps in which what moves is of the last class with objects, on ground of the first."""
+    things = [number for number, _, is_thing in protocol.categories if is_thing]
+    for video in videos:
+        for frame, labels in label_frames(video):
+            codes = np.where(labels, things[-1] + (labels.astype(np.int64) << 16), 0)
+            yield f"panoptic_maps/val/{video.name}/{frame}.png", code_png(np.where(labels == VOID, VOID, codes))

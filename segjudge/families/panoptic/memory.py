@@ -7,7 +7,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.panoptic.counting import FrameTable, count_frame, count_frames
-from segjudge.evaluation_script.families.panoptic.files import MOST_ID, PredictedFrame
+from segjudge.evaluation_script.families.panoptic.files import MOST_ID, VOID, PredictedFrame, blank_frame, join_ids
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
@@ -26,6 +26,8 @@ from segjudge.families.base.memory import (
 from segjudge.system.errors import UsageError
 
 _Segment = dict[str, Any]
+#: Numbers of objects have 16 bits.
+_MOST_NUMBER = (1 << 16) - 1
 
 
 class PanopticInMemory(UnitsInMemory):
@@ -34,9 +36,12 @@ class PanopticInMemory(UnitsInMemory):
     protocol: PanopticProtocol
 
     def __init__(self, protocol: PanopticProtocol, categories: Sequence[Mapping[str, Any]]) -> None:
-        if not categories:
-            raise UsageError(f"{protocol.name} needs categories, each with id, name and isthing")
         self.protocol = protocol
+        if not categories and not protocol.classes:
+            raise UsageError(f"{protocol.name} needs categories, each with id, name and isthing")
+        categories = categories or [
+            {"id": number, "name": name, "isthing": is_thing} for number, name, is_thing in protocol.categories
+        ]
         self._categories = [
             [category["id"], category.get("name", str(category["id"])), bool(category["isthing"])]
             for category in categories
@@ -60,7 +65,9 @@ class PanopticInMemory(UnitsInMemory):
         ]
         truth_frame = TruthFrame(frame, true_ids.shape, rows, lambda: LabelMap(true_ids))
         try:
-            predicted_frame = PredictedFrame("", {segment["id"]: segment["place"] for segment in segments})
+            predicted_frame = blank_frame(self.protocol, [category[2] for category in self._categories])
+            if not self.protocol.classes:
+                predicted_frame = PredictedFrame("", {segment["id"]: segment["place"] for segment in segments})
             table = count_frame(truth_frame, predicted_frame, predicted_ids, boundary=self.protocol.boundary)
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(f"prediction of {location}")) from None
@@ -71,6 +78,9 @@ class PanopticInMemory(UnitsInMemory):
 
     def _read_segments(self, side: object, location: str) -> tuple[Array, list[_Segment]]:
         """The ids of the pixels, and each segment with the place of its category."""
+        if self.protocol.classes:
+            check_no_map(side, self.protocol.name, "classes and the numbers of objects, as (classes, numbers)")
+            return self._read_classes(side, location), []
         check_no_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
         if not isinstance(side, (tuple, list)) or len(side) != 2:
             raise refusal(location, "is not a map of ids and its segments", "Give (ids, segments)")
@@ -86,6 +96,20 @@ class PanopticInMemory(UnitsInMemory):
         if ids.max() > MOST_ID:
             raise refusal(location, f"has the id {ids.max()}", f"Use ids up to {MOST_ID}")
         return ids, segments
+
+    def _read_classes(self, side: object, location: str) -> Array:
+        """The ids of pixels of which one map has the classes, and another the numbers of objects."""
+        if not isinstance(side, (tuple, list)) or len(side) != 2:
+            raise refusal(location, "is not a map of classes and one of objects", "Give (classes, numbers)")
+        classes, numbers = (read_labels(labels, location) for labels in side)
+        common_size((classes.shape, numbers.shape), "maps", location)
+        if classes.max() > VOID or numbers.max() > _MOST_NUMBER:
+            fault = f"has the class {classes.max()}, or the number {numbers.max()}"
+            raise refusal(location, fault, f"Use classes up to {VOID}, which is void, and numbers up to {_MOST_NUMBER}")
+        try:
+            return join_ids(classes.astype(np.uint32) | numbers.astype(np.uint32) << 8, len(self._categories))
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(location)) from None
 
     def check(self, data: bytes) -> None:
         _decode_frame(data)

@@ -9,7 +9,7 @@ import numpy as np
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.panoptic.counting import AREA, CATEGORY, CROWD, ID
-from segjudge.evaluation_script.families.panoptic.files import PanopticSubmission, PredictedFrame
+from segjudge.evaluation_script.families.panoptic.files import PredictedFrame, blank_frame, open_submission
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
@@ -30,7 +30,8 @@ class PanopticPainter(UnitPainter):
         if not isinstance(rules.protocol, PanopticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no panoptic segments")
         self._categories = truth.facts["categories"]
-        self._submission = PanopticSubmission(results, truth, rules.protocol, rules.limits) if results else None
+        self._submission = open_submission(results, truth, rules.protocol, rules.limits) if results else None
+        self._blank = blank_frame(rules.protocol, [bool(is_thing) for *_, is_thing in self._categories])
         self.follows = rules.protocol.video
         self._ordinals: dict[tuple[int, int, int], int] = {}
 
@@ -54,15 +55,14 @@ class PanopticPainter(UnitPainter):
         if self._submission is not None and listed is not None:
             prediction = LabelMap(self._submission.read(listed, frame.size))
         pairs = backend().count_label_pairs(truth, prediction)
-        rows = np.array(frame.rows, np.float64).reshape(-1, 4)
+        listed_rows, predicted_rows = (listed or self._blank).list_segments(frame, pairs)
+        rows = np.array(listed_rows, np.float64).reshape(-1, 4)
         ids, areas = sum_by_key(pairs.prediction, pairs.pixels)
-        predicted = ids[ids != 0]
-        categories = listed.segments if listed is not None else {}
+        predicted, predicted_categories = np.array(predicted_rows, np.int64).reshape(-1, 4)[:, [ID, CATEGORY]].T
         void = ~np.isin(pairs.truth, rows[rows[:, CROWD] == 0, ID])
         outside = np.bincount(places_of(ids, pairs.prediction[void]), pairs.pixels[void], len(ids))[ids != 0]
         ids_of_truth, own_categories, own_areas = rows[rows[:, CROWD] == 0][:, [ID, CATEGORY, AREA]].T.astype(np.int64)
         own = self._make_side(0, ids_of_truth, own_categories, own_areas)
-        predicted_categories = np.array([categories[number] for number in predicted.tolist()], np.int64)
         predicted_side = self._make_side(1, predicted, predicted_categories, areas[ids != 0] - outside)
         excused = outside / np.maximum(areas[ids != 0], 1) > _HALF
         shared = _share_pixels(np.array(own.keys, np.int64), predicted, pairs)

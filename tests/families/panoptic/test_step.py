@@ -1,0 +1,289 @@
+"""Panoptic sequences whose pixels say their class and object: the numbers of STEP's evaluator, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.panoptic import counting, engine, files
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.scoring.arrays import score_arrays
+from tests.backends import use_numpy
+from tests.builders import chunk, png, raw_png, tarred, zipped
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+from tests.hostile_units import sentence_of
+from tests.shared import needs_shared
+
+STEP = FAMILIES_DATA / "step"
+EXACT = {"abs": 1e-12, "rel": 0}
+MEASURES = ("STQ", "AQ", "IoU")
+CASES = [
+    (name, case, golden)
+    for name in ("kitti-step", "motchallenge-step")
+    for case, golden in read_golden(STEP / name)["cases"].items()
+]
+#: What no protocol of ours scores: classes that the benchmark does not have, and other sizes.
+REFUSED = {
+    "label-too-high": "in red. Write classes from 0 to",
+    "label-classes": "in red. Write classes from 0 to",
+    "other-size": "0002/000001.png: is ",
+}
+
+
+def truth_of(name: str, golden: Any) -> UnitTruth:
+    truth = files.read_coded_truth(str(STEP / name / "truth"), name)
+    return truth.select(golden.get("sequences", truth.item_names), None)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize(
+    ("name", "case", "golden"), [pytest.param(*one, id="/".join(one[:2])) for one in CASES if one[1] not in REFUSED]
+)
+def test_sequences_score_as_the_official_evaluator_says(
+    name: str, case: str, golden: Any, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernel:
+        use_numpy(monkeypatch)
+    truth = truth_of(name, golden)
+    folder = STEP / name / ("ordinary" if case == "no-objects" else case)
+    for form in (truth, pack_units(truth, tmp_path)):
+        counts = count_units(folder, form, f"{name}-official")
+        values = engine.values(counts)
+        assert tuple(values) == PANOPTIC_PROTOCOLS[name].metrics == MEASURES
+        rows = engine.tables(counts)["sequences"]
+        assert {row["sequence"]: row["tubes"] for row in rows} == golden["tubes"]
+        for measure in MEASURES:
+            assert values[measure] == pytest.approx(golden[measure], **EXACT)
+            assert [row[measure] for row in rows] == pytest.approx(golden[f"{measure}_per_seq"], **EXACT)
+    # The safe rule differs where a pixel was left unlabelled that has a class: there is no class for it.
+    safe = score_units(folder, truth, name)
+    assert safe["AQ"] == values["AQ"]
+    classes = len(engine.tables(counts)["categories"])
+    void = case == "void-predicted"
+    assert safe["IoU"] == pytest.approx(golden["IoU"] * ((classes + 1) / classes if void else 1), **EXACT)
+    assert safe["STQ"] == pytest.approx((safe["AQ"] * safe["IoU"]) ** 0.5, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "golden"), [pytest.param(*one, id="/".join(one[:2])) for one in CASES if one[1] in REFUSED]
+)
+@pytest.mark.parametrize("row", ["", "-official"])
+def test_what_ends_the_official_run_or_adds_a_class_is_an_error_that_says_where(
+    name: str, case: str, golden: Any, row: str
+) -> None:
+    with pytest.raises(SubmissionError) as caught:
+        score_units(STEP / name / case, truth_of(name, golden), name + row)
+    assert REFUSED[case] in str(caught.value)
+
+
+# ── by hand ─────────────────────────────────────────────────────────────────
+
+
+def step_png(rows: list[list[tuple[int, int]]]) -> bytes:
+    """A picture of classes and numbers of objects."""
+    pixels = np.array(rows)
+    return png(np.dstack([pixels[..., 0], pixels[..., 1] >> 8, pixels[..., 1] & 255]).astype(np.uint8))
+
+
+SKY, ONE, TWO, CROWD, VOID = (10, 0), (13, 1), (13, 300), (13, 0), (255, 0)
+
+
+def write(folder: Path, **sequences: list[bytes]) -> Path:
+    for name, pictures in sequences.items():
+        (folder / name).mkdir(parents=True)
+        for number, picture in enumerate(pictures):
+            (folder / name / f"{number:06d}.png").write_bytes(picture)
+    return folder
+
+
+def test_crowds_void_and_what_is_left_unlabelled_can_be_counted_by_hand(tmp_path: Path) -> None:
+    truth = write(tmp_path / "t", a=[step_png([[SKY, ONE, ONE, ONE, ONE, CROWD, VOID]])])
+    sent = write(tmp_path / "s", a=[step_png([[SKY, TWO, TWO, TWO, VOID, ONE, TWO]])])
+    safe, official = (segjudge.score(sent, truth, name) for name in ("kitti-step", "kitti-step-official"))
+    # Three of four pixels lie in an object of four, one of them on void; the crowd's pixel counts for the class alone.
+    quality = 3 * (3 / 5) / 4
+    for scores, iou in ((safe, (1 + 4 / 5) / 2), (official, (1 + 4 / 5 + 0) / 3)):
+        assert scores.metrics["val"] == {
+            "STQ": pytest.approx((quality * iou) ** 0.5, **EXACT),
+            "AQ": pytest.approx(quality, **EXACT),
+            "IoU": pytest.approx(iou, **EXACT),
+        }
+    assert safe.tables["categories"] == [
+        {"split": "val", "id": 10, "name": "sky", "IoU": 1.0},
+        {"split": "val", "id": 13, "name": "car", "IoU": 0.8},
+    ]
+    assert [row["tubes"] for row in safe.tables["sequences"]] == [1]
+    one = [np.array([[10, 13, 13, 13, 13, 13, 255]]), np.array([[0, 1, 1, 1, 1, 0, 0]])]
+    other = [np.array([[10, 13, 13, 13, 255, 13, 255 - 242]]), np.array([[0, 300, 300, 300, 0, 1, 300]])]
+    (in_memory,) = score_arrays({"a": [other]}, {"a": [one]}, "kitti-step").reports
+    assert in_memory.values == safe.metrics["val"]
+    for broken, sentence in (
+        ((one[0], one[1], one[1]), "Give .classes, numbers"),
+        ((one[0] + 1, one[1]), "numbers up to 65535"),
+        ((one[0], one[1] + 65_536), "numbers up to 65535"),
+        ((one[0] * 0 + 19, one[1]), "holds the class 19 in red"),
+        ((one[0], one[1][:, 1:]), "7×1"),
+    ):
+        with pytest.raises(SubmissionError, match=sentence):
+            score_arrays({"a": [broken]}, {"a": [one]}, "kitti-step")
+
+
+def test_of_several_splits_that_of_the_subset_is_read(tmp_path: Path) -> None:
+    sky = [step_png([[SKY]])]
+    maps = write(tmp_path / "k" / "panoptic_maps" / "val", a=sky)
+    write(tmp_path / "k" / "panoptic_maps" / "train", a=sky, b=sky)
+    write(tmp_path / "k" / "images" / "val", c=sky)
+    names = [
+        files.read_coded_truth(str(root), "kitti-step", subset).item_names
+        for root, subset in ((tmp_path / "k", ""), (tmp_path / "k", "train"), (maps, ""))
+    ]
+    assert names == [["a"], ["a", "b"], ["a"]]
+    with pytest.raises(HostError, match="has no PNG SEQUENCE/FRAME.png in a folder test"):
+        files.read_coded_truth(str(tmp_path / "k"), "kitti-step", "test")
+    (maps / "a").parent.rename(tmp_path / "k" / "panoptic_maps" / "other")
+    with pytest.raises(HostError, match="has several folders a; name that of a split"):
+        files.read_coded_truth(str(tmp_path / "k"), "kitti-step")
+    strange = write(tmp_path / "m", a=[step_png([[(7, 0)]])])
+    with pytest.raises(HostError, match="holds the class 7 in red"):
+        segjudge.score(write(tmp_path / "s", a=[step_png([[VOID]])]), strange, "motchallenge-step")
+
+
+def test_ids_of_another_coding_are_noticed(tmp_path: Path) -> None:
+    truth = write(tmp_path / "t", a=[step_png([[(number, 0) for number in (0, 1, 2, 8, 10, 13)]] * 4)])
+    sent = write(tmp_path / "s", a=[step_png([[(number + 1, 0) for number in (0, 1, 2, 8, 10, 13)]] * 4)])
+    (warning,) = segjudge.score(sent, truth, "kitti-step").warnings
+    assert "labels look as if 1 was added to each" in warning
+
+
+def test_every_missing_and_broken_frame_is_told_at_once(tmp_path: Path) -> None:
+    sky = step_png([[SKY]])
+    truth = files.read_coded_truth(str(write(tmp_path / "t", a=[sky] * 3)), "kitti-step")
+    sent = write(tmp_path / "s", a=[sky, b"", sky])
+    (sent / "a" / "000002.png").unlink()
+    with pytest.raises(SubmissionError) as caught:
+        score_units(sent, truth, "kitti-step")
+    assert "2 problems found" in str(caught.value)
+    assert "a, frame 000002: there is no PNG a/000002.png" in str(caught.value)
+    assert "a/000001.png: is empty" in str(caught.value)
+
+
+def test_long_sequences_are_summed_as_they_are_read_and_too_many_objects_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lot = np.random.default_rng(3)
+    sides = [
+        [step_png([[(13, int(number)) for number in row] for row in lot.integers(0, 9, (6, 8))]) for _ in range(5)]
+        for _ in range(2)
+    ]
+    truth, sent = (write(tmp_path / name, a=side) for name, side in zip("ts", sides))
+    whole = segjudge.score(sent, truth, "kitti-step").metrics
+    monkeypatch.setattr(counting, "_MOST_PAIRS", 170)
+    assert segjudge.score(sent, truth, "kitti-step").metrics == whole
+    monkeypatch.setattr(counting, "_MOST_PAIRS", 100)
+    with pytest.raises(SubmissionError, match="a: has far too many segments in all. Give an object the same number"):
+        segjudge.score(sent, truth, "kitti-step")
+
+
+@pytest.mark.parametrize("protocol", ["kitti-step", "motchallenge-step-official"])
+def test_a_demo_is_made_packed_and_scored(protocol: str, tmp_path: Path) -> None:
+    folder = tmp_path / "challenge"
+    assert main(["new", "--demo", "--protocol", protocol, str(folder)]) == 0
+    values = [
+        segjudge.score(folder / f"examples/val/{name}.zip", folder / "annotations/val.zip", protocol).metrics["val"]
+        for name in ("good", "poor")
+    ]
+    assert all(1 > values[0][measure] > values[1][measure] > 0 for measure in MEASURES)
+
+
+# ── hostile ─────────────────────────────────────────────────────────────────
+
+SIZE = (12, 16)
+MAP = np.zeros((*SIZE, 3), np.uint8)
+MAP[:, 8:] = 13, 1, 44
+IMAGE = png(MAP)
+
+
+def upload(picture: bytes = IMAGE, **members: bytes) -> bytes:
+    named = {"a/000000.png": IMAGE, "a/000001.png": picture, **members}
+    return zipped({name: data for name, data in named.items() if data != b"absent"})
+
+
+def with_red(red: int) -> bytes:
+    pixels = MAP.copy()
+    pixels[0, 0, 0] = red
+    return png(pixels)
+
+
+def many_numbers() -> bytes:
+    numbers = np.arange(60 * 70, dtype=np.uint16).reshape(60, 70)
+    return png(np.dstack([numbers * 0 + 13, numbers >> 8, numbers & 255]).astype(np.uint8))
+
+
+GOOD = upload()
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "good": (lambda: GOOD, "scored"),
+    "empty": (lambda: b"", "is empty"),
+    "text": (lambda: b"hello", "red is the class, green and blue the object's number"),
+    "cut-zip": (lambda: GOOD[: len(GOOD) // 2], "zip"),
+    "cut-tar": (lambda: tarred({"a/000000.png": IMAGE})[:700], "cut off"),
+    "nothing": (lambda: zipped({"readme.txt": b"hello"}), "1 of 1 sequence is missing: a"),
+    "other-sequence": (lambda: zipped({"b/000000.png": IMAGE}), "1 of 1 sequence is missing: a"),
+    "no-folder": (lambda: zipped({"000000.png": IMAGE}), "1 of 1 sequence is missing: a"),
+    "as-vipseg": (lambda: zipped({"pred.json": b"{}", "pan_pred/a.png": IMAGE}), "1 of 1 sequence is missing: a"),
+    "missing": (lambda: upload(b"absent"), "a, frame 000001: there is no PNG a/000001.png"),
+    "other-name": (lambda: upload(b"absent", **{"a/1.png": IMAGE}), "there is no PNG a/000001.png"),
+    "twice": (lambda: upload(**{"x/a/000001.png": IMAGE}), "there are 2 PNGs a/000001.png"),
+    "class-beyond": (lambda: upload(with_red(19)), "holds the class 19 in red. Write classes from 0 to 18, or 255"),
+    "class-254": (lambda: upload(with_red(254)), "holds the class 254 in red"),
+    "void": (lambda: upload(with_red(255)), "scored"),
+    "all-void": (lambda: upload(png(np.full((*SIZE, 3), 255, np.uint8))), "scored"),
+    "grey": (lambda: upload(png(MAP[..., 0])), "is not an RGB picture"),
+    "sixteen-bits": (lambda: upload(png(MAP[..., 0].astype(np.uint16))), "is not an RGB picture"),
+    "alpha": (lambda: upload(png(np.dstack([MAP, MAP[..., :1]]))), "scored"),
+    "no-bytes": (lambda: upload(b""), "a/000001.png: is empty"),
+    "no-png": (lambda: upload(b"\0" * 99), "is not a PNG"),
+    "cut-png": (lambda: upload(IMAGE[:-30]), "is cut off"),
+    "damaged": (lambda: upload(IMAGE[:45] + b"\xff\xff" + IMAGE[47:]), "is damaged"),
+    "few-rows": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 2, bytes(49 * 3))), "its pixels end in row 3"),
+    "other-size": (lambda: upload(png(MAP.transpose(1, 0, 2))), "is 12×16 pixels but the frame is 16×12"),
+    "huge-header": (lambda: upload(raw_png(1 << 30, 1 << 30, 8, 2, b"\0" * 99)), "pixels but the frame is 16×12"),
+    "bomb": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 2, bytes(40 << 20))), "scored"),
+    "many-chunks": (lambda: upload(IMAGE[:33] + chunk(b"tEXt", b"") * 9999 + IMAGE[33:]), "chunks"),
+    "long-file": (lambda: upload(os.urandom(3 << 20)), "has 3,145,728 bytes"),
+    "upwards": (lambda: upload(**{"../a/0.png": IMAGE}), "points outside the archive"),
+    "absolute": (lambda: upload(**{"/a/9.png": IMAGE}), "is an absolute path"),
+    "deep": (lambda: upload(**{"x/" * 40 + "0.png": IMAGE}), "folders deep"),
+    "nested": (lambda: upload(**{"b.zip": GOOD}), "is an archive among the files"),
+    "control": (lambda: upload(**{"a/\x1b[2J.png": IMAGE}), "has characters in its name"),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE[name]
+    truth = files.read_coded_truth(str(write(tmp_path / "t", a=[IMAGE, IMAGE])), "kitti-step")
+    assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "kitti-step"))
+
+
+def test_a_frame_of_thousands_of_objects_is_refused(tmp_path: Path) -> None:
+    truth = files.read_coded_truth(str(write(tmp_path / "t", a=[png(np.zeros((60, 70, 3), np.uint8))])), "kitti-step")
+    sent = write(tmp_path / "s", a=[many_numbers()])
+    with pytest.raises(SubmissionError, match="a/000000.png: has 4,200 segments; 2,000 is the limit"):
+        score_units(sent, truth, "kitti-step")
+
+
+@needs_shared
+def test_the_golden_cases_are_there() -> None:
+    assert len(CASES) > 20
