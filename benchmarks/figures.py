@@ -37,6 +37,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "sequences": ("sequences --set B", "sequences --set empty --repeat 1"),
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
+    "scans": ("scans", "scans --scans 2 --repeat 1"),
     "orphans": ("orphans coco-box coco", "orphans coco-keypoints coco-panoptic ovis --scale 0.0005"),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
@@ -60,7 +61,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks")
+WITH_PEERS = ("sequences", "instances", "tracks", "scans")
 
 
 def machine() -> str:

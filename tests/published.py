@@ -351,6 +351,19 @@ def cityscapes(folder: Path) -> Path:
     return written(folder / "cityscapes", maps)
 
 
+def scan_values(name: str, frame: int) -> bytes:
+    """Every class: stuff in bands, a thing that differs from frame to frame, a car that moves."""
+    bands = np.array([40, 44, 48, 49, 50, 51, 70, 71, 72, 80, 81, 81], "<u4").repeat(SIZE[0] // 12)[:, None]
+    thing = (10, 11, 15, 18, 20, 30, 31, 32)[frame]
+    return np.choose(labels(name, frame), [bands, thing | 1 << 16, 252 | 2 << 16]).astype("<u4").tobytes()
+
+
+def scans(folder: Path) -> Path:
+    """Frames of both videos as scans of a sequence."""
+    files = {f"sequences/08/labels/{k:06d}.label": scan_values(*one) for k, one in enumerate(frames())}
+    return written(folder / "dataset", files)
+
+
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
@@ -363,7 +376,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
-    "phrases": phrases,
+    "phrases": phrases, "scans": scans,
 }  # fmt: skip
 
 
@@ -537,6 +550,10 @@ def send_video_phrases(truth: Path) -> bytes:
     ]).encode()  # fmt: skip
 
 
+def send_scans(_truth: Path) -> bytes:
+    return zipped({f"sequences/08/predictions/{k:06d}.label": scan_values(*one) for k, one in enumerate(frames())})
+
+
 UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "davis2017": (send_davis, {"J&F-Mean": 1}),
     "mevis": (send_mevis, {"J&F-Mean": 1}),
@@ -568,9 +585,12 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "burst": (send_burst, {"HOTA": 1, "AP": 1, "HOTA-common": 1}),
     "sa-co-gold": (send_phrases, {"cgF1": 1, "pmF1": 1, "IL_MCC": 1}),
     "sa-co-veval": (send_video_phrases, {"cgF1": 1, "pHOTA": 1, "phrase_AP": 1, "mAP": 1}),
+    "semantic-kitti": (send_scans, {"mIoU": 1, "Acc": 1}),
+    "semantic-kitti-panoptic": (send_scans, {"PQ": 1, "PQ_dagger": 1, "RQ-Stuff": 1}),
+    "semantic-kitti-moving": (send_scans, {"IoU-moving": 1}),
 }
 #: Of each family the protocol whose upload others take too.
-_LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold"}
+_LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold", "scans": "semantic-kitti"}
 
 
 def upload(protocol: str, truth: Path) -> bytes:

@@ -22,13 +22,15 @@ PAGES = sorted((ROOT / "docs" / "benchmarks").glob("*.md"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 #: A file of the example: its path, what the numbers are where it is a picture, its lines.
-FILE = re.compile(r"^`([\w./-]+)`(?:, (ids|labels))?:\n\n((?:    .*\n)+)", re.MULTILINE)
+FILE = re.compile(r"^`([\w./-]+)`(?:, (ids|labels|points))?:\n\n((?:    .*\n)+)", re.MULTILINE)
 VALUE = re.compile(r"`([\w@&-]+)` (\d\.\d{4})")
 COMMAND = re.compile(r"^    \./run\.sh (.*)$", re.MULTILINE)
 
 
 def picture(kind: str, rows: list[str]) -> bytes:
     numbers = np.array([row.split() for row in rows], np.uint32)
+    if kind == "points":
+        return numbers.astype("<u4").tobytes()
     if kind == "labels":
         return png(numbers.astype(np.uint8))
     return png(np.stack([numbers & 255, numbers >> 8 & 255, numbers >> 16], axis=-1).astype(np.uint8))

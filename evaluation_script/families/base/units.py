@@ -537,10 +537,13 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
     """Return a warning of units that the truth does not have; raises SubmissionError where any is missing."""
     names, noun = submission.names(), submission.noun
     missing = [name for name in truth.item_names if name not in names]
+    surplus = sorted(names - truth.elsewhere.union(truth.item_names))
     if missing:
         lacking = f"{quantity(len(missing), noun, len(truth.units))} {verb(len(missing), 'is', 'are')} missing"
-        raise SubmissionError.of(Problem(UPLOAD, f"{lacking}: {name_list(missing, 5)}", f"Send every {noun}"))
-    surplus = sorted(names - truth.elsewhere.union(truth.item_names))
+        fault = f"{lacking}: {name_list(missing, 5)}"
+        if surplus:
+            fault += f"; {len(surplus):,} {verb(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
+        raise SubmissionError.of(Problem(UPLOAD, fault, f"Send every {noun}"))
     if not surplus:
         return submission.notes
     were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")

@@ -1,0 +1,124 @@
+"""Scans as they are published and sent: for each point 32 bits, of which the lower half is a label, the upper a number.
+
+The truth is `sequences/08/labels/000000.label`, a submission `sequences/08/predictions/000000.label`; a scan is named
+by its sequence and its file, 08/000000.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import AbstractSet, Dict, List, Optional
+
+import numpy as np
+
+from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.limits import ArchiveLimits, Files
+from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, quantity
+from ...masks.overlaps import LabelMap
+from ...masks.stack import Array
+from ..base.truth import DEFAULT_SPLIT
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from .protocols import LABELS_END, LAYOUT, ScanProtocol
+
+SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
+#: What to write, in the place of numbers of classes.
+REMEDY = "Write labels as learning_map_inv has them: 10 for a car, 40 for road; 9 and 251 for static and moving"
+#: SemanticKITTI's splits, by their sequences.
+_SPLITS = {
+    "train": ("00", "01", "02", "03", "04", "05", "06", "07", "09", "10"),
+    DEFAULT_SPLIT: ("08",),
+    "test": tuple(f"{number:02d}" for number in range(11, 22)),
+}
+_ENDING = ".label"
+#: Bytes of a point.
+_POINT = 4
+
+
+def _name_scan(path: List[str], folder: str) -> str:
+    """Return the name of the scan whose labels lie there; "" where none does."""
+    if len(path) < 3 or path[-2] != folder or not path[-1].lower().endswith(_ENDING):
+        return ""
+    return f"{path[-3]}/{path[-1][: -len(_ENDING)]}"
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read the sequences of a split, those that are named, or, where no split is, all that there are."""
+    above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
+    members: Dict[str, str] = {}
+    try:
+        files = open_files(path, HOST_LIMITS)
+        for member in sorted(files.sizes):
+            name = _name_scan([*above, *member.split("/")], "labels")
+            if name and members.setdefault(name, member) != member:
+                raise HostError(f"{path}: has the scan {name} twice, as {members[name]} and as {member}")
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+    split = subset or DEFAULT_SPLIT
+    chosen = [name for name in members if name.partition("/")[0] in _SPLITS.get(split, (split,))]
+    chosen = chosen or (list(members) if split == DEFAULT_SPLIT else [])
+    if not chosen:
+        raise HostError(f"{path}: has no files sequences/SEQUENCE/labels/SCAN.label of {split!r}")
+    odd = [members[name] for name in chosen if not files.sizes[members[name]] or files.sizes[members[name]] % _POINT]
+    if odd:
+        raise HostError(f"{path}: {quantity(len(odd), 'file')} without 4 bytes for each point: {name_list(odd)}")
+
+    def unit(name: str, member: str) -> Unit:
+        points = files.sizes[member] // _POINT
+
+        def read() -> LabelMap:
+            return LabelMap(_read_values(files, member, points).reshape(1, points))
+
+        frame = TruthFrame(name.partition("/")[2], (1, points), [], guard_reading(member, read))
+        return Unit(name, 1, lambda: [frame])
+
+    return UnitTruth(ScanProtocol.family, LAYOUT, {}, [unit(name, members[name]) for name in chosen])
+
+
+def _read_values(files: Files, member: str, points: int) -> Array:
+    """Return the 32 bits of each point; the length is looked at before anything inflates."""
+    size = files.sizes[member]
+    if size != points * _POINT:
+        held = f"{size // _POINT:,} points" if size % _POINT == 0 else f"{size:,} bytes"
+        raise Flaw(f"holds {held}; the scan has {points:,} points of 4 bytes", "Send a label for every point")
+    values = np.frombuffer(files.read(member), "<u4")
+    check_labels(values)
+    return values
+
+
+def check_labels(values: Array) -> None:
+    """Raise a Flaw where a point has a label beyond all tables of the benchmark."""
+    greatest = int((values & 0xFFFF).max())
+    if greatest >= LABELS_END:
+        raise Flaw(f"holds the label {greatest}, which no table of SemanticKITTI has", REMEDY)
+
+
+class ScanSubmission(UnitSubmission):
+    """The scans of a submission, below any other folders."""
+
+    noun = "scan"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: ScanProtocol, limits: ArchiveLimits) -> None:
+        super().__init__(path, truth, limits, SEND)
+        self.protocol = protocol
+        self._members: Dict[str, List[str]] = {}
+        for member in sorted(self.files.sizes):
+            name = _name_scan(member.split("/"), "predictions")
+            if name:
+                self._members.setdefault(self.truth_names.respell(name), []).append(member)
+        if not self._members:
+            self.close()
+            raise SubmissionError.of(Problem(UPLOAD, "has no file predictions/SCAN.label of any sequence", SEND))
+
+    def names(self) -> AbstractSet[str]:
+        return self._members.keys()
+
+    def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
+        """Return the 32 bits of each point of a scan; None where there is a problem with its file."""
+        member, *repeats = self._members[name]
+        try:
+            if repeats:
+                raise Flaw(f"is sent again as {name_list(repeats)}", "Send each scan once")
+            return _read_values(self.files, member, points)
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+            return None

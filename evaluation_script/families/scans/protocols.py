@@ -1,0 +1,114 @@
+"""The benchmarks of LiDAR scans, one row each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Dict, List, Tuple
+
+from ...values import dataclass
+
+#: How truths are published.
+LAYOUT = "semantic-kitti"
+QUALITIES = ("PQ", "SQ", "RQ")
+#: The groups of classes that are averaged: all, those with instances, those without.
+GROUPS = ("", "-Things", "-Stuff")
+#: Labels of points end here: SemanticKITTI's tables do.
+LABELS_END = 359
+
+#: Each class with its labels; those of what moves come last.
+_CLASSES = (
+    "car 10 252, bicycle 11, motorcycle 15, truck 18 258, other-vehicle 13 16 20 256 257 259, person 30 254, "
+    "bicyclist 31 253, motorcyclist 32 255, road 40 60, parking 44, sidewalk 48, other-ground 49, building 50, "
+    "fence 51, vegetation 70, trunk 71, terrain 72, pole 80, traffic-sign 81"
+)
+_MOTION = (
+    "static 9 10 11 13 15 16 18 20 30 31 32 40 44 48 49 50 51 52 60 70 71 72 80 81 99, "
+    "moving 251 252 253 254 255 256 257 258 259"
+)
+
+
+@dataclass(frozen=True)
+class ScanProtocol:
+    """The rules of one benchmark."""
+
+    family: ClassVar[str] = "scans"
+    form: ClassVar[str] = LAYOUT
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: The names of its classes, each followed by its labels.
+    table: str = _CLASSES
+    #: Labels that the benchmark knows, but does not score.
+    unscored: Tuple[int, ...] = (0, 1, 52, 99)
+    #: Segments are matched; so many classes, the first ones, have instances.
+    panoptic: bool = False
+    things: int = 8
+    #: One class alone is reported, by its place.
+    reported: int = -1
+    #: As the script: means over all classes, accuracy of what was answered, segments by label and number everywhere.
+    as_script: bool = False
+    #: Segments with fewer points cost nothing where they match nothing.
+    fewest_points: int = 50
+    #: Raised with whatever changes any score.
+    revision: int = 1
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The names of its metrics, in the benchmark's order."""
+        if self.reported >= 0:
+            return (f"IoU-{self.class_names[self.reported]}",)
+        if self.panoptic:
+            named = tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES)
+            return (named[0], "PQ_dagger", *named[1:], "mIoU")
+        return ("mIoU", "Acc") if self.as_script else ("mIoU", "mIoU-official", "Acc")
+
+    @property
+    def class_names(self) -> List[str]:
+        """What its classes are called, in the order of their places."""
+        return [entry.split()[0] for entry in self.table.split(", ")]
+
+    @property
+    def class_labels(self) -> List[List[int]]:
+        """The labels of each class; the first is what development kits write for it."""
+        return [list(map(int, entry.split()[1:])) for entry in self.table.split(", ")]
+
+
+_semantic = ScanProtocol(
+    "semantic-kitti",
+    "mIoU over the classes of 19 that the truth has, and over all as the benchmark; unlabelled points are not scored.",
+)
+_panoptic = replace(
+    _semantic,
+    name="semantic-kitti-panoptic",
+    about="PQ over the truth's classes; an object is a class and a number, stuff one segment of a scan for each class.",
+    panoptic=True,
+)
+
+_ROWS = (
+    _semantic,
+    replace(
+        _semantic,
+        name="semantic-kitti-official",
+        about="As the script: mIoU over all 19 classes, accuracy of the points that were answered.",
+        as_script=True,
+    ),
+    _panoptic,
+    replace(
+        _panoptic,
+        name="semantic-kitti-panoptic-official",
+        about="As the script: PQ over all 19 classes; a segment is a label and a number, of stuff too.",
+        as_script=True,
+    ),
+    replace(
+        _semantic,
+        name="semantic-kitti-moving",
+        about="The IoU of moving points; whatever does not move is one class.",
+        table=_MOTION,
+        unscored=(0, 1),
+        things=0,
+        reported=1,
+    ),
+)
+
+SCAN_PROTOCOLS: Dict[str, ScanProtocol] = {protocol.name: protocol for protocol in _ROWS}

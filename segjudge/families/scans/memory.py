@@ -1,0 +1,45 @@
+"""Scans in memory: a number of 32 bits for each point, as in the files."""
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
+from segjudge.evaluation_script.families.scans.counting import count_scan
+from segjudge.evaluation_script.families.scans.files import check_labels
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.memory import SamplesInMemory, read_array, refusal
+
+_END = 1 << 32
+
+
+class ScansInMemory(SamplesInMemory):
+    """Counts points (points,), each a label and, 16 bits further up, a number."""
+
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        del frame
+        own, values = (
+            _read_points(side, f"{name} of {sequence}") for side, name in ((truth, "truth"), (prediction, "prediction"))
+        )
+        if len(own) != len(values):
+            fault = f"has {len(values):,} points; the truth has {len(own):,}"
+            raise refusal(f"prediction of {sequence}", fault, "Give a label for every point")
+        return UnitCounts("", count_scan(LabelMap(own), values, self.protocol)).encode()
+
+    def check(self, data: bytes) -> None:
+        if "cells" not in decode_unit(data).tables:
+            raise ValueError("is no scan")
+
+
+def _read_points(side: object, location: str) -> Array:
+    points = read_array(side, location)
+    if points.dtype.kind not in "ui" or points.ndim != 1 or not points.size:
+        fault = f"is of {points.dtype} and has the shape {points.shape}"
+        raise refusal(location, fault, "Give a whole number for each point, as (points,)")
+    if points.min() < 0 or points.max() >= _END:
+        raise refusal(location, "has a number beyond 32 bits", "Give a label and, 16 bits further up, a number")
+    try:
+        check_labels(points)
+    except Flaw as flaw:
+        raise SubmissionError.of(flaw.at(location)) from None
+    return points.astype(np.uint32)

@@ -1,0 +1,403 @@
+"""LiDAR scans: every number of SemanticKITTI's scripts, the safe rules by hand, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.scans.counting import BITS
+from segjudge.evaluation_script.families.scans.files import read_truth
+from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
+from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.testing import CHECKS, Case
+from tests.builders import png, tarred, zipped
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+from tests.hostile_units import sentence_of
+
+DATA = FAMILIES_DATA / "semantic_kitti"
+CASES = read_golden(DATA)["cases"]
+#: What the scripts write → our metrics; the IoU of classes stand in the table.
+NAMES = {
+    "iou_mean": "mIoU", "accuracy_mean": "Acc", "iou_moving": "IoU-moving",
+    "pq_mean": "PQ", "sq_mean": "SQ", "rq_mean": "RQ", "pq_dagger": "PQ_dagger",
+    **{f"{one}_{group}": f"{one.upper()}-{group.title()}" for one in ("pq", "sq", "rq") for group in ("things", "stuff")},
+}  # fmt: skip
+OFFICIAL = {
+    "semantic": "semantic-kitti-official",
+    "panoptic": "semantic-kitti-panoptic-official",
+    "moving": "semantic-kitti-moving",
+}
+#: Scans that the scripts pair by their order, or leave out.
+BY_ORDER = ("shifted", "moving-missing")
+EXACT = {"abs": 1e-12, "rel": 0}
+
+
+def scans(kind: str, **points: Any) -> dict[str, bytes]:
+    """Files of sequence 08, by the names of scans; a point is a label, or a label and a number."""
+    return {f"sequences/08/{kind}/{name}.label": np.asarray(one, "<u4").tobytes() for name, one in points.items()}
+
+
+def folder(path: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def thing(label: int, number: int, points: int) -> list[int]:
+    return [label | number << BITS] * points
+
+
+def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, Any]:
+    own = read_truth(str(folder(tmp_path / "truth", scans("labels", a=truth))))
+    return score_units(folder(tmp_path / "sent", scans("predictions", a=sent)), own, protocol)
+
+
+# ── the scripts' numbers ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("case", "part"),
+    [
+        (name, part)
+        for name, entry in CASES.items()
+        for part in OFFICIAL
+        if "official_error" not in (entry.get(part) or {"official_error": ""}) and name not in BY_ORDER
+    ],
+)
+def test_the_scripts_numbers_are_ours(case: str, part: str, tmp_path: Path) -> None:
+    protocol, published = OFFICIAL[part], read_truth(str(DATA / "truth"))
+    for truth in (published, pack_units(published, tmp_path)):
+        counts = count_units(DATA / case, truth, protocol)
+        engine = engine_of("scans")
+        values, rows = engine.report("val", counts).values, engine.report("val", counts).rows()["categories"]
+        assert list(values) == list(SCAN_PROTOCOLS[protocol].metrics)
+        ious = {f"iou_{row['name']}": row["IoU"] for row in rows}
+        for name, expected in CASES[case][part].items():
+            assert (values[NAMES[name]] if name in NAMES else ious[name]) == pytest.approx(expected, **EXACT), name
+        if part == "panoptic":
+            of_classes = CASES[case]["per_class"]
+            for metric in ("PQ", "SQ", "RQ", "IoU"):
+                assert [row[metric] for row in rows] == pytest.approx(of_classes[metric.lower()][1:], **EXACT)
+            for name, column in (("matched", "tp"), ("surplus", "fp"), ("missed", "fn")):
+                assert [row[name] for row in rows] == of_classes[column][1:]
+
+
+@pytest.mark.parametrize(
+    ("case", "protocol", "words"),
+    [
+        ("renamed", "semantic-kitti", "1 of 4 scans is missing: 08/000001; 1 is not in the truth: 08/000011. Send every"),
+        ("shifted", "semantic-kitti-panoptic", "1 of 4 scans is missing: 08/000001; 1 is not in the truth: 08/000003"),
+        ("missing", "semantic-kitti-official", "1 of 4 scans is missing: 08/000010. Send every scan"),
+        ("moving-missing", "semantic-kitti-moving", "2 of 4 scans are missing: 08/000002, 08/000010"),
+        ("shorter", "semantic-kitti", "08/predictions/000002.label: holds 1,490 points; the scan has 1,500 points of 4"),
+        ("label-500", "semantic-kitti-panoptic", "08/predictions/000000.label: holds the label 500, which no table of"),
+    ],
+)  # fmt: skip
+def test_what_the_scripts_shift_leave_out_or_stop_at_is_a_sentence(case: str, protocol: str, words: str) -> None:
+    if CASES:
+        with pytest.raises(SubmissionError, match=words.replace(".", r"\.")):
+            score_units(DATA / case, read_truth(str(DATA / "truth")), protocol)
+
+
+@pytest.mark.skipif(not CASES, reason="needs the shared data")
+@pytest.mark.parametrize("case", ["perfect-raw", "perfect-mapped", "numbered-stuff"])
+def test_a_perfect_answer_is_one_however_it_is_written(case: str) -> None:
+    truth = read_truth(str(DATA / "truth"))
+    assert set(score_units(DATA / case, truth, "semantic-kitti-panoptic").values()) == {1.0}
+    values = score_units(DATA / case, truth, "semantic-kitti")
+    assert (values["mIoU"], values["Acc"], values["mIoU-official"]) == (1, 1, pytest.approx(12 / 19))
+
+
+# ── rules that can be counted by hand ───────────────────────────────────────
+
+
+def test_means_over_the_truths_classes_over_all_and_of_what_was_answered(tmp_path: Path) -> None:
+    truth, sent = [40, 40, 40, 60, 70, 70, 0, 52], [40, 40, 70, 40, 70, 0, 48, 10]
+    values = scored(tmp_path, truth, sent, "semantic-kitti")
+    assert values["mIoU"] == pytest.approx((3 / 4 + 1 / 3) / 2)
+    assert values["mIoU-official"] == pytest.approx((3 / 4 + 1 / 3) / 19)
+    assert values["Acc"] == 4 / 6
+    official = scored(tmp_path, truth, sent, "semantic-kitti-official")
+    assert official == {"mIoU": values["mIoU-official"], "Acc": 4 / 5}
+
+
+def test_stuff_is_one_segment_and_an_object_a_class_and_a_number(tmp_path: Path) -> None:
+    truth = [*thing(252, 7, 60), *thing(10, 7, 60), *thing(10, 8, 60), *[40] * 60, *[60] * 60]
+    sent = [*thing(10, 7, 120), *thing(10, 9, 60), *[40] * 90, *thing(40, 3, 30)]
+    assert set(scored(tmp_path, truth, sent, "semantic-kitti-panoptic").values()) == {1.0}
+    official = scored(tmp_path, truth, sent, "semantic-kitti-panoptic-official")
+    # Of three cars one is matched and a half of two is not; 60 points of the road's 90 are the one segment of 60.
+    assert official["PQ-Things"] == pytest.approx(1 / (1 + (1 + 2) / 2) / 8)
+    assert official["PQ-Stuff"] == pytest.approx((60 / 90) / (1 + 1 / 2) / 11)
+
+
+def test_small_segments_can_match_and_cost_nothing_else(tmp_path: Path) -> None:
+    truth = [*thing(10, 1, 49), *thing(10, 2, 49), *thing(10, 3, 50), *thing(30, 4, 49)]
+    sent = [*thing(10, 1, 49), *[0] * 49, *thing(10, 3, 25), *[0] * 25, *[0] * 49]
+    values = scored(tmp_path, truth, sent, "semantic-kitti-panoptic")
+    assert values["RQ-Things"] == pytest.approx((1 / (1 + 1 / 2) + 0) / 2)
+    assert values["PQ-Stuff"] is None
+
+
+def test_nothing_that_moves_is_nothing_to_average(tmp_path: Path) -> None:
+    assert scored(tmp_path, [9, 10, 40], [9, 251, 40], "semantic-kitti-moving") == {"IoU-moving": None}
+    assert scored(tmp_path, [9, 252, 253, 0], [251, 251, 9, 251], "semantic-kitti-moving") == {"IoU-moving": 1 / 3}
+
+
+def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 30 + [10] * 10))
+    sent = folder(tmp_path / "sent", scans("predictions", a=[9] * 30 + [1] * 10))
+    (warning,) = segjudge.score(sent, truth, "semantic-kitti").warnings
+    assert "75 % of the points that count have labels that are no classes (9), and are missed" in warning
+    assert "10 for a car, 40 for road" in warning
+
+
+@pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
+@pytest.mark.parametrize("share", [0.1, 3])
+def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
+    """Also where the truth lacks classes that the script averages, and has objects that are too small to cost."""
+    tools = tools_of("scans")
+    assert isinstance(tools, UnitTools)
+    truth = folder(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
+    folder(truth, scans("labels", small=[40] * 100 + thing(11, 1, 9)))
+    sample = tmp_path / "sample.zip"
+    source = TruthSource(str(truth), "", "", "", "")
+    (scorer,) = prepare(ScoreRequest(str(sample), source, PROTOCOLS[protocol])).scorers.values()
+    sample.write_bytes(zipped(dict(tools.make_sample([scorer.truth], PROTOCOLS[protocol], share))))
+    report = scorer.score(str(sample))
+    losses = tools.measure_losses(report.counts)
+    value = report.values[PROTOCOLS[protocol].metrics[0]]
+    assert value is not None
+    assert sum(losses.totals().values()) == pytest.approx(1 - value, abs=1e-12)
+    assert losses.by_category.sum(axis=0) == pytest.approx(losses.by_unit.sum(axis=0), abs=1e-12)
+    assert len(losses.by_category) == len(report.rows()["categories"])
+    assert (losses.by_unit >= 0).all()
+
+
+# ── truths, and other doors ─────────────────────────────────────────────────
+
+
+def test_splits_and_sequences_are_found(tmp_path: Path) -> None:
+    sequences = {f"dataset/sequences/{one}/{kind}": b"\x28\0\0\0" for one in ("00", "08", "11") for kind in
+                 ("labels/000000.label", "labels/000001.label", "velodyne/000000.bin", "notes.label")}  # fmt: skip
+    root = str(folder(tmp_path, sequences))
+    assert read_truth(root).item_names == ["08/000000", "08/000001"]
+    assert read_truth(f"{root}/dataset/sequences/08/labels").item_names == ["08/000000", "08/000001"]
+    assert read_truth(root, "train").item_names == ["00/000000", "00/000001"]
+    assert read_truth(root, "11").item_names == ["11/000000", "11/000001"]
+    assert read_truth(f"{root}/dataset/sequences/00").item_names == ["00/000000", "00/000001"]
+    with pytest.raises(HostError, match="has no files sequences/SEQUENCE/labels/SCAN.label of '12'"):
+        read_truth(root, "12")
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"08/labels/0.label": b"\x28\0\0"}, "1 file without 4 bytes for each point: 08/labels/0.label"),
+        ({"08/labels/0.label": b""}, "1 file without 4 bytes for each point"),
+        ({"x/08/labels/0.label": bytes(4), "y/08/labels/0.label": bytes(4)}, "has the scan 08/0 twice, as x/08/labels"),
+        ({"08/predictions/0.label": bytes(4)}, "has no files sequences/SEQUENCE/labels"),
+    ],
+)
+def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(files: dict[str, bytes], words: str, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=words):
+        read_truth(str(folder(tmp_path / "sequences", files)))
+
+
+def test_a_label_of_the_truth_beyond_the_tables_is_the_hosts_mistake(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="0.label: cannot be read .holds the label 359"):
+        read_truth(str(folder(tmp_path, {"08/labels/0.label": np.array([359], "<u4").tobytes()}))).read_through()
+
+
+@pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
+def test_points_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    labels = np.array([0, 10, 252, 11, 40, 60, 70, 99])
+    truth, sent = (
+        {name: np.repeat(draw.choice(labels, 20) | draw.integers(0, 3, 20) << BITS, 40) for name in ("a", "b")}
+        for _ in range(2)
+    )
+    files = segjudge.score(
+        folder(tmp_path / "sent", scans("predictions", **sent)), folder(tmp_path / "truth", scans("labels", **truth)), protocol
+    )  # fmt: skip
+    named = [{f"08/{name}": points for name, points in side.items()} for side in (sent, truth)]
+    assert segjudge.score_arrays(*named, protocol).metrics["all"] == files.metrics["val"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (np.zeros(4, np.uint32), "prediction of a: has 4 points; the truth has 5"),
+        (np.zeros((5, 1), np.uint32), r"has the shape \(5, 1\)"),
+        (np.zeros(5), "is of float64"),
+        (np.full(5, -1), "has a number beyond 32 bits"),
+        (np.full(5, 1 << 32), "has a number beyond 32 bits"),
+        (np.full(5, 400), "prediction of a: holds the label 400"),
+    ],
+)
+def test_points_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) -> None:
+    with pytest.raises(SubmissionError, match=words):
+        segjudge.score_arrays({"a": sent}, {"a": np.full(5, 40)}, "semantic-kitti")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"cells": np.array([[359], [1]])},
+        {"cells": np.array([[19 << BITS], [1]])},
+        {"cells": np.array([[40], [-1]])},
+        {"cells": np.zeros((1, 1), np.int64)},
+    ],
+)
+def test_counts_of_a_part_that_no_scan_gives_are_refused(tables: Any) -> None:
+    engine = engine_of("scans")
+    accumulator = UnitAccumulator(PROTOCOLS["semantic-kitti"], {}, ["a"])
+    accumulator.update(UnitCounts("a", tables))
+    with pytest.raises(ValueError, match="counted a label|no counts"):
+        engine.check(accumulator)
+        engine.report("val", accumulator)
+
+
+def test_a_page_shows_which_classes_are_confused_and_the_scans_that_cost_most(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
+    sent = folder(tmp_path / "sent", scans("predictions", a=[40] * 100, b=[40] * 100))
+    out = tmp_path / "page.html"
+    assert main(["report", str(sent), "--truth", str(truth), "--protocol", "semantic-kitti", "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "mIoU is 0.350." in text
+    assert "taken for" in text
+    assert "60 points" in text
+    assert text.index('<th scope="row">08/b</th>') < text.index('<th scope="row">08/a</th>')
+
+
+# ── hostile submissions ─────────────────────────────────────────────────────
+
+POINTS = 3000
+ROAD = np.full(POINTS, 40, "<u4").tobytes()
+
+
+def at(name: str) -> str:
+    return f"sequences/08/predictions/{name}.label"
+
+
+def upload(first: bytes | None = None, **files: bytes | None) -> bytes:
+    members: dict[str, bytes | None] = {at("a"): ROAD if first is None else first, at("b"): ROAD, **files}
+    return zipped({name: data for name, data in members.items() if data is not None})
+
+
+def values(points: Any) -> bytes:
+    return upload(np.asarray(points).astype("<u4").tobytes())
+
+
+COUNT = np.arange(POINTS)
+GOOD = upload()
+SHORT, BROKEN = "sequences/08/predictions/a.label: holds", "the scan has 3,000 points of 4 bytes"
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "text": (lambda: b"hello", "neither a zip nor a tar"),
+    "labels-alone": (lambda: ROAD, "neither a zip nor a tar"),
+    "json": (lambda: json.dumps({"a": []}).encode(), "has no file predictions/SCAN.label"),
+    "picture": (lambda: png(np.zeros((4, 4), np.uint8)), "PNG"),
+    "numpy": (lambda: b"\x93NUMPY\x01\0" + bytes(99), "is a numpy file"),
+    "rar": (lambda: b"Rar!\x1a\x07" + bytes(99), "is a RAR archive"),
+    "cut-zip": (lambda: GOOD[: len(GOOD) // 2], "zip"),
+    "cut-end": (lambda: GOOD[:-9], "zip"),
+    "cut-tar": (lambda: tarred({at("a"): ROAD})[:700], "cut off"),
+    "damaged": (lambda: GOOD.replace(GOOD[60:75], bytes(15)), "damaged"),
+    "no-files": (lambda: zipped({}), "has no file predictions/SCAN.label of any sequence"),
+    "notes-alone": (lambda: zipped({"readme.txt": b"hi"}), "has no file predictions/SCAN.label"),
+    "at-the-top": (lambda: zipped({"a.label": ROAD, "b.label": ROAD}), "has no file predictions/SCAN.label"),
+    "no-sequence": (lambda: zipped({"predictions/a.label": ROAD}), "has no file predictions/SCAN.label"),
+    "as-the-truth": (lambda: zipped({"sequences/08/labels/a.label": ROAD}), "has no file predictions/SCAN.label"),
+    "other-ending": (lambda: zipped({"sequences/08/predictions/a.bin": ROAD}), "has no file predictions/SCAN.label"),
+    "other-sequence": (lambda: zipped({"09/predictions/a.label": ROAD}), "2 of 2 scans are missing: 08/a, 08/b; 1 is not"),
+    "one-missing": (lambda: upload(**{at("b"): None}), "1 of 2 scans is missing: 08/b. Send every scan"),
+    "other-names": (lambda: zipped({at("0"): ROAD, at("1"): ROAD}), "2 of 2 scans are missing: 08/a, 08/b; 2 are not in"),
+    "other-case": (lambda: zipped({at("A"): ROAD, at("b"): ROAD}), "1 of 2 scans is missing: 08/a; 1 is not in the truth"),
+    "surplus": (lambda: upload(**{at("c"): b"no scan"}), "scored"),
+    "beside": (lambda: upload(**{at("a") + ".old": b"no scan"}), "scored"),
+    "twice": (lambda: upload(**{"x/" + at("a"): ROAD}), "sequences/08/predictions/a.label: is sent again as x/seq"),
+    "twice-by-ending": (lambda: upload(**{at("a")[:-5] + "LABEL": ROAD}), "is sent again as"),
+    "no-bytes": (lambda: upload(b""), f"{SHORT} 0 points; {BROKEN}"),
+    "one-byte": (lambda: upload(b"\x28"), f"{SHORT} 1 bytes; {BROKEN}"),
+    "one-point-less": (lambda: upload(ROAD[:-4]), f"{SHORT} 2,999 points; {BROKEN}"),
+    "one-point-more": (lambda: upload(ROAD + ROAD[:4]), f"{SHORT} 3,001 points; {BROKEN}"),
+    "one-byte-more": (lambda: upload(ROAD + b"\0"), f"{SHORT} 12,001 bytes; {BROKEN}"),
+    "16-bits": (lambda: upload(ROAD[: 2 * POINTS]), f"{SHORT} 1,500 points; {BROKEN}"),
+    "64-bits": (lambda: upload(ROAD * 2), f"{SHORT} 6,000 points; {BROKEN}"),
+    "text-inside": (lambda: upload(b"40\n" * POINTS), f"{SHORT} 2,250 points; {BROKEN}"),
+    "text-of-the-length": (lambda: upload(b"40 \n" * POINTS), "holds the label 12340"),
+    "big-endian": (lambda: upload(np.full(POINTS, 40, ">u4").tobytes()), "scored"),
+    "floats": (lambda: upload(np.full(POINTS, 40, "<f4").tobytes()), "scored"),
+    "bomb": (lambda: upload(bytes(60 << 20)), "unpacks to more than 200 times its size"),
+    "huge": (lambda: upload(bytes(65 << 20)), "67 MB is the limit"),
+    "label-359": (lambda: values(np.where(COUNT == 7, 359, 40)), "holds the label 359, which no table of"),
+    "label-65535": (lambda: values(np.full(POINTS, 0xFFFF)), "holds the label 65535"),
+    "all-bits": (lambda: values(np.full(POINTS, 0xFFFFFFFF)), "holds the label 65535"),
+    "label-358": (lambda: values(np.full(POINTS, 358)), "scored"),
+    "largest-number": (lambda: values(np.full(POINTS, 40 | 0xFFFF << 16)), "scored"),
+    "a-segment-each": (lambda: values(10 | COUNT << 16), "scored"),
+    "nothing": (lambda: values(np.zeros(POINTS)), "scored"),
+    "numbers-of-classes": (lambda: values(np.full(POINTS, 9)), "scored"),
+    "upwards": (lambda: upload(**{"../a.label": ROAD}), "points outside the archive"),
+    "absolute": (lambda: upload(**{"/c.label": ROAD}), "is an absolute path"),
+    "deep": (lambda: upload(**{"x/" * 40 + "c.label": ROAD}), "folders deep"),
+    "nested": (lambda: upload(**{"b.zip": GOOD}), "is an archive among the files"),
+    "control": (lambda: upload(**{"\x1b[2J.label": ROAD}), "has characters in its name"),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
+    make, sentence = HOSTILE[name]
+    truth = read_truth(str(folder(tmp_path / "t", scans("labels", a=10 | COUNT % 99 << 16, b=[40] * POINTS))))
+    said = sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "semantic-kitti-panoptic"))
+    assert sentence in said
+
+
+def test_every_point_of_a_large_scan_may_be_a_segment_of_its_own(tmp_path: Path) -> None:
+    count = np.arange(120_000)
+    truth = 10 | (count % 60_000) << 16
+    values = scored(tmp_path, truth, np.where(count % 2, 11, 30) | (count // 2) << 16, "semantic-kitti-panoptic")
+    assert values["PQ"] == 0
+
+
+# ── what all families promise ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("protocol", ["semantic-kitti", "semantic-kitti-panoptic"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.long] * (one in ("hostile", "python39"))) for one in CHECKS]
+)
+def test_the_family_keeps_its_promises(name: str, protocol: str, tmp_path: Path) -> None:
+    names = {f"{one:03d}": np.repeat(np.roll([40, 70, 10 | 1 << 16, 252 | 2 << 16], one), 60) for one in range(5)}
+    wrong = {one: np.roll(points, 20) for one, points in names.items()}
+    faulty = {**wrong, "001": [40], "003": [500] * 240}
+    arrays = [{f"08/{one}": points for one, points in side.items()} for side in (wrong, names)]
+    paths = {one: tmp_path / f"{one}.zip" for one in ("results", "faulty")}
+    for one, points in (("results", wrong), ("faulty", faulty)):
+        paths[one].write_bytes(zipped(scans("predictions", **points)))
+    other = {one: np.roll(points, 60) for one, points in names.items()}
+    CHECKS[name](Case(
+        protocol, folder(tmp_path / "truth", scans("labels", **names)), {"results": paths["results"]},
+        faults={paths["faulty"]: ["001.label", "003.label"]}, arrays={"results": lambda: (arrays[0], arrays[1])},
+        other_truth=folder(tmp_path / "other", scans("labels", **other)),
+    ))  # fmt: skip
