@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 from notebook import NOTEBOOK, as_markdown
+from PIL import Image
 from reference import write_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +34,7 @@ OUTSIDE = {
 START = ROOT / "docs/index.md"
 FIGURES = re.compile(r"<!-- figures: .*?<!-- /figures -->", re.DOTALL)
 SECONDS = re.compile(r"^(\| [^|]+ \| )([\d.]+)(?= \|)", re.MULTILINE)
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.webp)\)")
 LINK = re.compile(r"(\]\()([^)#:\s]+)([)#])")
 #: Where what belongs to a numbered item begins: Python's Markdown wants a space more.
 LISTED = re.compile(r"^   (?=(    )?\S)", re.MULTILINE)
@@ -93,7 +96,23 @@ def put_pages(pages: Path) -> None:
                 return link[1] + os.path.relpath(place_of(linked), os.path.dirname(place_of(source)) or ".") + link[3]
             return link[0]
 
-        target.write_text(LINK.sub(moved, LISTED.sub(r"\g<0> ", text)), encoding="utf-8")
+        text = LINK.sub(moved, LISTED.sub(r"\g<0> ", text))
+        stills = partial(with_still, page=target)
+        target.write_text(PICTURE.sub(stills, text), encoding="utf-8")
+
+
+def with_still(picture: re.Match[str], page: Path) -> str:
+    """Show a frame of a moving picture to those who asked their system for less motion."""
+    alt, link = picture.groups()
+    with Image.open(ROOT / "docs" / Path(link).name) as image:
+        frames = getattr(image, "n_frames", 1)
+        if frames == 1:
+            return picture[0]
+        image.seek(frames // 2)
+        still = link.removesuffix(".webp") + "-still.webp"
+        image.save(page.parent / still)
+    source = f'<source srcset="{still}" media="(prefers-reduced-motion: reduce)">'
+    return f'<picture>{source}<img alt="{alt}" src="{link}"></picture>'
 
 
 def with_bars(table: str) -> str:

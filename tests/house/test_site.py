@@ -16,6 +16,7 @@ from threading import Thread
 from types import ModuleType
 
 import pytest
+from PIL import Image
 
 import segjudge
 from segjudge.commands import COMMANDS
@@ -83,6 +84,12 @@ def test_the_first_page_shows_a_picture_what_people_use_now_and_three_ways_in(si
     picture = re.search(r'<img alt="[^"]{20,}" src="([^"]+)"', start)
     assert picture
     assert (site / picture[1]).is_file()
+    still = re.search(r'<source srcset="([^"]+)" media="\(prefers-reduced-motion: reduce\)"', start)
+    assert still
+    with Image.open(site / picture[1]) as moving, Image.open(site / still[1]) as resting:
+        assert moving.is_animated  # type: ignore[attr-defined]
+        assert not resting.is_animated  # type: ignore[attr-defined]
+        assert moving.size == resting.size
     figures = json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8"))
     for name in ("sequences", "instances"):
         seconds = [row[1] for row in figures[name]["rows"]]
