@@ -124,6 +124,7 @@ def test_a_submission_from_the_form_to_the_leaderboard(server: Rehearsal, page: 
     page.locator(".status.finished").wait_for(timeout=30_000)  # the page renews itself
     assert page.locator(".facts:not(.words) dd").first.inner_text() == "0.9325"
     assert "scored" in page.locator("pre").first.inner_text()
+    assert page.locator("details.board[open] > summary").all_inner_texts() == ["stdout"], "numbers are shown already"
 
     page.get_by_role("link", name="Leaderboard").click()
     page.get_by_role("link", name="Sequences, development / Development").click()
@@ -168,6 +169,9 @@ def test_a_failed_submission_says_why_at_a_glance(server: Rehearsal, page: Any) 
     server.settled(number)
     log_in(page, server, "aurora", "/challenges/1/submissions")
     assert "is a zip that was cut off" in page.locator("tr.reason").first.inner_text()
+    page.set_viewport_size(PHONE)
+    box = page.locator("tr.reason .said-of").first.bounding_box()
+    assert box["x"] + box["width"] <= PHONE["width"], "it is whole where the table is wider"
     assert "My submissions" in page.locator(".tabs").inner_text()
     assert page.title() == "Submissions – Segjudge demo challenge"
     page.goto(f"{server.address}/submissions/{number}")
