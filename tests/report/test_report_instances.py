@@ -23,6 +23,7 @@ from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
+from tests.builders import ROOT
 from tests.data import GOLDEN
 
 PLACES = GOLDEN / "places"
@@ -90,6 +91,22 @@ def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -
     assert 1 < len(small) < 24
     assert sum(len(one.truth) + len(one.detections) for one in small) < 200_000
     assert len(make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
+
+
+def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) -> None:
+    examples, out = ROOT / "examples/instances-dev", tmp_path / "page.html"
+    methods = [f"{name}={examples / name}.json" for name in ("sharp", "coarse")]
+    truth = str(ROOT / "annotations/instances-dev.zip")
+    assert main(["compare", *methods, "--truth", truth, "--protocol", "places2017", "--out", str(out)]) == 0
+    counts = re.findall(
+        r"<figcaption><b>(\S+), (sharp|coarse)</b>: \d+ right, (\d+) wrong.*?, (\d+) missed<", out.read_text()
+    )
+    assert [method for _, method, _, _ in counts] == ["sharp", "coarse"] * (len(counts) // 2)
+    mistakes = [int(wrong) + int(missed) for _, _, wrong, missed in counts]
+    beyond = [coarse - sharp for sharp, coarse in zip(mistakes[::2], mistakes[1::2], strict=True)]
+    assert beyond == sorted(beyond, reverse=True)
+    assert beyond[0] > 0
+    assert "Those first in which coarse makes most mistakes beyond those of sharp" in out.read_text()
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from segjudge.families.base.tools import Columns, Content, Facts, FamilyTools, Members, ScoringInputs
+from segjudge.families.base.tools import (
+    Columns,
+    Content,
+    Facts,
+    FamilyTools,
+    Members,
+    MethodCosts,
+    ScoredMethod,
+    ScoringInputs,
+)
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
@@ -66,6 +76,14 @@ class _InstanceTools(FamilyTools):
 
         costs = diagnose(inputs, report).errors.costs()
         return {kind: costs[kind] for kind in KINDS}
+
+    def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
+        compared = super().compare_failures(methods, options)
+        if options is None:
+            return compared
+        from .report import make_compared_sections
+
+        return replace(compared, sections=[*make_compared_sections(methods, options), *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         from .tables import list_curves, list_images

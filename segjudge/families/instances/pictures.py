@@ -6,7 +6,7 @@ import base64
 import io
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,29 @@ def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: Pag
         if pictures and room < 0:
             break
         pictures.append(picture)
+    return pictures
+
+
+def make_compared_pictures(
+    diagnoses: Mapping[str, InstanceDiagnosis], count: int, options: PageOptions
+) -> list[_MistakePicture]:
+    """Draw images for two methods, those first in which the second makes most mistakes beyond those of the first.
+
+    They are as many as fit; the first one always does.
+    """
+    base, second = (diagnosis.counts.wrong + diagnosis.counts.missed for diagnosis in diagnoses.values())
+    pictures: list[_MistakePicture] = []
+    room = options.budget * _SHARE
+    for index in np.argsort(base - second, kind="stable")[:count].tolist():
+        if base[index] + second[index] == 0:
+            continue
+        pair = [_draw_mistakes(diagnosis, index, options.images) for diagnosis in diagnoses.values()]
+        room -= sum(len(picture.truth) + len(picture.detections) for picture in pair)
+        if pictures and room < 0:
+            break
+        pictures += [
+            replace(picture, name=f"{picture.name}, {method}") for method, picture in zip(diagnoses, pair, strict=True)
+        ]
     return pictures
 
 

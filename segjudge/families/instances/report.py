@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.families.base.tools import ScoringInputs
+from segjudge.families.base.tools import ScoredMethod, ScoringInputs
 from segjudge.families.instances.diagnosis import (
+    KINDS,
     InstanceDiagnosis,
     count_confusions,
     diagnose,
@@ -19,7 +22,7 @@ from segjudge.report.page import PageOptions, Section, make_kinds, make_list, ma
 from segjudge.report.tables import format_number
 
 from .keypoints import LEAST_OKS, list_keypoints
-from .pictures import make_mistake_pictures
+from .pictures import make_compared_pictures, make_mistake_pictures
 
 _PACKAGE = "segjudge.families.instances"
 #: So many images are drawn, and shown at once.
@@ -69,6 +72,21 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         )
         sections.append(make_list("Truth to check", suspects, about))
     return [*sections, make_tables(report)]
+
+
+def make_compared_sections(methods: Sequence[ScoredMethod], options: PageOptions) -> list[Section]:
+    """Show the images in which the second method errs most beyond the first, as each sees them."""
+    diagnoses = {method.name: diagnose(method.inputs, method.report) for method in methods[:2]}
+    if any(diagnosis.protocol.tubes for diagnosis in diagnoses.values()):
+        return []
+    base, second = diagnoses
+    cuts = ", ".join(f"{name} from {diagnosis.least:.3f} on" for name, diagnosis in diagnoses.items() if diagnosis.best)
+    about = f"Those first in which {second} makes most mistakes beyond those of {base}."
+    about += f" Detections count from the score that is best for a method: {cuts}." if cuts else ""
+    about += f" Kinds: {'; '.join(f'{kind}, {meaning}' for kind, meaning in KINDS.items())}."
+    pictures = make_compared_pictures(diagnoses, _PICTURES // 2, options)
+    values = {"about": about, "pictures": pictures, "open": _OPEN}
+    return [Section("worst_images", "Worst images", values, package=_PACKAGE)] if pictures else []
 
 
 def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
