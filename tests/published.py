@@ -95,6 +95,26 @@ def ref_youtube_vos(folder: Path) -> Path:
     })  # fmt: skip
 
 
+def long_rvos(folder: Path) -> Path:
+    """A folder for each object, with the frames in which it is seen; expressions of all three types."""
+    kinds = {"swan": ("static", "dynamic"), "goat": ("static+dynamic", "static")}
+    listing = {
+        name: {
+            "expressions": {
+                str(one): {"exp": "…", "obj_id": one + 1, "type": kind}
+                for one, kind in enumerate(kinds.get(name, ("static", "dynamic")))
+            },
+            "frames": [f"{10 * k:05d}" for k in range(FRAMES)],
+        }
+        for name in VIDEOS
+    }
+    masks = {
+        f"Annotations/{name}/{one}/{10 * k:05d}.png": png((labels(name, k) == one) * np.uint8(255))
+        for name, k in frames() for one in (1, 2) if k >= one
+    }  # fmt: skip
+    return written(folder / "Long-RVOS", {"meta_expressions.json": {"videos": listing}, **masks})
+
+
 def coco_instances(folder: Path) -> Path:
     """Polygons, and what LVIS says of images and categories beside."""
     squares = [(10, 10), (40, 50), (20, 80)]
@@ -367,7 +387,8 @@ def scans(folder: Path) -> Path:
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
-    "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
+    "ref-youtube-vos": ref_youtube_vos, "long-rvos": long_rvos,
+    "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
     **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
@@ -415,6 +436,14 @@ def send_mevis(truth: Path) -> bytes:
 def send_ref_youtube_vos(_truth: Path) -> bytes:
     return zipped({
         f"Annotations/{name}/{one - 1}/{5 * k:05d}.png": png((labels(name, k) == one) * np.uint8(255))
+        for name, k in frames() for one in (1, 2)
+    })  # fmt: skip
+
+
+def send_long_rvos(_truth: Path) -> bytes:
+    """Nothing in the frames in which an object is not seen."""
+    return zipped({
+        f"{name}/{one - 1}/{10 * k:05d}.png": png((labels(name, k) == one) * np.uint8(255 * (k >= one)))
         for name, k in frames() for one in (1, 2)
     })  # fmt: skip
 
@@ -560,6 +589,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "mevis-official": (send_mevis, {"J&F-Mean": 1}),
     "mevis-v2": (send_mevis, {"J&F-Mean": 1, "N-acc": 1, "T-acc": 1, "Final": 1}),
     "ref-youtube-vos": (send_ref_youtube_vos, {"J&F-Mean": 1}),
+    "long-rvos": (send_long_rvos, {"J&F-Mean": 1, "tIoU-Mean": 1, "vIoU-hybrid-Mean": 1}),
     "ref-davis17": (send_ref_davis17, {"J&F-Mean": 1}),
     "coco": (send_coco, {"AP": 1}),
     "coco-boundary": (send_coco, {"AP": 1}),

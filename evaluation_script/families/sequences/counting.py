@@ -42,6 +42,8 @@ class CountedObject(NamedTuple):
     name: str
     ranges: Ranges
     unseen: bool
+    #: One of the protocol's kinds, or of no kind that it knows.
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,9 @@ class SequenceCounts(NamedCounts):
     def describe(self) -> Dict[str, object]:
         return {
             "frames": self.frames,
-            "objects": [[entry.name, entry.ranges, entry.unseen] for entry in self.objects],
+            "objects": [
+                [entry.name, entry.ranges, entry.unseen, *filter(None, [entry.kind])] for entry in self.objects
+            ],
             "labels": self.counts.shape[1],
             "rows": len(self.rows),
             "strict": bool(self.strict.size),
@@ -160,11 +164,11 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
 
 
 def _object(entry: List[Any], frames: int) -> CountedObject:
-    name, counted, unseen = entry
+    name, counted, unseen, *kinds = entry
     ranges = [(int(start), int(stop)) for start, stop in counted]
     if not all(0 <= start < stop <= frames for start, stop in ranges):
         raise ValueError("has an object outside of its frames")
-    return CountedObject(str(name), ranges, bool(unseen))
+    return CountedObject(str(name), ranges, bool(unseen), *map(str, kinds))
 
 
 def _are_equal(own: Array, added: Array) -> bool:
@@ -270,7 +274,9 @@ def count_sequence(
         truth.name,
         [truth.frames[frame] for frame in frames],
         [
-            CountedObject(name, ranges_of(flags[frames]), _is_unseen(name, truth, split))
+            CountedObject(
+                name, ranges_of(flags[frames]), _is_unseen(name, truth, split), _kind_of(name, truth, protocol)
+            )
             for name, flags in objects.items()
         ],
         np.concatenate(rows),
@@ -304,6 +310,11 @@ def _read_blocks(
 def _is_unseen(name: str, truth: Sequence, split: Split) -> bool:
     facts = truth.objects.get(name)
     return truth.unseen or (facts is not None and facts.category in split.unseen_categories)
+
+
+def _kind_of(name: str, truth: Sequence, protocol: SequenceProtocol) -> str:
+    facts = truth.objects.get(name)
+    return facts.category or "" if facts is not None and protocol.kinds else ""
 
 
 def list_labels(name: str, objects: int, protocol: SequenceProtocol) -> List[str]:

@@ -195,9 +195,10 @@ def _read_expressions(
     key = layout.names_masks or "anno_id"
     try:
         entries = json.loads(files.read(name))["videos"].items()
-        videos = [_video(video, entry, key) for video, entry in entries]
+        videos = [_video(video, entry, layout._replace(names_masks=key)) for video, entry in entries]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HostError(f"{root}: {name} is not a file of expressions that say their {key} ({error!r})") from None
+        keys = " and ".join(filter(None, (key, layout.kind)))
+        raise HostError(f"{root}: {name} is not a file of expressions that say their {keys} ({error!r})") from None
     source = _LabelSource(files, root, layout, subset) if key == "obj_id" else _RunLengthSource(files, root, name)
     masked_videos = [video for video in videos if source.has(video)]
     notes = []
@@ -219,14 +220,20 @@ class _Video(NamedTuple):
     frames: List[str]
     #: Each expression, and the masks that it names.
     expressions: Dict[str, Tuple[str, ...]]
+    #: The kind of each, where the dataset says it.
+    kinds: Dict[str, str]
 
 
-def _video(name: str, entry: Dict[str, Any], key: str) -> _Video:
+def _video(name: str, entry: Dict[str, Any], layout: Layout) -> _Video:
     def masks_of(value: object) -> Tuple[str, ...]:
         return tuple(map(str, value if isinstance(value, list) else [value]))
 
-    expressions = {str(label): masks_of(expression[key]) for label, expression in entry["expressions"].items()}
-    return _Video(str(name), [str(frame) for frame in entry["frames"]], expressions)
+    entries = entry["expressions"].items()
+    expressions = {str(label): masks_of(expression[layout.names_masks]) for label, expression in entries}
+    spelling = dict(layout.kinds)
+    kinds = {str(label): str(expression[layout.kind]) for label, expression in entries} if layout.kind else {}
+    kinds = {label: spelling.get(kind, kind) for label, kind in kinds.items()}
+    return _Video(str(name), [str(frame) for frame in entry["frames"]], expressions, kinds)
 
 
 def _find_files(files: Files, name: str) -> List[str]:
@@ -273,7 +280,9 @@ class _Expressions(MaskFiles):
 def _sequence(video: _Video, masks: MaskFiles, frames: List[str], sizes: Iterator[Size], root: str) -> Sequence:
     read = _read_masks(_Expressions(masks, video), frames, sizes, root)
     facts = {
-        label: ObjectFacts(ranges_of(read.visible[label]) if label in read.visible else [], [(0, len(frames))])
+        label: ObjectFacts(
+            ranges_of(read.visible[label]) if label in read.visible else [], [(0, len(frames))], video.kinds.get(label)
+        )
         for label in video.expressions
     }
     return Sequence(video.name, frames, read.blocks, facts, read.read_block, lists_objects=True)
@@ -314,7 +323,7 @@ class _RunLengthSource:
 
 
 class _LabelSource:
-    """Label images in the layout of YouTube-VOS; frames without one are left out."""
+    """Label images in the layout of YouTube-VOS, whose frames without one are left out, or a folder for each object."""
 
     def __init__(self, files: Files, root: str, layout: Layout, subset: str) -> None:
         self._files, self._root = files, root
@@ -322,11 +331,17 @@ class _LabelSource:
 
     def has(self, video: _Video) -> bool:
         """Return whether any of a video's frames has an image."""
-        return any(frame in self._masks.get(video.name, {}).get("", {}) for frame in video.frames)
+        folders = self._masks.get(video.name, {}).values()
+        return any(frame in members for members in folders for frame in video.frames)
 
     def sequence(self, video: _Video) -> Sequence:
         """Return a video with its masks."""
-        members, files = self._masks[video.name][""], _SizedFiles(self._files)
+        folders, files = self._masks[video.name], _SizedFiles(self._files)
+        if "" not in folders:
+            objects = ObjectFolders(files, folders, Problems(), limit=len(folders), many_values=True)
+            size = files.size_of(next(name for members in folders.values() for name in members.values()))
+            return _sequence(video, objects, video.frames, iter([size] * len(video.frames)), self._root)
+        members = folders[""]
         frames = [frame for frame in video.frames if frame in members]
         masks = LabelImages(files, members)
         return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)

@@ -48,6 +48,9 @@ class Layout(NamedTuple):
     numeric: bool = False
     #: Objects are expressions; so their entries name the masks that they are the union of.
     names_masks: str = ""
+    #: The key that says an expression's kind, and what is said otherwise there than here.
+    kind: str = ""
+    kinds: Tuple[Tuple[str, str], ...] = ()
 
 
 GENERIC = Layout("generic")
@@ -62,6 +65,9 @@ LAYOUTS = {
         _UNSUPERVISED._replace(name="ref-davis17"),
         Layout("mevis", names_masks="anno_id"),
         Layout("ref-youtube-vos", names_masks="obj_id"),
+        Layout(
+            "long-rvos", names_masks="obj_id", object_folders=True, kind="type", kinds=(("static+dynamic", "hybrid"),)
+        ),
         Layout("lvos"),
         Layout("vost"),
         Layout("youtube-vos", unseen_categories=YOUTUBE_UNSEEN),

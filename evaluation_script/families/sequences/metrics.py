@@ -36,6 +36,8 @@ class ObjectScore(NamedTuple):
     unseen: bool = False
     #: Which proposal was matched, in protocols that match.
     proposal: int = 0
+    #: What the truth says of it, in protocols that take means by kind.
+    kind: str = ""
 
 
 #: A frame is recalled when its value is larger than this.
@@ -102,10 +104,21 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> V
         name, _, kind = metric.rpartition("-")
         if name in series:
             values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
+    if protocol.kinds:
+        values.update(_span_similarity(counts, j))
     empty = not counts.truth.any()
     values["N-acc" if empty else "T-acc"] = float(empty != counts.prediction.any())
     values["T-acc" if empty else "N-acc"] = None
     return _only_named(values, protocol)
+
+
+def _span_similarity(counts: Counts, j: Array) -> Values:
+    """Return how well sides agree when an object is there, and its J over those frames; 1 where it never is."""
+    in_truth, in_prediction = counts.truth > 0, counts.prediction > 0
+    in_both, frames = in_truth & in_prediction, int(np.count_nonzero(in_truth | in_prediction))
+    if not frames:
+        return {"tIoU-Mean": 1.0, "vIoU-Mean": 1.0}
+    return {"tIoU-Mean": float(in_both.sum() / frames), "vIoU-Mean": float(j[in_both].sum() / frames)}
 
 
 def _only_named(values: Values, protocol: SequenceProtocol) -> Values:
@@ -242,7 +255,7 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
             values = {metric: None if value is None else 0.0 for metric, value in values.items()}
     frames = [counts.frames[frame] for frame in np.flatnonzero(flags)]
     values = {**values, **_own_statistics(of_object, j, f)}
-    return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal)
+    return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal, scored.kind)
 
 
 class _ScoreTable:
@@ -257,6 +270,7 @@ class _ScoreTable:
         self._videos, self._video_of = np.unique(videos, return_inverse=True)
         unseen = np.array([score.unseen for score in scores], bool)
         self._groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
+        self._groups.update({kind: np.array([score.kind == kind for score in scores], bool) for kind in protocol.kinds})
         self._protocol, self._metrics = protocol, (*protocol.metrics, *BESIDE)
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
@@ -278,13 +292,13 @@ class _ScoreTable:
 
     def cases(self, metric: str) -> int:
         """Return how many sequences a metric is of; of a mean over seen and unseen ones, the fewer of both."""
-        videos = (np.bincount(self._video_of[rows]) for rows in self._groups.values())  # unique loads masked arrays
-        count, seen, unseen = (int(np.count_nonzero(rows_of)) for rows_of in videos)
-        if "-seen-" in metric or "-unseen-" in metric:
-            return unseen if "-unseen-" in metric else seen
-        if self._protocol.by_class and metric in self._protocol.metrics:
+        counts = {  # unique loads masked arrays
+            group: int(np.count_nonzero(np.bincount(self._video_of[rows]))) for group, rows in self._groups.items()
+        }
+        if self._protocol.by_class and metric in self._protocol.metrics and not _group_of(metric):
+            seen, unseen = counts["seen"], counts["unseen"]
             return min(seen or unseen, unseen or seen)
-        return count
+        return counts[_group_of(metric)]
 
     def _mean(self, metric: str, group: str) -> Array:
         value = mean(self._columns[metric][self._groups[group]])
@@ -299,11 +313,9 @@ class _ScoreTable:
         """Return means by metric, NaN where nothing has a value, then means of means, which leave an empty part out."""
         values: Dict[str, Array] = {}
         for metric in self._metrics:
-            letter, _, group = metric.rpartition("-")[0].partition("-")
-            if group in ("seen", "unseen"):
-                values[metric] = mean(f"{letter}-Mean", group)
-            elif metric not in COMBINED:
-                values[metric] = mean(metric, "")
+            group = _group_of(metric)
+            if metric not in COMBINED:
+                values[metric] = mean(metric.replace(f"-{group}-", "-") if group else metric, group)
         if self._protocol.by_class:
             for letter in {metric[0] for metric in values if "-seen-" in metric}:
                 values[f"{letter}-Mean"] = _average_of_each(
@@ -313,6 +325,11 @@ class _ScoreTable:
             if metric in COMBINED:
                 values[metric] = _average_of_each(*(values[component] for component in COMBINED[metric]))
         return {metric: values[metric] for metric in self._metrics}
+
+
+def _group_of(metric: str) -> str:
+    """Return the group of objects that a metric is of, as in J-seen-Mean; "" is all."""
+    return metric.rpartition("-")[0].partition("-")[2]
 
 
 def _average_of_each(*parts: Array) -> Array:

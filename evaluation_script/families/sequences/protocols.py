@@ -72,6 +72,8 @@ class SequenceProtocol:
     rounds: Tuple[str, ...] = ()
     #: A pixel may belong to several objects.
     overlapping: bool = False
+    #: Kinds of objects, of which each has means of its own: what the truth says as their category.
+    kinds: Tuple[str, ...] = ()
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
     reappearance: bool = False
     #: Raised with whatever changes any score.
@@ -84,6 +86,9 @@ _VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_las
 _YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
 LVOS = (*_YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
 _REFERRING = (*_PLAIN, "N-acc", "T-acc", "Final")
+_KINDS = ("static", "dynamic", "hybrid")
+_SPANS = (*_PLAIN, "tIoU-Mean", "vIoU-Mean")
+_LONG_RVOS = (*_SPANS, *(name.replace("-Mean", f"-{kind}-Mean") for kind in _KINDS for name in _SPANS))
 _MOSEV2 = (
     *("J&F_new-Mean", "J-Mean", "F_new-Mean", "F-Mean", "J&F-Mean"),
     *("disappear_J&F_new-Mean", "disappear_J-Mean", "disappear_F_new-Mean"),
@@ -96,6 +101,7 @@ BESIDE = ("J-Volume", "F-Volume", "J-Visible", "F-Visible", "False-Alarm")
 #: Metrics that are averages of others.
 COMBINED = {
     "J&F-Mean": ("J-Mean", "F-Mean"),
+    **{f"J&F-{kind}-Mean": (f"J-{kind}-Mean", f"F-{kind}-Mean") for kind in _KINDS},
     "J&F_new-Mean": ("J-Mean", "F_new-Mean"),
     "disappear_J&F_new-Mean": ("disappear_J-Mean", "disappear_F_new-Mean"),
     "reappear_J&F_new-Mean": ("reappear_J-Mean", "reappear_F_new-Mean"),
@@ -238,6 +244,14 @@ _ROWS = (
         about="Each expression is an object, in the listed frames that the truth has. "
         "No evaluator of Ref-YouTube-VOS is public: this is an assumption.",
         missing=MissingRule.ERROR,
+    ),
+    replace(
+        _mevis,
+        name="long-rvos",
+        about=f"{_mevis.about[:-1]}; tIoU and vIoU compare when an object is there; any value but 0 is foreground.",
+        metrics=_LONG_RVOS,
+        many_values=True,
+        kinds=_KINDS,
     ),
     replace(
         _unsupervised,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,12 @@ def _draw_label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: floa
 
 def make_demo(protocol: SequenceProtocol) -> Content:
     videos = first_scenes()
-    layouts = {"sav": _publish_sav, "mevis": _publish_mevis, "ref-youtube-vos": _publish_ref_youtube_vos}
+    layouts = {
+        "sav": _publish_sav,
+        "mevis": _publish_mevis,
+        "ref-youtube-vos": _publish_ref_youtube_vos,
+        "long-rvos": _publish_long_rvos,
+    }
     return layouts.get(layout_of(protocol.name).name, davis_files)(videos)
 
 
@@ -125,3 +131,19 @@ def _publish_ref_youtube_vos(videos: list[Scene]) -> Content:
         listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions/valid/meta_expressions.json", {"videos": listing}
     yield from ((f"valid/Annotations/{name}", data) for name, data in images(videos, Scene.labels))
+
+
+def _publish_long_rvos(videos: list[Scene]) -> Content:
+    listing = {}
+    kinds = itertools.cycle(("static", "dynamic", "static+dynamic"))
+    for video in videos:
+        expressions = {
+            str(number - 1): {"exp": f"a {NAMES[number]}", "obj_id": number, "type": next(kinds)}
+            for number in object_numbers(video)
+        }
+        listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
+        for number, (frame, labels) in itertools.product(object_numbers(video), label_frames(video)):
+            if (labels == number).any():
+                data = png_of((labels == number).astype(np.uint8))
+                yield f"Annotations/{video.name}/{number}/{frame}.png", data
+    yield "meta_expressions.json", {"videos": listing}

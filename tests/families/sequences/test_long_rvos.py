@@ -1,0 +1,100 @@
+"""Expressions of long videos: every number of Long-RVOS's evaluator, by type too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from tests import published
+from tests.backends import use_numpy
+from tests.builders import zipped
+from tests.data import FAMILIES_DATA
+from tests.shared import needs_shared
+
+LONG = FAMILIES_DATA / "revos" / "long_rvos"
+EXACT = {"abs": 1e-12, "rel": 0}
+
+
+@needs_shared
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("case", ["submission", "ones"])
+def test_expressions_score_as_the_official_evaluator_says(
+    case: str, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernel:
+        use_numpy(monkeypatch)
+    golden = json.loads((FAMILIES_DATA / "revos" / "golden.json").read_text())["long_rvos"]["cases"][case]["official"]
+    packed = str(tmp_path / "truth.zip")
+    assert main(["pack", "--layout", "long-rvos", "--root", str(LONG / "truth"), "--out", packed]) == 0
+    for truth in (LONG / "truth", packed):
+        scores = segjudge.score(LONG / case, truth, "long-rvos")
+        values = scores.metrics["val"]
+        assert tuple(values)[:20] == SEQUENCE_PROTOCOLS["long-rvos"].metrics
+        groups = {"": golden["overall"], **{f"-{kind}": numbers for kind, numbers in golden["types"].items()}}
+        for group, numbers in groups.items():
+            for name in ("J", "F", "J&F", "tIoU", "vIoU"):
+                assert values[f"{name}{group}-Mean"] == pytest.approx(numbers[name], **EXACT)
+        rows = {f"{row['sequence']}_{row['object']}": row for row in scores.tables["objects"]}
+        assert rows.keys() == golden["expressions"].keys()
+        for expression, numbers in golden["expressions"].items():
+            for name, number in numbers.items():
+                assert rows[expression][f"{name}-Mean"] == pytest.approx(number, **EXACT)
+        assert scores.warnings == ["val: your file: 1 of 4 sequences is missing: not_sent (scored as 0)"]
+
+
+@needs_shared
+def test_what_the_official_run_leaves_out_of_its_means_is_an_error_that_says_where() -> None:
+    with pytest.raises(SubmissionError) as caught:
+        segjudge.score(LONG / "broken", LONG / "truth", "long-rvos")
+    said = str(caught.value)
+    assert "long_1: 1 of 5 expressions lacks masks: 0" in said
+    assert "long_1/1/00000.png: is missing" in said
+    assert "long_1/2/00030.png: is missing" in said
+
+
+def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_path: Path) -> None:
+    truth = published.published("long-rvos", tmp_path)
+    meta = json.loads((truth / "meta_expressions.json").read_text())
+    meta["videos"] = {"swan": meta["videos"]["swan"]}
+    (truth / "meta_expressions.json").write_text(json.dumps(meta))
+    sent: dict[str, Any] = {
+        f"swan/{one - 1}/{10 * k:05d}.png": published.png(
+            (published.labels("swan", k) == one) * np.uint8(k % 4 == 3)
+        )
+        for k in range(published.FRAMES) for one in (1, 2)
+    }  # fmt: skip
+    results = tmp_path / "sent.zip"
+    results.write_bytes(zipped(sent))
+    values = segjudge.score(results, truth, "long-rvos").metrics["val"]
+    # The objects are there in seven and six of eight frames, and found without a fault in two of those.
+    assert values["tIoU-Mean"] == values["vIoU-Mean"] == pytest.approx((2 / 7 + 2 / 6) / 2, **EXACT)
+    assert values["tIoU-static-Mean"] == pytest.approx(2 / 7, **EXACT)
+    assert values["J-Mean"] == pytest.approx((3 / 8 + 4 / 8) / 2, **EXACT)
+    assert values["J&F-hybrid-Mean"] is values["tIoU-hybrid-Mean"] is None
+
+
+def test_expressions_have_to_say_their_type(tmp_path: Path) -> None:
+    truth = published.published("long-rvos", tmp_path)
+    text = (truth / "meta_expressions.json").read_text()
+    (truth / "meta_expressions.json").write_text(text.replace('"type"', '"kind"'))
+    with pytest.raises(HostError, match=r"is not a file of expressions that say their obj_id and type"):
+        segjudge.score(truth, truth, "long-rvos")
+
+
+def test_a_demo_is_made_packed_and_scored(tmp_path: Path) -> None:
+    folder = tmp_path / "challenge"
+    assert main(["new", "--demo", "--protocol", "long-rvos", str(folder)]) == 0
+    values = [
+        segjudge.score(folder / f"examples/val/{name}.zip", folder / "annotations/val.zip", "long-rvos").metrics["val"]
+        for name in ("good", "poor")
+    ]
+    assert all(0 < (values[1][name] or 0) < (values[0][name] or 0) < 1 for name in ("J-Mean", "vIoU-Mean"))
+    assert None not in values[0].values()
