@@ -72,7 +72,12 @@ def test_the_commands_of_a_page_run_on_its_example(
     (tmp_path / "annotations").mkdir()
     lines = commands(page, tmp_path)
     assert [words[0] for words in lines][-2:] == ["host", "run"]
-    for words in lines[:-1]:  # the samples of all protocols are scored by `tests/starting/test_host.py`
+    of_example = [
+        words for words in lines if all(Path(word).exists() for word in words if word.startswith(f"{tmp_path}/data/"))
+    ]
+    names = [words[0] for words in of_example]
+    assert (names[0], names[-2:]) == ("score", ["host", "run"])
+    for words in of_example[:-1]:  # the samples of all protocols are scored by `tests/starting/test_host.py`
         assert main(words) == 0, capsys.readouterr().err
     assert (tmp_path / lines[-1][1] / "challenge_config.yaml").exists()
 
@@ -133,7 +138,7 @@ def benchmarks() -> list[tuple[str, list[str], str, str, str]]:
 def test_the_readmes_table_has_each_protocol_once_and_each_page() -> None:
     rows = benchmarks()
     assert sorted(name for _, names, *_ in rows for name in names) == sorted(PROTOCOLS)
-    linked = {Path(target).name for row in rows for target in re.findall(r"\((.+?)\)", row[0])}
+    linked = {Path(target.partition("#")[0]).name for row in rows for target in re.findall(r"\((.+?)\)", row[0])}
     assert linked == {page.name for page in PAGES}
 
 
