@@ -329,14 +329,15 @@ def make_changes(
     """Show what each method has in each case, and the differences from the first method.
 
     The cases in which the second method lost most come first; `shown` are streams of the player, and names, by case.
+    A case that a method does not have, such as a class that only others predict, has no value there.
     """
     names = list(values)
     base = values[names[0]]
     rows = []
-    for case in base:
-        row: Row = {"name": case, **{name: values[name][case] for name in names}}
+    for case in dict.fromkeys(case for cases in values.values() for case in cases):
+        row: Row = {"name": case, **{name: values[name].get(case) for name in names}}
         for name in names[1:]:
-            value, before = values[name][case], base[case]
+            value, before = values[name].get(case), base.get(case)
             row[f"{name} − {names[0]}"] = None if value is None or before is None else value - before
         rows.append(row)
     change = f"{names[1]} − {names[0]}"

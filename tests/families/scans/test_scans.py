@@ -286,6 +286,20 @@ def test_a_page_shows_which_classes_are_confused_and_the_scans_that_cost_most(tm
     assert text.index('<th scope="row">08/b</th>') < text.index('<th scope="row">08/a</th>')
 
 
+def test_methods_that_predict_other_classes_are_compared(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
+    sent = [
+        str(folder(tmp_path / name, scans("predictions", a=points, b=points)))
+        for name, points in (("one", [40] * 80 + [81] * 20), ("two", [40] * 60 + [10] * 40))
+    ]
+    out = tmp_path / "page.html"
+    words = ["compare", *sent, "--truth", str(truth), "--protocol", "semantic-kitti", "--kinds", "--out", str(out)]
+    assert main(words) == 0
+    text = out.read_text(encoding="utf-8")
+    for name in ("car", "road", "traffic-sign", "vegetation"):
+        assert f'<th scope="row">{name}</th>' in text
+
+
 # ── hostile submissions ─────────────────────────────────────────────────────
 
 POINTS = 3000
