@@ -31,6 +31,7 @@ from .shared import (
 
 if TYPE_CHECKING:
     from segjudge.analysis.comparison import Comparison
+    from segjudge.scoring.scores import Scores
 
 
 # ── compare ─────────────────────────────────────────────────────────────────
@@ -45,11 +46,17 @@ def _compare(args: argparse.Namespace) -> int:
     from segjudge.report.page import make_page_options
     from segjudge.scoring.scores import ScoreRequest
 
-    protocol = PROTOCOLS[args.protocol]
+    paths = dict(map(_name_results, args.results))
+    if len(paths) < len(args.results):
+        raise UsageError("two results have the same name; give them as NAME=RESULTS")
+    if len(paths) < 2:
+        raise UsageError("compare needs two results at least")
+    saved = {} if args.truth else _load_scores(args, paths)
+    protocol = next(iter(saved.values())).reports[0].protocol if saved else PROTOCOLS[args.protocol]
     metric = choose_metric(protocol, args.metric or "")
     if args.kinds:
         check_kinds(protocol, metric)
-    if args.out and tools_of(protocol.family).shares_loss:
+    if args.truth and args.out and tools_of(protocol.family).shares_loss:
         check_kinds(protocol, metric, "out")
     if args.table:
         check_table(args.table)
@@ -57,13 +64,8 @@ def _compare(args: argparse.Namespace) -> int:
         from segjudge.showing.figures import check_ending
 
         check_ending(args.film)
-    paths = dict(map(_name_results, args.results))
-    if len(paths) < len(args.results):
-        raise UsageError("two results have the same name; give them as NAME=RESULTS")
-    if len(paths) < 2:
-        raise UsageError("compare needs two results at least")
-    request = ScoreRequest("", TruthSource(args.truth, subset=args.subset or ""), protocol, jobs=args.jobs)
-    methods = {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
+    request = ScoreRequest("", TruthSource(args.truth or "", subset=args.subset or ""), protocol, jobs=args.jobs)
+    methods = saved or {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
     comparison = compare(methods, metric=metric, split=args.split or "")
     page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
     print(comparison.text(look()))
@@ -81,6 +83,19 @@ def _compare(args: argparse.Namespace) -> int:
         mention(f"wrote {args.film}")
     _write_document(comparison.document(kinds=args.kinds), args.json)
     return _judge_gain(comparison, args.fail_below)
+
+
+def _load_scores(args: argparse.Namespace, paths: dict[str, str]) -> dict[str, Scores]:
+    """Read the scores that were saved; raises UsageError for what only masks tell."""
+    from segjudge.scoring.scores import load
+
+    for option in ("subset", "kinds", "film", "images"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} needs --truth: saved scores hold no masks")
+    try:
+        return {name: load(path) for name, path in paths.items()}
+    except UsageError as error:
+        raise UsageError(f"{error}; compare needs --truth for results, and takes saved scores without it") from None
 
 
 def _judge_gain(comparison: Comparison, least: float | None) -> int:
@@ -101,7 +116,8 @@ def _name_results(text: str) -> tuple[str, str]:
 def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("results", nargs="+", type=InputPath, metavar="RESULTS", help="results of each method, or NAME=RESULTS")
-    add("--truth", required=True, type=InputPath, help="a packed annotation file, or a dataset root or zip")
+    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS are saved scores)"
+    add("--truth", type=InputPath, help=truth)
     about = "a benchmark of those that `benchmarks` lists (davis2017)"
     add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)
     add("--subset", help="the list of sequences to score, e.g. val")

@@ -110,6 +110,21 @@ def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:
     assert {change.case for change in comparison.changes() if change.has_flipped} == {"crossing", "late-guest"}
 
 
+def test_saved_scores_are_compared_without_the_truth(
+    scored: dict[str, Scores], comparison: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, scores in scored.items():
+        scores.save(tmp_path / f"{name}.scores")
+    saved = [str(tmp_path / f"{name}.scores") for name in NAMES]
+    assert cli.main(["compare", *saved, "--out", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == f"{comparison.text()}\n"
+    assert "lagging − strong" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert cli.main(["compare", *saved, "--kinds"]) == 2
+    assert "--kinds needs --truth: saved scores hold no masks" in capsys.readouterr().err
+    assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
+    assert "compare needs --truth for results, and takes saved scores without it" in capsys.readouterr().err
+
+
 # ── refusals ────────────────────────────────────────────────────────────────
 
 
