@@ -331,6 +331,8 @@ def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, br
             assert opened.evaluate("document.documentElement.scrollWidth") == size["width"]
             assert opened.locator(".verdict").inner_text().startswith("base ")
             assert opened.locator("button, th").filter(has_not_text=re.compile(r"\S")).count() == 0
+            if size is NARROW:
+                assert opened.locator("tbody th").first.bounding_box()["width"] < 60, "places leave room"
             assert opened.locator(".views figure:visible").count() == 2
             base, ours = opened.locator("[data-part=numbers] span").all_inner_texts()
             assert base.startswith("base: ")
