@@ -129,10 +129,11 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
 
 
 def benchmarks() -> list[tuple[str, list[str], str, str, str]]:
-    """The rows of the README's table: links to pages, protocols, what they are equal to, EvalAI, Codabench."""
+    """The rows of the README's table, without those that name a kind: links to pages, protocols, what they are equal to, EvalAI, Codabench."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("| benchmark | protocols |")[2]
-    lines = [line.strip("| ").split(" | ") for line in text.partition("\n\n")[0].splitlines()[2:]]
-    return [(name, re.findall("`(.+?)`", rows), *others) for name, rows, *others in lines]
+    rows = [line for line in text.partition("\n\n")[0].splitlines()[2:] if not line.startswith("| **")]
+    lines = [line.strip("| ").split(" | ") for line in rows]
+    return [(name, re.findall("`(.+?)`", names), *others) for name, names, *others in lines]
 
 
 def test_the_readmes_table_has_each_protocol_once_and_each_page() -> None:
