@@ -93,6 +93,20 @@ values = metric.result()
 answer({{name: values[name] for name in ("STQ", "AQ", "IoU")}})
 """
 
+COCO_STUFF = f"""{COMPAT}
+for name in ("cocostuffhelper", "cocostuffeval"):
+    path = f"{{checkout}}/PythonAPI/pycocotools/{{name}}.py"
+    specification = importlib.util.spec_from_file_location(f"pycocotools.{{name}}", path)
+    sys.modules[f"pycocotools.{{name}}"] = script = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(script)
+from pycocotools.coco import COCO
+truth = COCO(f"{{data}}/truth.json")
+evaluation = script.COCOStuffeval(truth, truth.loadRes(f"{{data}}/results.json"))
+evaluation.evaluate()
+names = [f"{{name}}{{suffix}}" for suffix in ("", "-super") for name in ("mIoU", "fwIoU", "Acc_class", "Acc")]
+answer(dict(zip(names, evaluation.summarize()[0])))
+"""
+
 VSPW = f"""{COMPAT}
 torch = sys.modules["torch"] = types.ModuleType("torch")
 torch.nn = sys.modules["torch.nn"] = types.ModuleType("torch.nn")

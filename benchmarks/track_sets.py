@@ -14,6 +14,7 @@ from benchmarks.instances import Blob, Size, blob, shifted, write_set
 from benchmarks.instances import segmentation as with_empty_runs
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.masks.run_lengths import compress, runs_of
+from segjudge.masks.run_lengths import encode_labels
 
 Array = np.ndarray[Any, Any]
 Lot = np.random.Generator
@@ -177,6 +178,31 @@ def cityscapes(folder: Path, lot: Lot, scale: float, size: Size) -> None:
         save(path.with_name(f"{stem}_gtFine_labelIds.png"), classes[truth])
         Image.fromarray(objects.astype(np.uint16)[truth]).save(path, compress_level=3)
         save(folder / "results" / f"{stem}.png", wrong[regions.labels(0, lot.normal(0, 1, (30, 2)))])
+
+
+def coco_stuff(folder: Path, lot: Lot, scale: float, size: Size) -> None:
+    """5,000 images of val2017, with 8 labels each."""
+    categories = [{"id": label, "name": f"s{label}", "supercategory": f"g{label % 15}"} for label in range(92, 184)]
+    truth: dict[str, Any] = {"images": [], "annotations": [], "categories": categories}
+    results = []
+    for image in range(scaled(5000, scale)):
+        regions, labels = Regions(lot, size, 8), lot.integers(92, 184, 8).astype(np.uint8)
+        wrong = np.where(lot.random(8) < 0.8, labels, lot.integers(91, 184, 8)).astype(np.uint8)
+        truth["images"].append({"id": image, "height": size[0], "width": size[1]})
+        sides = (
+            (labels, truth["annotations"], 0.0),
+            (np.where(wrong == 91, 0, wrong), results, lot.normal(0, 1, (8, 2))),
+        )
+        for own, records, off in sides:
+            records += [
+                {"image_id": image, "category_id": label, "segmentation": {"size": list(size), "counts": counts},
+                 "id": number, "iscrowd": 0, "area": 1, "bbox": [0, 0, 1, 1]}
+                for number, (label, counts) in enumerate(
+                    encode_labels(own[regions.labels(0, off)]).items(), len(records) + 1
+                )
+            ]  # fmt: skip
+    write(folder / "truth.json", truth)
+    write(folder / "results.json", results)
 
 
 def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]) -> Iterator[tuple[str, str]]:

@@ -59,6 +59,9 @@ SETS = {
         track_sets.cityscapes, (1024, 2048), {"cityscapes": ("cityscapesScripts", track_peers.CITYSCAPES)}, "truth",
         "results",
     ),
+    "coco-stuff": TrackSet(
+        track_sets.coco_stuff, (480, 640), {"coco-stuff-official": ("cocostuffapi", track_peers.COCO_STUFF)}
+    ),
     "mots": TrackSet(track_sets.mots, (1080, 1920), {"mots": ("TrackEval", track_peers.MOTS)}, "truth", TEXTS),
     "kitti-mots": TrackSet(
         track_sets.kitti_mots, (375, 1242), {"kitti-mots": ("TrackEval", track_peers.KITTI_MOTS)}, "truth", TEXTS

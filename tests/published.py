@@ -384,6 +384,24 @@ def scans(folder: Path) -> Path:
     return written(folder / "dataset", files)
 
 
+def coco_stuff(folder: Path) -> Path:
+    """Both videos as images of COCO-Stuff: grass with a tree and a wall."""
+    sizes = [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(frames()))]
+    categories = [
+        {"id": label, "name": f"stuff {label}", "supercategory": f"group {label % 2}"} for label in range(92, 184)
+    ]
+    document = {"images": sizes, "annotations": stuff_records(), "categories": categories}
+    return written(folder, {"stuff_val2017.json": document}) / "stuff_val2017.json"
+
+
+def stuff_records() -> list[dict[str, Any]]:
+    return [
+        {"image_id": image, "category_id": 92 + one, "segmentation": rle(labels(*place) == one)}
+        for image, place in enumerate(frames())
+        for one in np.unique(labels(*place)).tolist()
+    ]
+
+
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
@@ -393,6 +411,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
     **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
     "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases,
+    "coco-stuff": coco_stuff, "coco-stuff-official": coco_stuff,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
@@ -540,6 +559,10 @@ def send_cityscapes(_truth: Path) -> bytes:
     })  # fmt: skip
 
 
+def send_coco_stuff(_truth: Path) -> bytes:
+    return json.dumps(stuff_records()).encode()
+
+
 def send_mots(_truth: Path) -> bytes:
     """A text for each sequence, without ignored regions."""
     texts = {f"MOTS20-{name}.txt": lines(name, 1, (2, 2)) for name in VIDEOS}
@@ -607,6 +630,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
     "ade20k": (send_label_maps, {"mIoU": 1, "Acc": 1}),
     "cityscapes": (send_cityscapes, {"IoU": 1, "iIoU": 1, "iIoU-categories": 1}),
+    "coco-stuff": (send_coco_stuff, {"mIoU": 1, "fwIoU-super": 1}),
+    "coco-stuff-official": (send_coco_stuff, {"mIoU": 1, "Acc-super": 1}),
     "bdd100k": (send_label_maps, {"mIoU": 1, "Precision": 1}),
     "bdd100k-drivable": (send_label_maps, {"mIoU": 1}),
     "bdd100k-drivable-official": (send_label_maps, {"mIoU": 1}),

@@ -139,6 +139,8 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
         else "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
         "semantic": "Send one zip with a folder of PNGs for each video"
         if protocol == "vspw"
+        else "Send one JSON with the run lengths of each label of each image"
+        if protocol.startswith("coco-stuff")
         else "Send one zip with a PNG for each image, named as its truth",
         "phrases": "Send one JSON with a list of records",
         "scans": "Send one zip with sequences/08/predictions/000000.label and so on",

@@ -1,8 +1,8 @@
 """Label maps of images or videos: IoU by class, and how steady labels are.
 
-`protocols` has the rules of the benchmarks as rows, `averages` what follows from counts, `engine` the rest; these
-modules are the contract, beside the row of the family: it is read at every start, and they are imported when they are
-used.
+`protocols` has the rules of the benchmarks as rows, `averages` what follows from counts, `records` maps in COCO's JSON,
+`engine` the rest; these modules are the contract, beside the row of the family: it is read at every start, and they
+are imported when they are used.
 """
 
 from __future__ import annotations

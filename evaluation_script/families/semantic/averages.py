@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Tuple
+from dataclasses import replace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -17,6 +18,19 @@ _NUMBERS = 1000
 _LABELS = 256
 #: Labels of numbered objects take so many bits.
 _OBJECT_BITS = 16
+
+
+def describe_classes(protocol: SemanticProtocol, facts: Mapping[str, Any]) -> SemanticProtocol:
+    """Return a protocol with names and groups of classes, where these are what the truth says."""
+    if not protocol.grouping or protocol.groups:
+        return protocol
+    entries = {label: (name, group) for label, name, group in facts.get("categories", []) if label in protocol.labels}
+    members: Dict[str, List[int]] = {}
+    for label, (_, group) in entries.items():
+        members.setdefault(group, []).append(label)
+    names = [entries.get(label, (f"class {label}", ""))[0].replace(", ", " ") for label in protocol.labels]
+    groups = tuple((group, tuple(labels)) for group, labels in sorted(members.items()))
+    return replace(protocol, names=", ".join(names), groups=groups)
 
 
 def drop_numbers(labels: Array, protocol: SemanticProtocol) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from ..base.units import (
 )
 from .averages import (
     class_indices,
+    describe_classes,
     drop_numbers,
     group_table,
     join_cells,
@@ -43,7 +44,8 @@ from .averages import (
     sum_confusion,
     weigh_objects,
 )
-from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, VIDEOS, SemanticProtocol
+from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, STUFF, VIDEOS, SemanticProtocol
+from .records import StuffSubmission, read_stuff
 
 SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
 _SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are numbers of classes"
@@ -225,7 +227,22 @@ class _LabelAges:
         self._before = labels
 
 
-def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
+def _read_published(path: str, subset: str, layout: str) -> UnitTruth:
+    form = SEMANTIC_PROTOCOLS[layout].form if layout in IMAGE_LAYOUTS else VIDEOS
+    if form in (VIDEOS, STUFF):
+        return (read_truth if form == VIDEOS else read_stuff)(path, subset)
+    return read_images(path, subset, form)
+
+
+AnySubmission = Union[SemanticSubmission, StuffSubmission]
+
+
+def open_maps(path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> AnySubmission:
+    """Open a submission in the form of its benchmark."""
+    return (StuffSubmission if protocol.form == STUFF else SemanticSubmission)(path, truth, protocol, limits)
+
+
+def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
     """Count a video."""
     problems, frames = Problems(), unit.load()
 
@@ -251,7 +268,8 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     for index, (labels, prediction) in enumerate(maps):
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
         has_class = class_indices(pairs.truth, protocol) < protocol.classes
-        cells.append(np.stack((pairs.keys, pairs.pixels))[:, has_class])
+        keys = pairs.keys | np.where(pairs.prediction == 0, protocol.unlabelled, 0)
+        cells.append(np.stack((keys, pairs.pixels))[:, has_class])
         if not windows:
             continue
         truth_ages.add(labels)
@@ -269,10 +287,10 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
 
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
-    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
     table = sum_confusion(units, protocol)
     metrics = measure_classes(table, protocol.averaged or protocol.classes)
-    if protocol.groups:
+    if protocol.grouping:
         means = measure_classes(group_table(table, protocol), len(protocol.groups))
         metrics.update({f"{name}-{protocol.grouping}": mean for name, mean in means.items()})
     if protocol.sizes:
@@ -288,14 +306,14 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each class and group of classes that truth or prediction has; None is what no mean has."""
-    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
     table = sum_confusion(units, protocol)
     weighted = weigh_objects(units, protocol) if protocol.sizes else [[], []]
     classes = [
         {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
     ]
     rows = {"categories": _list_rows(classes, table, weighted[0], protocol)}
-    if protocol.groups:
+    if protocol.grouping:
         groups = [{"name": name} for name, _ in protocol.groups]
         rows["groups"] = _list_rows(groups, group_table(table, protocol), weighted[1], protocol)
     return rows
@@ -336,12 +354,8 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
 
 
 ENGINE = replace(
-    unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities, facts={}),
+    unit_engine(read_truth, open_maps, count, values, tables, shapes, oddities, facts={"categories": (int, str, str)}),
     read_published=lambda path, subset, layout: AnnotationFile(
-        {
-            subset or DEFAULT_SPLIT: read_images(path, subset, SEMANTIC_PROTOCOLS[layout].form)
-            if layout in IMAGE_LAYOUTS
-            else read_truth(path, subset)
-        }
+        {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}
     ),
 )

@@ -10,6 +10,8 @@ from ...values import dataclass
 #: How truths and results are laid out: a folder of frames for each video, or a PNG for each image; of Cityscapes the
 #: truth numbers objects, and the name of a result only begins with that of its image.
 VIDEOS, IMAGES, CITYSCAPES = "vspw", "images", "cityscapes"
+#: COCO-Stuff has one JSON for each side, with run lengths.
+STUFF = "coco-stuff"
 #: Labels of 8 bits end here.
 _END = 256
 
@@ -33,9 +35,12 @@ class SemanticProtocol:
     refused_from: int = 255
     #: An image that was not sent is missed; elsewhere nothing is scored without it.
     takes_missing: bool = False
+    #: The class of pixels that a prediction leaves at 0; without one they are missed.
+    unlabelled: int = 0
     #: Means are over so many classes, the first ones; 0 is all.
     averaged: int = 0
-    #: Groups of classes that are scored too, what they are called, and all labels of each.
+    #: Groups of classes that are scored too, what they are called, and all labels of each; where none are listed, the
+    #: truth says which there are, and names classes.
     grouping: str = ""
     groups: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()
     #: How many pixels objects of a label have on average: each object weighs as if it had as many.
@@ -118,6 +123,17 @@ _drivable = replace(
     names="direct, alternative, background",
 )
 
+_stuff = SemanticProtocol(
+    "coco-stuff",
+    "Means over those of 91 classes of stuff and one of all else that the truth has; pixels without label are missed.",
+    form=STUFF,
+    classes=92,
+    first_class=92,
+    refused_from=184,
+    grouping="super",
+    measures=("Acc", "Acc_class", "fwIoU", "mIoU-super", "Acc-super", "Acc_class-super", "fwIoU-super"),
+)
+
 _ROWS = (
     _vspw,
     replace(
@@ -145,6 +161,13 @@ _ROWS = (
         about="As BDD100K's script: background is void, so that nothing on it costs anything.",
         classes=2,
         averaged=0,
+    ),
+    _stuff,
+    replace(
+        _stuff,
+        name="coco-stuff-official",
+        about="As COCO-Stuff's evaluator: pixels without label count as predicted to be 183, all that is no stuff.",
+        unlabelled=183,
     ),
     SemanticProtocol(
         "cityscapes",

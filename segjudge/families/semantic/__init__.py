@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, VIDEOS
+from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, STUFF, VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+    from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter, UnitPictures
     from segjudge.families.base.tools import Content, Members
@@ -31,6 +32,10 @@ class _SemanticTools(UnitTools):
         "iIoU": "the same of classes with objects, where each object weighs as one of average size",
         "IoU-categories": "intersection over union of groups of classes, mean over those that truth or prediction has",
         "iIoU-categories": "the same of groups with objects, where each object weighs as one of average size",
+        "mIoU-super": "intersection over union of super categories, mean over those of the truth",
+        "Acc-super": "share of pixels with the right super category",
+        "Acc_class-super": "share of pixels with the right super category, mean over super categories",
+        "fwIoU-super": "intersection over union of super categories, weighted by how frequent one is",
         "Acc": "share of pixels with the right class",
         "Acc_class": "share of pixels with the right class, mean over classes",
         "fwIoU": "intersection over union, weighted by how frequent a class is",
@@ -41,10 +46,10 @@ class _SemanticTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
+        del unseen
         from .memory import SemanticInMemory
 
-        return SemanticInMemory(protocol)
+        return SemanticInMemory(protocol, categories)
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
         from .pictures import SemanticPainter
@@ -82,11 +87,11 @@ class _SemanticTools(UnitTools):
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
         del painter, pictures
-        from segjudge.evaluation_script.families.semantic.averages import sum_confusion
+        from segjudge.evaluation_script.families.semantic.averages import describe_classes, sum_confusion
         from segjudge.report.confusion import make_confusion
 
         accumulator = self.counts_of(report)
-        protocol = accumulator.protocol
+        protocol = describe_classes(accumulator.protocol, accumulator.facts)
         table = sum_confusion(accumulator.complete_counts(), protocol)
         names = [*map(protocol.name_class, protocol.labels), "nothing"]
         about = f"Pixels of all {len(accumulator.names):,} {noun}."
@@ -99,28 +104,62 @@ class _SemanticTools(UnitTools):
         from segjudge.datasets.compression import label_png
         from segjudge.evaluation_script.families.semantic.averages import drop_numbers
         from segjudge.evaluation_script.masks.overlaps import LabelMap
-        from segjudge.families.base.challenges import QUICK, move_labels
+        from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 
-        classes = np.array(protocol.labels)
+        classes, records = np.array(protocol.labels), []
         for unit in [unit for truth in truths for unit in truth.units]:
             for frame in unit.load():
                 pixels = frame.read()
                 if pixels.labels is not None:
                     pixels = LabelMap(pixels.numbers, drop_numbers(pixels.labels, protocol))
                 labels = move_labels(pixels, classes, share).astype(np.uint8)
+                if protocol.form == STUFF:
+                    records += _encode_records(int(unit.name), labels)
+                    continue
                 name = f"{unit.name}/{frame.name}" if protocol.form == VIDEOS else unit.name
                 yield f"{name}.png", label_png(labels, QUICK)
+        if protocol.form == STUFF:
+            yield "results.json", encode_json(records)
 
     def make_demo(self, protocol: Any) -> Content:
         from segjudge.datasets.demo import Scene, first_scenes, images
 
         videos = first_scenes()
         if protocol.form != VIDEOS:
-            yield from _make_image_demo(protocol)
+            yield from _make_stuff_demo(protocol) if protocol.form == STUFF else _make_image_demo(protocol)
             return
         yield "val.txt", "".join(f"{video.name}\n" for video in videos)
         for name, data in images(videos, Scene.truth):
             yield "data/" + name.replace("/", "/mask/"), data
+
+
+def _encode_records(image: int, labels: Array) -> list[dict[str, Any]]:
+    """List the labels of an image as COCO-Stuff does, with their run lengths."""
+    from segjudge.masks.run_lengths import encode_labels
+
+    return [
+        {"image_id": image, "category_id": label, "segmentation": {"size": list(labels.shape), "counts": counts}}
+        for label, counts in encode_labels(labels).items()
+    ]
+
+
+def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
+    """Yield frames of the demo as a JSON of COCO-Stuff, whose first labels stand for theirs."""
+    import numpy as np
+
+    from segjudge.datasets.demo import first_scenes, still_images
+
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for image, labels in still_images(first_scenes()):
+        images.append({"id": image, "height": labels.shape[0], "width": labels.shape[1]})
+        annotations += _encode_records(
+            image, np.where(labels == _VOID, 0, labels + protocol.labels[0]).astype(np.uint8)
+        )
+    categories = [
+        {"id": label, "name": f"stuff {label}", "supercategory": f"group {label % 3 + 1}"} for label in protocol.labels
+    ]
+    yield "stuff_val.json", {"images": images, "annotations": annotations, "categories": categories}
 
 
 def _make_image_demo(protocol: SemanticProtocol) -> Content:

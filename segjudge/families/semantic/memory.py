@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,11 @@ class SemanticInMemory(UnitsInMemory):
 
     protocol: SemanticProtocol
 
-    def __init__(self, protocol: SemanticProtocol) -> None:
+    def __init__(self, protocol: SemanticProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
         self.protocol = protocol
+        self._categories = [
+            [category["id"], str(category["name"]), str(category.get("supercategory", ""))] for category in categories
+        ]
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         return super().sequences_of(masks) if self.protocol.form == VIDEOS else MemoryDoor.sequences_of(self, masks)
@@ -51,6 +54,10 @@ class SemanticInMemory(UnitsInMemory):
 
     def check(self, data: bytes) -> None:
         _decode_maps(data)
+
+    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
+        del units
+        return {"categories": self._categories} if self._categories else {}
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         del facts

@@ -8,8 +8,8 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.families.semantic.averages import class_indices
-from segjudge.evaluation_script.families.semantic.engine import SemanticSubmission
+from segjudge.evaluation_script.families.semantic.averages import class_indices, describe_classes
+from segjudge.evaluation_script.families.semantic.engine import open_maps
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
@@ -30,8 +30,8 @@ class SemanticPainter(UnitPainter):
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, SemanticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
-        self._protocol, self._classes = rules.protocol, rules.protocol.classes
-        self._submission = SemanticSubmission(results, truth, rules.protocol, rules.limits) if results else None
+        self._protocol, self._classes = describe_classes(rules.protocol, truth.facts), rules.protocol.classes
+        self._submission = open_maps(results, truth, rules.protocol, rules.limits) if results else None
 
     def close(self) -> None:
         if self._submission is not None:

@@ -1,0 +1,136 @@
+"""Label maps as COCO-Stuff writes them: one JSON, with run lengths for each label of each image."""
+
+from __future__ import annotations
+
+import json
+from typing import AbstractSet, Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.limits import ArchiveLimits, read_json
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, printable, quantity
+from ...masks import run_lengths as rle
+from ...masks.overlaps import LabelMap
+from ...masks.stack import Array, Size
+from ..base.truth import DEFAULT_SPLIT
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from .protocols import STUFF, SemanticProtocol
+
+EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
+_SEND = "Send one JSON with the run lengths of each label of each image"
+
+#: Labels of 8 bits end here.
+_LABELS = 256
+#: Labels of an image, and the run lengths of their pixels in one of COCO's forms.
+_Masks = List[Tuple[int, object]]
+
+
+def read_stuff(path: str, subset: str = "") -> UnitTruth:
+    """Read a JSON of COCO-Stuff; in a folder with several, that of the split."""
+    try:
+        files = open_files(path, HOST_LIMITS)
+        names = [name for name in files.sizes if name.endswith(".json")] or list(files.sizes)
+        if len(names) > 1:
+            names = [name for name in names if f"stuff_{subset or DEFAULT_SPLIT}" in name]
+        if len(names) != 1:
+            raise Flaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
+        return _open_truth(json.loads(files.read(names[0])))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "is not a truth of COCO-Stuff that can be read") from None
+
+
+def _open_truth(document: Dict[str, Any]) -> UnitTruth:
+    categories = [
+        [int(entry["id"]), str(entry["name"]), str(entry.get("supercategory", ""))] for entry in document["categories"]
+    ]
+    masks: Dict[int, _Masks] = {}
+    if any(not 0 < annotation["category_id"] < _LABELS for annotation in document["annotations"]):
+        raise Flaw(f"has labels that are not from 1 to {_LABELS - 1}", "Use the categories of COCO-Stuff")
+    for annotation in document["annotations"]:
+        if not annotation.get("iscrowd"):
+            mask = int(annotation["category_id"]), annotation["segmentation"]
+            masks.setdefault(annotation["image_id"], []).append(mask)
+    images = {image["id"]: (int(image["height"]), int(image["width"])) for image in document["images"]}
+    if not images:
+        raise HostError("the truth has no images")
+    units = [_make_unit(str(image), size, masks.get(image, [])) for image, size in images.items()]
+    return UnitTruth(SemanticProtocol.family, STUFF, {"categories": categories}, units)
+
+
+def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
+    read = guard_reading(f"image {name}", lambda: LabelMap(paint_labels(masks, size)))
+    return Unit(name, 1, lambda: [TruthFrame(name, size, [], read)])
+
+
+def paint_labels(masks: _Masks, size: Size) -> Array:
+    """Return the label of each pixel, 0 where there is none; a Flaw where masks cannot be, or share pixels."""
+    height, width = size
+    borders, labels = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.uint8)]
+    for label, mask in masks:
+        own_size, counts = rle.read_encoding(mask, EXAMPLE)
+        if own_size != size:
+            raise rle.other_size(own_size, size)
+        ends = np.cumsum(rle.runs_of(counts, height * width))
+        spans = ends[: len(ends) // 2 * 2].reshape(-1, 2)
+        borders.append(spans[spans[:, 1] > spans[:, 0]])
+        labels.append(np.full(len(borders[-1]), label, np.uint8))
+    spans, label_of_span = np.concatenate(borders), np.concatenate(labels)
+    order = np.argsort(spans[:, 0], kind="stable")
+    spans = spans[order]
+    both = np.flatnonzero(spans[1:, 0] < spans[:-1, 1])
+    if len(both):
+        x, y = divmod(int(spans[both[0] + 1, 0]), height)
+        raise Flaw(f"has pixels with several labels, such as ({x}, {y})", "Give each pixel one label")
+    edges = np.append(spans.reshape(-1), height * width)
+    numbers = np.zeros(len(edges), np.uint8)
+    numbers[1::2] = label_of_span[order]
+    return np.ascontiguousarray(np.repeat(numbers, np.diff(edges, prepend=0)).reshape(width, height).T)
+
+
+class StuffSubmission(UnitSubmission):
+    """The records of a JSON by image."""
+
+    noun = "image"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
+        super().__init__(path, truth, limits, _SEND)
+        self.protocol = protocol
+        self._masks: Dict[str, _Masks] = {}
+        problems = Problems()
+        try:
+            names = [name for name in self.files.sizes if name.lower().endswith(".json")] or list(self.files.sizes)
+            if len(names) != 1:
+                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", _SEND)
+            records = read_json(self.files.read(names[0]), limits, EXAMPLE)
+            if not isinstance(records, list):
+                raise Flaw("is not a list of records", f"Write {EXAMPLE}")
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        for number, record in enumerate(records):
+            self._add_record(number, record, problems)
+        problems.raise_if_any()
+
+    def _add_record(self, number: int, record: object, problems: Problems) -> None:
+        keys = ("image_id", "category_id", "segmentation")
+        image, label, mask = (record.get(key) for key in keys) if isinstance(record, dict) else (None, None, None)
+        if type(image) is not int or type(label) is not int or mask is None:
+            flaw = Flaw("has no image_id, category_id and segmentation", f"Write {EXAMPLE}")
+            problems.add(flaw.at(f"record {number}"))
+        elif label not in self.protocol.labels:
+            ends = f"{self.protocol.labels[0]} to {self.protocol.labels[-1]}"
+            problems.add(Flaw(f"has the label {printable(label)}", f"Write labels from {ends}").at(f"record {number}"))
+        else:
+            self._masks.setdefault(str(image), []).append((label, mask))
+
+    def names(self) -> AbstractSet[str]:
+        return self._masks.keys()
+
+    def read(self, image: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
+        """Return the labels of an image; None where there is a problem with them."""
+        del truth
+        try:
+            return paint_labels(self._masks[image], frame.size)
+        except Flaw as flaw:
+            problems.add(flaw.at(f"image {image}"))
+            return None

@@ -1,0 +1,135 @@
+"""COCO-Stuff: every number of its evaluator, pixels without label, and what all families promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.evaluation_script.families.semantic import engine as semantic
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
+from segjudge.evaluation_script.families.semantic.records import read_stuff
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.masks.run_lengths import encode_labels
+from segjudge.testing import CHECKS, Case
+from tests.backends import use_numpy
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+
+DATA = FAMILIES_DATA / "coco_stuff"
+CASES: dict[str, Any] = read_golden(DATA)["cases"]
+NAMES = {"mIoU": "mIoU", "fwIoU": "fwIoU", "Acc_class": "mAcc", "Acc": "pAcc"}
+#: What is said where the evaluator stops.
+SENTENCES = {
+    "things": "has the label 50. Write labels from 92 to 183",
+    "missing": "1 of 4 images is missing: 4",
+    "overlap": "image 1: has pixels with several labels",
+}
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_every_number_is_the_evaluators(
+    case: str, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernel:
+        use_numpy(monkeypatch)
+    golden, published = CASES[case], read_stuff(str(DATA / "truth.json"))
+    for truth in (published, pack_units(published, tmp_path)):
+        if case in SENTENCES:
+            assert "official_error" in golden
+            with pytest.raises(SubmissionError, match=SENTENCES[case].replace(".", r"\.")):
+                count_units(DATA / f"{case}.json", truth, "coco-stuff-official").complete_counts()
+            continue
+        counts = count_units(DATA / f"{case}.json", truth, "coco-stuff-official")
+        values = semantic.values(counts)
+        assert list(values) == list(SEMANTIC_PROTOCOLS["coco-stuff"].metrics)
+        for name, official in NAMES.items():
+            assert values[name] == pytest.approx(golden[official], abs=1e-12, rel=0)
+            assert values[f"{name}-super"] == pytest.approx(golden[f"{official}_super"], abs=1e-12, rel=0)
+        rows = {str(row["id"]): row["IoU"] for row in semantic.tables(counts)["categories"] if row["IoU"] is not None}
+        assert rows == pytest.approx(golden["iou"], abs=1e-12, rel=0)
+        safe = score_units(DATA / f"{case}.json", truth, "coco-stuff")
+        assert (safe == values) == (case == "ordinary"), "what is left out is no answer"
+
+
+def records(image: int, labels: Any) -> list[dict[str, Any]]:
+    return [
+        {"image_id": image, "category_id": label, "segmentation": {"size": list(np.shape(labels)), "counts": text}}
+        for label, text in encode_labels(labels).items()
+    ]
+
+
+def document(maps: dict[int, Any]) -> dict[str, Any]:
+    return {
+        "images": [{"id": image, "height": np.shape(one)[0], "width": np.shape(one)[1]} for image, one in maps.items()],
+        "annotations": [record for image, labels in maps.items() for record in records(image, labels)],
+        "categories": [
+            {"id": label, "name": f"s{label}", "supercategory": "ab"[label % 2]} for label in range(92, 184)
+        ],
+    }
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_pixels_without_label_are_missed_or_counted_as_everything_else(tmp_path: Path) -> None:
+    truth = read_stuff(str(write(tmp_path / "truth.json", document({1: [[92, 92, 183, 183, 0]]}))))
+    sent = write(tmp_path / "sent.json", records(1, [[92, 0, 0, 183, 93]]))
+    values = score_units(sent, truth, "coco-stuff")
+    assert (values["mIoU"], values["Acc"], values["Acc-super"]) == (1 / 2, 2 / 4, 2 / 4)
+    official = score_units(sent, truth, "coco-stuff-official")
+    assert (official["mIoU"], official["Acc"]) == ((1 / 2 + 2 / 3) / 2, 3 / 4)
+
+
+def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
+    truth, sent = np.array([[92, 92, 183, 183, 0]]), np.array([[92, 0, 0, 183, 93]])
+    for protocol in ("coco-stuff", "coco-stuff-official"):
+        files = segjudge.score(
+            write(tmp_path / "sent.json", records(1, sent)), write(tmp_path / "t.json", document({1: truth})), protocol
+        )
+        arrays = segjudge.score_arrays({"1": sent}, {"1": truth}, protocol, categories=document({})["categories"])
+        assert next(iter(arrays.metrics.values())) == next(iter(files.metrics.values()))
+
+
+def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "a/stuff_val2017.json", document({1: [[92]]}))
+    write(tmp_path / "a/stuff_train2017.json", document({2: [[92]]}))
+    assert read_stuff(str(tmp_path / "a")).item_names == ["1"]
+    assert read_stuff(str(tmp_path / "a"), "train").item_names == ["2"]
+    shared = document({1: [[92, 93]]})
+    shared["annotations"] += records(1, [[94, 0]])
+    with pytest.raises(HostError, match="image 1: cannot be read .has pixels with several labels"):
+        read_stuff(str(write(tmp_path / "b.json", shared))).read_through()
+    for broken, sentence in (({"images": []}, "can be read .'categories'"), (document({}), "no images")):
+        with pytest.raises(HostError, match=sentence):
+            read_stuff(str(write(tmp_path / "c.json", broken)))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("memory", "packing") else pytest.mark.long) for name in CHECKS]
+)
+def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(27)
+    maps = {image: random.choice([0, 92, 100, 150, 183], (9, 11)).astype(np.uint8) for image in (3, 7, 9)}
+    sent = {
+        image: np.where(random.random(labels.shape) < 0.3, np.uint8(120), np.maximum(labels, 92))
+        for image, labels in maps.items()
+    }
+    everything = [record for image, labels in sent.items() for record in records(image, labels)]
+    other = {image: np.roll(labels, 3) for image, labels in maps.items()}
+    faulty = [*everything, {"image_id": 3}, {**everything[0], "category_id": 5}]
+    CHECKS[name](Case(
+        "coco-stuff",
+        truth=write(tmp_path / "truth.json", document(maps)),
+        submissions={"good": write(tmp_path / "good.json", everything)},
+        faults={write(tmp_path / "faulty.json", faulty): ["has no image_id", "has the label 5"]},
+        other_truth=write(tmp_path / "other.json", document(other)),
+    ))  # fmt: skip
