@@ -410,7 +410,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
     **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
-    "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases,
+    "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases, "sa-co-veval-official": video_phrases,
     "coco-stuff": coco_stuff, "coco-stuff-official": coco_stuff,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
 }  # fmt: skip
@@ -594,10 +594,13 @@ def send_phrases(truth: Path) -> bytes:
 
 
 def send_video_phrases(truth: Path) -> bytes:
-    """A list of tracks."""
+    """A list of tracks, with the boxes and areas that SA-Co/VEval's script believes."""
     document = json.loads(truth.read_text())
     return json.dumps([
-        {**{key: one[key] for key in ("video_id", "category_id", "segmentations")}, "score": 0.9}
+        {
+            **{key: one[key] for key in ("video_id", "category_id", "segmentations")}, "score": 0.9,
+            "bboxes": [[0, 0, 1, 1]] * FRAMES, "areas": [1] * FRAMES,
+        }
         for one in document["annotations"]
     ]).encode()  # fmt: skip
 
@@ -643,6 +646,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "semantic-kitti": (send_scans, {"mIoU": 1, "Acc": 1}),
     "semantic-kitti-panoptic": (send_scans, {"PQ": 1, "PQ_dagger": 1, "RQ-Stuff": 1}),
     "semantic-kitti-moving": (send_scans, {"IoU-moving": 1}),
+    "sa-co-veval-official": (send_video_phrases, {"pHOTA": 1, "mAP": 1, "TETA": 1}),
 }
 #: Of each family the protocol whose upload others take too.
 _LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold", "scans": "semantic-kitti"}

@@ -55,10 +55,10 @@ def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, offi
     return row
 
 
-def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array) -> List[int]:
+def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array, *, official: bool) -> List[int]:
     """Return the columns of a pair that one annotator saw, from the IoU of each prediction with each object."""
-    annotator = _Annotator(rows, official=False)
-    row = annotator.compare(ious) if len(ious) else _answer_nothing([annotator], official=False)
+    annotator = _Annotator(rows, official=official)
+    row = annotator.compare(ious) if len(ious) else _answer_nothing([annotator], official=official)
     row[SEEN], row[ABSENT] = int(bool(rows)), int(not rows)
     return row
 

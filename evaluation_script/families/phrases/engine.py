@@ -16,7 +16,8 @@ from . import counting
 from .counting import EPSILON, count, f1_of
 from .files import PhraseSubmission, read_truth
 from .protocols import PhraseProtocol
-from .tubes import count_video, measure_tracks
+from .teta import COLUMNS as TETA_COLUMNS
+from .tubes import RANKED_COLUMNS, count_video, measure_tracks
 from .videos import VideoPhraseSubmission
 
 #: The thresholds that are shown beside the mean of all, by their index.
@@ -28,6 +29,8 @@ _COLUMNS = ("name", "pairs", "cgF1", "pmF1", "IL_MCC", "cgF1@0.5", "cgF1@0.75", 
 def subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
     """Return the columns of the pairs of each subset."""
     pairs = accumulator.stack("pair")
+    if accumulator.protocol.videos and accumulator.protocol.official:
+        pairs = np.concatenate([pairs, *(counts.tables["others"] for counts in accumulator.complete_counts())])
     return [pairs[pairs[:, counting.SUBSET] == index] for index in range(len(accumulator.facts["subsets"]))]
 
 
@@ -129,7 +132,8 @@ def shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
     pair: Shapes = {"pair": (counting.COLUMNS,)}
     if not protocol.videos:
         return pair
-    return {**pair, "hota": (len(HOTA_FIELDS), len(ALPHAS)), "phrase": (2,), "tracks": ("n", 4)}
+    video: Shapes = {**pair, "hota": (len(HOTA_FIELDS), len(ALPHAS)), "phrase": (2,), "tracks": ("n", RANKED_COLUMNS)}
+    return {**video, "others": ("o", counting.COLUMNS), "teta": ("v", TETA_COLUMNS)} if protocol.official else video
 
 
 def open_submission(
@@ -161,5 +165,5 @@ ENGINE = unit_engine(
     shapes,
     oddities,
     facts={"subsets": (str,), "listed": (int, int)},
-    signed=("phrase", "tracks"),
+    signed=("phrase", "tracks", "teta"),
 )

@@ -6,9 +6,11 @@ from typing import Dict, List, Tuple
 
 import numpy as np
 
+from ...files import Flaw
 from ...masks.backend import backend
 from ...masks.detections import Candidates, OverlappingPairs
 from ...masks.overlaps import Pairs
+from ...masks.run_lengths import Masks
 from ...masks.stack import Array
 from ..base.family import Values
 from ..base.units import Unit, UnitAccumulator, UnitCounts
@@ -22,8 +24,10 @@ from ..tracking.counting import (
     measure_hota,
     pair_up,
 )
-from .counting import THRESHOLDS, count_answer
+from .counting import COLUMNS, PREDICTIONS, THRESHOLDS, count_answer
 from .protocols import LEAST_SCORE, PhraseProtocol
+from .teta import COLUMNS as TETA_COLUMNS
+from .teta import count_teta, measure_teta
 from .videos import Tracks, VideoPhraseSubmission, truth_tracks
 
 #: A prediction that matches no object is left out where so much of it lies on a crowd.
@@ -32,33 +36,94 @@ _ON_CROWD = 0.5
 _RANKED = 100
 #: What a track must reach: never quite 1, as in COCO's API.
 _REACHED = np.minimum(THRESHOLDS, 1 - 1e-10)
-#: Columns of a ranked track: its phrase, its score, and words with a bit for each threshold: matched, not counted.
-CATEGORY, SCORE, MATCHED, IGNORED = range(4)
+#: Columns of a ranked track: its phrase, its score, and words with a bit for each threshold: matched, not counted; its
+#: video, by which tracks of equal scores are ranked.
+CATEGORY, SCORE, MATCHED, IGNORED, VIDEO = range(5)
+RANKED_COLUMNS = 5
+#: What the script's TETA may take of a video: all tracks are compared with all objects.
+_MOST_IN_VIDEO = 2_000
 
 
 def count_video(unit: Unit, submission: VideoPhraseSubmission) -> UnitCounts:
     """Count a pair."""
     frames, crowds = unit.load(), np.array(unit.facts["crowds"], bool)
     predictions, scores = submission.tracks(unit.name, unit.facts["size"])
-    tables = count_tracks(truth_tracks(frames, len(crowds)), crowds, predictions, scores, len(frames))
+    truth, official = truth_tracks(frames, len(crowds)), submission.protocol.official
+    tables = count_tracks(truth, crowds, predictions, scores, len(frames), official=official)
     tables["phrase"][0] = tables["tracks"][:, CATEGORY] = unit.facts["category"]
+    if official:
+        try:
+            _add_video(tables, unit, submission)
+        except Flaw as flaw:
+            return UnitCounts(unit.name, {}, [flaw.at(f"video {unit.facts['video']}")], 1)
+    tables["tracks"][:, VIDEO] = unit.facts["video"]
     return UnitCounts(unit.name, tables)
 
 
-def count_tracks(truth: Tracks, crowds: Array, predictions: Tracks, scores: Array, frames: int) -> Dict[str, Array]:
-    """Return the tables of a pair, of no phrase yet; objects and tracks without a pixel say nothing."""
+def _add_video(tables: Dict[str, Array], unit: Unit, submission: VideoPhraseSubmission) -> None:
+    """Add what the script counts by video, to its first pair: phrases that nobody asked about, and TETA."""
+    units, strays = submission.list_video(unit)
+    size, frames = unit.facts["size"], unit.facts["frames"]
+    answers, nothing = [], truth_tracks([], 0)
+    for name, category in strays:
+        tracks, scores = submission.tracks(name, size)
+        counted = count_tracks(nothing, np.zeros(0, bool), tracks, scores, frames, official=True)
+        counted["tracks"][:, CATEGORY] = category
+        answers.append(counted["pair"])
+        tables["hota"] += counted["hota"]
+        tables["tracks"] = np.concatenate([tables["tracks"], counted["tracks"]])
+    tables["others"] = np.array(answers, np.int64).reshape(-1, COLUMNS)
+    tables["teta"] = np.zeros((0, TETA_COLUMNS))
+    if not units or unit.facts["hidden"]:
+        return
+    objects = [
+        (
+            truth_tracks(pair.load(), len(pair.facts["crowds"])),
+            np.array(pair.facts["numbers"], np.int64),
+            pair.facts["category"],
+        )
+        for pair in units
+    ]
+    answered = [*((pair.name, pair.facts["category"]) for pair in units), *strays]
+    sides = [
+        (*_pick_counted(*submission.tracks(name, size), submission.numbers(name)), category)
+        for name, category in answered
+    ]
+    total = sum(tracks.count for tracks, _, _ in sides)
+    if total > _MOST_IN_VIDEO:
+        raise Flaw(f"has {total:,} tracks from a score of 0.5 on; {_MOST_IN_VIDEO:,} is the limit", "Send fewer")
+    tables["teta"] = count_teta(objects, sides, submission.phrases, frames)
+
+
+def _pick_counted(tracks: Tracks, scores: Array, numbers: Array) -> Tuple[Tracks, Array]:
+    """Return the tracks that count, and their numbers."""
+    counts = scores >= LEAST_SCORE
+    index, flags = np.cumsum(counts) - 1, counts[tracks.track]
+    masks = Masks(tracks.masks.texts.take(flags), tracks.masks.area[flags], tracks.masks.sizes[flags])
+    picked = Tracks(int(counts.sum()), tracks.frame[flags], index[tracks.track[flags]], masks, tracks.shown[flags])
+    return picked, numbers[counts]
+
+
+def count_tracks(
+    truth: Tracks, crowds: Array, predictions: Tracks, scores: Array, frames: int, *, official: bool = False
+) -> Dict[str, Array]:
+    """Return the tables of a pair, of no phrase yet; but for the script, what has no pixel says nothing."""
     pairs, shares, shared = _overlap(truth, predictions, frames)
     together = np.zeros((predictions.count, truth.count))
     np.add.at(together, (predictions.track[pairs.prediction], truth.track[pairs.truth]), shared)
     areas, sizes = (np.bincount(side.track, side.masks.area, side.count)[:, None] for side in (truth, predictions))
-    joint_areas = np.where(crowds, sizes, sizes + areas.T - together)
-    visible, has_pixels = areas[:, 0] > 0, sizes[:, 0] > 0
-    ious, flags = (together / np.maximum(joint_areas, 1))[has_pixels][:, visible], crowds[visible]
-    counted, ranks = scores >= LEAST_SCORE, scores[has_pixels]
+    excuses = crowds & (not official)
+    joint_areas = np.where(excuses, sizes, sizes + areas.T - together)
+    visible, has_pixels = ((side[:, 0] > 0) | official for side in (areas, sizes))
+    ious, flags = np.where(joint_areas > 0, together / np.maximum(joint_areas, 1), 1.0), crowds[visible]
+    ious, ranks, asked = ious[has_pixels][:, visible], scores[has_pixels], ~flags | (not official)
     row = count_answer(
-        [(int(crowd), "", int(area)) for crowd, area in zip(flags, areas[visible, 0])], ious[ranks >= LEAST_SCORE]
+        [(int(crowd), "", int(area)) for crowd, area in zip(flags[asked], areas[visible, 0][asked])],
+        ious[ranks >= LEAST_SCORE][:, asked],
+        official=official,
     )
-    compared = _compare_frames(truth, crowds, predictions, counted, (pairs, shares, shared))
+    counted = scores > LEAST_SCORE if official else scores >= LEAST_SCORE
+    compared = _compare_frames(truth, excuses, predictions, counted, (pairs, shares, shared))
     return {
         "pair": np.array(row, np.int64),
         "hota": count_hota(compared),
@@ -85,7 +150,7 @@ def _compare_frames(
     for frame, (start, stop) in enumerate(zip(pairs.bounds.tolist(), pairs.bounds[1:].tolist())):
         (low, high), (first_object, end) = (side[frame : frame + 2].tolist() for side in bounds)
         tracks, objects = predictions.track[low:high], truth.track[first_object:end]
-        usable, plain = counted[tracks], ~crowds[objects]
+        usable, plain = counted[tracks] & predictions.shown[low:high], ~crowds[objects]
         if not usable.any() and not plain.any():
             continue
         shape = (high - low, end - first_object)
@@ -117,7 +182,7 @@ def _rank_tracks(ious: Array, crowds: Array, scores: Array) -> Array:
             np.zeros(len(crowds), bool),
         )
     )
-    rows = np.zeros((len(order), 4))
+    rows = np.zeros((len(order), RANKED_COLUMNS))
     rows[:, SCORE], rows[:, MATCHED], rows[:, IGNORED] = scores[order], matched, ignored
     return rows
 
@@ -127,7 +192,9 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     units = [counts.tables for counts in accumulator.complete_counts()]
     hota = measure_hota(sum((tables["hota"] for tables in units), np.zeros((len(HOTA_FIELDS), len(ALPHAS)))))
     values: Values = {f"p{name}": float(hota[name].mean()) for name in ("HOTA", "DetA", "AssA")}
-    tracks = np.concatenate([np.zeros((0, 4)), *(tables["tracks"] for tables in units)])
+    tracks = np.concatenate([np.zeros((0, RANKED_COLUMNS)), *(tables["tracks"] for tables in units)])
+    if accumulator.protocol.official:  # with pairs that nobody asked about between the others
+        tracks = tracks[np.lexsort((tracks[:, CATEGORY], tracks[:, VIDEO]))]
     phrases = np.array([tables["phrase"] for tables in units])
     whole = _precision_of(tracks, int(phrases[:, 1].sum()))
     values["phrase_AP"], values["phrase_AP@0.5"], values["phrase_AP@0.75"] = (
@@ -139,7 +206,16 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
         by_phrase.append(_precision_of(tracks[tracks[:, CATEGORY] == category], objects))
     means = [float(precision.mean()) for precision in by_phrase if len(precision)]
     values["mAP"] = float(np.mean(means)) if means else None
-    return values
+    return {**values, **_measure_teta(units)} if accumulator.protocol.official else values
+
+
+def _measure_teta(units: List[Dict[str, Array]]) -> Values:
+    """Return TETA and its parts; None where no track counts, where the script stops."""
+    answers = np.concatenate([np.concatenate([tables["pair"][None], tables["others"]]) for tables in units])
+    rows = np.concatenate([tables["teta"] for tables in units])
+    if not answers[:, PREDICTIONS].any() or not len(rows):
+        return dict.fromkeys(("TETA", "LocA", "AssocA", "ClsA"))
+    return measure_teta(rows)
 
 
 def _precision_of(tracks: Array, objects: int) -> Array:

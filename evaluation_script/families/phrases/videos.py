@@ -30,6 +30,8 @@ EXAMPLE = (
 SEND = f"Send one JSON with a list of records, one for each track: {EXAMPLE}"
 #: Tracks that a pair may have, and so many bad records are enough: what follows is not looked at.
 MOST_TRACKS, _MOST_PROBLEMS = 300, 1_000
+#: Pairs that nobody asked about which the script's rules take.
+_MOST_STRAYS = 10_000
 #: Columns of a mask in the truth: the index of its track, its run lengths, its area.
 TRACK, MASK, AREA = range(3)
 
@@ -42,6 +44,8 @@ class Tracks:
     frame: Array
     track: Array
     masks: Masks
+    #: Those that HOTA sees: the script believes the areas and boxes of a submission.
+    shown: Array
 
 
 # ── the truth ──
@@ -55,6 +59,45 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     phrases = {pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
     if len(phrases) != len(document["video_np_pairs"]):
         raise Flaw("lists a pair twice in video_np_pairs", "List each pair once")
+    masks = _read_masks(document, videos, phrases)
+    crowds: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
+    numbers: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
+    track_of: List[int] = []
+    for number, annotation in enumerate(document["annotations"]):
+        own = crowds[pair_of(annotation)]
+        track_of.append(len(own))
+        own.append(int(annotation.get("iscrowd", 0)))
+        numbers[pair_of(annotation)].append(number)
+    rows: Dict[Tuple[int, int], Dict[int, Rows]] = {pair: {} for pair in phrases}
+    visible = set()
+    for index, frame, text, area in masks:
+        visible.add(index)
+        own_rows = rows[pair_of(document["annotations"][index])]
+        own_rows.setdefault(frame, []).append([track_of[index], text, area])
+    notes = []
+    unseen = len(document["annotations"]) - len(visible)
+    if unseen:
+        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame; they say nothing")
+    if all(rows.values()) or not any(rows.values()):
+        notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
+    # The script names videos by the folder of their files: of several the last one alone has a TETA.
+    by_folder = {str(video["file_names"][0]).split("/")[0]: number for number, video in videos.items()}
+    hidden = videos.keys() - set(by_folder.values())
+    units = []
+    for pair, text in phrases.items():
+        facts = {
+            "text": text, "crowds": crowds[pair], "numbers": numbers[pair], "hidden": pair[0] in hidden,
+        }  # fmt: skip
+        units.append(_unit(pair, videos[pair[0]], rows[pair], facts))
+    listed = [[0, int(category["id"])] for category in document["categories"]]
+    truth_facts = {"subsets": [[os.path.splitext(os.path.basename(path))[0]]], "listed": listed}
+    return UnitTruth(PhraseProtocol.family, VIDEOS_LAYOUT, truth_facts, units, notes)
+
+
+def _read_masks(
+    document: Dict[str, Any], videos: Dict[int, Dict[str, Any]], phrases: Dict[Tuple[int, int], str]
+) -> List[Tuple[int, int, str, int]]:
+    """Return of each mask with a pixel the index of its annotation, its frame, run lengths and area."""
     texts: List[str] = []
     pixels: List[int] = []
     masks: List[Tuple[int, int]] = []  # the annotation's index, and the frame
@@ -80,31 +123,8 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
         annotation = document["annotations"][masks[number][0]]
         fault = rle.FAULTS[int(checked.fault[number])]
         raise Flaw(f"annotation {annotation['id']}, frame {masks[number][1]} {fault}", rle.WRITE_AGAIN)
-    crowds: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
-    track_of: List[int] = []
-    for annotation in document["annotations"]:
-        own = crowds[pair_of(annotation)]
-        track_of.append(len(own))
-        own.append(int(annotation.get("iscrowd", 0)))
-    rows: Dict[Tuple[int, int], Dict[int, Rows]] = {pair: {} for pair in phrases}
-    visible = set()
-    for (index, frame), text, area in zip(masks, texts, checked.area.tolist()):
-        if area:
-            visible.add(index)
-            own_rows = rows[pair_of(document["annotations"][index])]
-            own_rows.setdefault(frame, []).append([track_of[index], text, area])
-    notes = []
-    unseen = len(document["annotations"]) - len(visible)
-    if unseen:
-        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame; they say nothing")
-    if not all(rows.values()) and not any(rows.values()):
-        notes.append("no pair has objects, so nothing but the answers can be scored")
-    if all(rows.values()) or not any(rows.values()):
-        notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
-    units = [_unit(pair, phrases[pair], videos[pair[0]], rows[pair], crowds[pair]) for pair in phrases]
-    listed = [[0, int(category["id"])] for category in document["categories"]]
-    facts = {"subsets": [[os.path.splitext(os.path.basename(path))[0]]], "listed": listed}
-    return UnitTruth(PhraseProtocol.family, VIDEOS_LAYOUT, facts, units, notes)
+    areas = checked.area.tolist()
+    return [(*owner, text, area) for owner, text, area in zip(masks, texts, areas) if area]
 
 
 def _size_of(video: Dict[str, Any]) -> Size:
@@ -121,26 +141,24 @@ def pair_name(video: int, category: int) -> str:
     return f"{video}_{category}"
 
 
-def _unit(pair: Tuple[int, int], phrase: str, video: Dict[str, Any], rows: Dict[int, Rows], crowds: List[int]) -> Unit:
+def _unit(pair: Tuple[int, int], video: Dict[str, Any], rows: Dict[int, Rows], facts: Dict[str, Any]) -> Unit:
     size, names = _size_of(video), [str(name) for name in video["file_names"]]
 
     def load() -> List[TruthFrame]:
         return [TruthFrame(name, size, rows.get(frame, []), no_pixels) for frame, name in enumerate(names)]
 
-    facts = {
-        "video": pair[0], "category": pair[1], "phrase": phrase, "size": size, "frames": len(names), "crowds": crowds,
-    }  # fmt: skip
+    facts = {**facts, "video": pair[0], "category": pair[1], "size": size, "frames": len(names)}
     return Unit(pair_name(*pair), len(names) + sum(map(len, rows.values())), load, facts)
 
 
 def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
     """Return the objects of a pair."""
     rows = [row for frame in frames for row in frame.rows]
-    index = np.repeat(np.arange(len(frames)), [len(frame.rows) for frame in frames])
-    sizes = np.array([frames[0].size] * len(rows), np.int64).reshape(-1, 2)
+    index = np.repeat(np.arange(len(frames)), np.array([len(frame.rows) for frame in frames], np.int64))
+    sizes = np.array([frames[0].size for _ in rows], np.int64).reshape(-1, 2)
     area = np.array([row[AREA] for row in rows], np.int64)
     masks = Masks(pack_texts([row[MASK] for row in rows]), area, sizes)
-    return Tracks(count, index, np.array([row[TRACK] for row in rows], np.int64), masks)
+    return Tracks(count, index, np.array([row[TRACK] for row in rows], np.int64), masks, np.ones(len(rows), bool))
 
 
 # ── a submission ──
@@ -160,12 +178,17 @@ class VideoPhraseSubmission(UnitSubmission):
             names = [name for name in self.files.sizes if name.lower().endswith(".json")]
             if len(names) != 1:
                 raise Flaw(f"holds {quantity(len(names), 'JSON file')}", SEND)
-            reader = _Reader(truth, limits)
+            reader = _Reader(truth, limits, official=protocol.official)
             reader.read(self.files.read_chunks(names[0]), names[0], problems)
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
         problems.raise_if_any()
-        self._tracks, self._empty = reader.sort(), reader.empty
+        self._tracks, self._empty, self._strays = reader.sort(), reader.empty, reader.strays
+        self._units: Dict[int, List[Unit]] = {}
+        for unit in truth.units:
+            self._units.setdefault(unit.facts["video"], []).append(unit)
+        #: The phrases that anything of the truth is of.
+        self.phrases = {unit.facts["category"] for unit in truth.units if unit.facts["crowds"]}
 
     @property
     def notes(self) -> List[str]:
@@ -179,6 +202,16 @@ class VideoPhraseSubmission(UnitSubmission):
         """Return the tracks of a pair in their order, and their scores."""
         return self._tracks.of(pair, size)
 
+    def numbers(self, pair: str) -> Array:
+        """Return the place of each track of a pair among all that were read."""
+        start, stop = self._tracks.track_bounds.get(pair, (0, 0))
+        return self._tracks.number[start:stop]
+
+    def list_video(self, unit: Unit) -> Tuple[List[Unit], List[Tuple[str, int]]]:
+        """Return the pairs of a video, and its phrases that nobody asked about, where this pair is its first one."""
+        units = self._units[unit.facts["video"]]
+        return (units, self._strays.get(unit.facts["video"], [])) if units[0].name == unit.name else ([], [])
+
 
 @dataclass(frozen=True)
 class _SortedTracks:
@@ -187,26 +220,35 @@ class _SortedTracks:
     track_bounds: Dict[str, Tuple[int, int]]
     mask_bounds: Dict[str, Tuple[int, int]]
     score: Array
+    number: Array
     frame: Array
     track: Array
     masks: MaskTexts
     area: Array
+    shown: Array
 
     def of(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         start, stop = self.track_bounds.get(pair, (0, 0))
         masks = slice(*self.mask_bounds.get(pair, (0, 0)))
         area = self.area[masks]
         sizes = np.array([size] * len(area), np.int64).reshape(-1, 2)
-        tracks = Tracks(stop - start, self.frame[masks], self.track[masks], Masks(self.masks.take(masks), area, sizes))
+        pair_masks = Masks(self.masks.take(masks), area, sizes)
+        tracks = Tracks(stop - start, self.frame[masks], self.track[masks], pair_masks, self.shown[masks])
         return tracks, self.score[start:stop]
 
 
 class _Reader:
     """Reads the records of tracks, and keeps those with a pixel."""
 
-    def __init__(self, truth: UnitTruth, limits: ArchiveLimits) -> None:
-        self._most = limits.records
+    def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
+        self._most, self._official = limits.records, official
+        #: By video the phrases that nobody asked about, with the names of their pairs.
+        self.strays: Dict[int, List[Tuple[str, int]]] = {}
+        self._extent_of = {
+            unit.facts["video"]: (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
+        }
         self._names = [unit.name for unit in truth.units]
+        self._asked = len(self._names)
         self._unit = {(unit.facts["video"], unit.facts["category"]): index for index, unit in enumerate(truth.units)}
         self._extents: List[Tuple[Size, int]] = [
             (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
@@ -221,6 +263,7 @@ class _Reader:
         self._tracks: List[Array] = []
         self._frames: List[Array] = []
         self._areas: List[Array] = []
+        self._shown: List[Array] = []
         self._masks: List[MaskTexts] = []
         self._kept = 0
 
@@ -235,12 +278,15 @@ class _Reader:
                     if problems.count >= _MOST_PROBLEMS:
                         problems.stop()
                         return
+            if self._official and not self._count:
+                raise Flaw("holds no record, where SA-Co/VEval's script stops", SEND)
         except Flaw as flaw:
             problems.add(flaw.at(member))
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         texts: List[str] = []
         pixels: List[int] = []
+        shown: List[bool] = []
         owners: List[Tuple[int, int]] = []  # the record and the frame of each mask
         tracks: Dict[int, Tuple[int, float]] = {}  # the pair and the score of each record
         for index, record in enumerate(records):
@@ -249,6 +295,7 @@ class _Reader:
                 if pair is None:
                     continue
                 own = self._masks_of(record, pair)
+                shown += self._list_shown(record, [frame for frame, _ in own], self._extents[pair][1])
             except Flaw as flaw:
                 pair_text = self._name_pair(record) if isinstance(record, dict) else "?"
                 subject = f"{member}, record {self._count + index} (pair {pair_text})"
@@ -264,8 +311,9 @@ class _Reader:
             index, frame = owners[number]
             subject = f"{member}, record {self._count + index} (pair {self._names[tracks[index][0]]}), frame {frame}"
             problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
-        has_pixels = np.flatnonzero(checked.area > 0).tolist()
-        seen = dict.fromkeys(owners[number][0] for number in has_pixels)
+        says_something = (checked.area > 0) | (np.array(shown, bool) & self._official)
+        has_pixels = np.flatnonzero(says_something).tolist()
+        seen = dict.fromkeys(tracks if self._official else [owners[number][0] for number in has_pixels])
         self.empty += len(tracks) - len(seen)
         places = {index: self._kept + rank for rank, index in enumerate(seen)}
         self._kept += len(seen)
@@ -274,6 +322,7 @@ class _Reader:
         self._tracks.append(np.array([places[owners[number][0]] for number in has_pixels], np.int64))
         self._frames.append(np.array([owners[number][1] for number in has_pixels], np.int64))
         self._areas.append(checked.area[has_pixels])
+        self._shown.append(np.array(shown, bool)[has_pixels])
         self._masks.append(pack_texts([texts[number] for number in has_pixels]))
 
     @staticmethod
@@ -291,9 +340,45 @@ class _Reader:
                 f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number"
             )
         pair = self._unit.get((record["video_id"], record["category_id"]))
+        if pair is None and self._official:
+            return self._add_stray(record["video_id"], record["category_id"])
         if pair is None and pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
             raise Flaw("is of a pair that the truth does not list", "Answer the pairs of video_np_pairs alone")
         return pair
+
+    def _add_stray(self, video: int, category: int) -> Optional[int]:
+        """Return a new pair for a phrase that nobody asked about; None where it is of another split."""
+        name = pair_name(video, category)
+        if name in self._elsewhere:
+            return None
+        if video not in self._extent_of or abs(category) >= 1 << 53:
+            raise Flaw("is of a video that the truth lacks, where SA-Co/VEval's script stops", "Use the truth's ids")
+        if len(self._names) >= self._asked + _MOST_STRAYS:
+            raise Flaw(f"is of more than {_MOST_STRAYS:,} pairs that nobody asked about", "Answer video_np_pairs alone")
+        pair = self._unit[video, category] = len(self._names)
+        self._names.append(name)
+        self._extents.append(self._extent_of[video])
+        self.strays.setdefault(video, []).append((name, category))
+        return pair
+
+    def _list_shown(self, record: Dict[str, Any], own: List[int], frames: int) -> List[bool]:
+        """Return of each mask whether HOTA sees it: by the script the record's areas and boxes say so."""
+        if not self._official:
+            return [True] * len(own)
+        areas, boxes = (self._read_list(record, key, frames) for key in ("areas", "bboxes"))
+        if not all(area is None or is_finite(area) for area in areas):
+            raise Flaw("has areas that are no finite numbers", "Write numbers")
+        if not all(box is None or (isinstance(box, list) and all(map(is_finite, box))) for box in boxes):
+            raise Flaw("has bboxes that are not [x, y, width, height]", "Write four numbers, or null")
+        return [bool(areas[frame]) and any(boxes[frame] or []) for frame in own]
+
+    @staticmethod
+    def _read_list(record: Dict[str, Any], key: str, frames: int) -> List[Any]:
+        values = record.get(key)
+        if not isinstance(values, list) or len(values) != frames:
+            problem = f"lacks {key} for {quantity(frames, 'frame')}, without which SA-Co/VEval's script stops"
+            raise Flaw(problem, "Write an area and a box for each frame, 0 and null where there is nothing")
+        return values
 
     def _masks_of(self, record: Dict[str, Any], pair: int) -> List[Tuple[int, str]]:
         """Return the frames and compressed runs of a track, which are not checked yet."""
@@ -336,10 +421,12 @@ class _Reader:
             self._cut_by_pair(counts),
             self._cut_by_pair(mask_counts),
             np.concatenate([np.zeros(0), *self._scores])[order],
+            order,
             frames[mask_order],
             places[tracks][mask_order],
             rle.join_texts(self._masks).take(mask_order),
             areas[mask_order],
+            np.concatenate([np.zeros(0, bool), *self._shown])[mask_order],
         )
 
     def _cut_by_pair(self, counts: Array) -> Dict[str, Tuple[int, int]]:

@@ -279,7 +279,7 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
     pairs: Tuple[List[Array], ...] = ([np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)])
     shown = [frame for frame in frames if frame.similarity.size]
-    alignment = _align(shown, truths, predictions)
+    alignment = align_tracks(shown, truths, predictions)
     for frame in shown:
         rows, columns = _find_best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
         for pair_column, values in zip(
@@ -332,7 +332,7 @@ def average_precisions(scores: Array, matched: Array, ignored: Array, objects: f
     return means
 
 
-def _align(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
+def align_tracks(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
     """Return how well each object and each prediction go together over the whole sequence."""
     together = np.zeros((len(truths), len(predictions)))
     for frame in frames:

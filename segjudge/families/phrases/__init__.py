@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from segjudge.evaluation_script.families.phrases.protocols import VIDEOS_LAYOUT
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import ScoringRules
@@ -32,6 +33,10 @@ class _PhraseTools(UnitTools):
         "pAssA": "association accuracy of pHOTA",
         "phrase_AP": "average precision of tracks, over all pairs at once",
         "mAP": "average precision of tracks, mean over phrases",
+        "TETA": "track every thing accuracy, mean of its three parts",
+        "LocA": "localisation accuracy of TETA",
+        "AssocA": "association accuracy of TETA",
+        "ClsA": "accuracy of the phrases of tracks, of TETA",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
@@ -88,6 +93,8 @@ class _PhraseTools(UnitTools):
         del categories, unseen
         from .memory import PhrasesInMemory, VideoPhrasesInMemory
 
+        if protocol.videos and protocol.official:
+            raise UsageError(f"{protocol.name} scores files alone: TETA takes all phrases of a video; use sa-co-veval")
         return (VideoPhrasesInMemory if protocol.videos else PhrasesInMemory)(protocol)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:

@@ -154,4 +154,4 @@ def _pack_tracks(tracks: list[list[CheckedMask | None]], size: Size) -> Tracks:
     )
     frames, numbers, areas = (np.array([row[column] for row in rows], np.int64) for column in (0, 1, 3))
     masks = Masks(pack_texts([row[2] for row in rows]), areas, np.array([size] * len(rows), np.int64).reshape(-1, 2))
-    return Tracks(len(tracks), frames, numbers, masks)
+    return Tracks(len(tracks), frames, numbers, masks, np.ones(len(rows), bool))

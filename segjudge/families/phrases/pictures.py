@@ -64,9 +64,6 @@ class VideoPhrasePainter(UnitPainter):
         if self._submission is not None:
             self._submission.close()
 
-    def describe(self, unit: Unit) -> str:
-        return f"{unit.name} ({unit.facts['phrase']})"
-
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))
         for index, (frame, own) in enumerate(zip(frames, predicted, strict=True)):

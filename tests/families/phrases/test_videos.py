@@ -1,4 +1,4 @@
-"""Phrases in videos: the numbers of SA-Co/VEval's safe rules, and what hostile submissions are told."""
+"""Phrases in videos: every number of SA-Co/VEval's script and of the safe rules, and what hostile uploads are told."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
+from segjudge.evaluation_script.families.phrases import tubes, videos
 from segjudge.evaluation_script.families.phrases.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
+from segjudge.system.errors import UsageError
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
 from tests.shared import needs_shared
@@ -28,6 +30,26 @@ AP = {
     "phrase_AP@0.75": ("phrase_AP", "video_mask_phrase_ap_75"),
     "mAP": ("mAP", "video_mask_mAP_50_95"),
 }
+
+
+#: What the script calls its numbers of masks.
+OFFICIAL = {
+    **AP,
+    "cgF1": ("cgF1", "video_mask_demo_cgf1_micro_50_95"),
+    "cgF1@0.5": ("cgF1", "video_mask_demo_cgf1_micro_50"),
+    "cgF1@0.75": ("cgF1", "video_mask_demo_cgf1_micro_75"),
+    "pmF1": ("cgF1", "video_mask_demo_positive_micro_f1_50_95"),
+    "IL_MCC": ("cgF1", "video_mask_demo_ilmcc_50_95"),
+    "pHOTA": ("pHOTA", "video_mask_all_phrase_HOTA"),
+    "pDetA": ("pHOTA", "video_mask_all_phrase_DetA"),
+    "pAssA": ("pHOTA", "video_mask_all_phrase_AssA"),
+    "TETA": ("TETA", "video_mask_teta"),
+    "LocA": ("TETA", "video_mask_loc_a"),
+    "AssocA": ("TETA", "video_mask_assoc_a"),
+    "ClsA": ("TETA", "video_mask_cls_a"),
+}
+#: Cases that the official rules refuse, since some of the script's evaluators stop, or say nothing.
+STOPPED = ("no-predictions", "unknown-video", "no-pair-list", "short-list", "no-areas", "no-boxes")
 
 
 def cases() -> dict[str, Any]:
@@ -55,6 +77,36 @@ def test_every_case_scores_as_it_should(name: str, tmp_path: Path, monkeypatch: 
         values.update({metric: case["official"][group]["dataset"][key] for metric, (group, key) in AP.items()})
     for metric, value in values.items():
         assert row[metric] == (None if value is None else pytest.approx(value, abs=1e-12)), metric
+
+
+@needs_shared
+@pytest.mark.parametrize("name", cases())
+def test_every_case_scores_as_the_script_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = cases()[name]
+    truth, submission = str(DATA / case["truth"]), str(DATA / case["submission"])
+    if name in STOPPED:
+        with pytest.raises((SubmissionError, HostError)):
+            segjudge.score(submission, truth, "sa-co-veval-official")
+        return
+    packed = str(tmp_path / "packed.zip")
+    assert cli(["pack", "--layout", "sa-co-veval", "--root", truth, "--out", packed]) == 0
+    (row,) = segjudge.score(submission, packed, "sa-co-veval-official").tables["details"]
+    use_numpy(monkeypatch)
+    assert (
+        segjudge.score(submission, truth, "sa-co-veval-official").tables["details"][0].items()
+        >= {metric: row[metric] for metric in OFFICIAL}.items()
+    )
+    compared = set()
+    for metric, (group, key) in OFFICIAL.items():
+        of_group = {**case["official"][group], **case["official"].get(f"{group}_masks_only", {})}
+        if "dataset" in of_group and key in of_group["dataset"]:
+            value = float(f"{100 * row[metric]:.5g}") if group == "TETA" else row[metric]
+            assert value == pytest.approx(of_group["dataset"][key], abs=1e-12), metric
+            compared.add(group)
+    assert compared >= {"cgF1", "pHOTA", "phrase_AP", "mAP"}
+    assert ("TETA" in compared) == (name not in ("all-below", "raw-truth"))
+    if name == "all-below":
+        assert row["TETA"] is row["ClsA"] is None
 
 
 # ── sets of our own ─────────────────────────────────────────────────────────
@@ -100,8 +152,16 @@ def document(pairs: dict[tuple[int, int], list[tuple[Any, int]]]) -> dict[str, A
 
 
 def records_of(predictions: dict[tuple[int, int], list[tuple[Any, float]]]) -> list[dict[str, Any]]:
+    """Tracks, with the areas and boxes that SA-Co/VEval's script believes."""
     return [
-        {"video_id": video, "category_id": category, "score": score, "segmentations": list(map(encode, masks))}
+        {
+            "video_id": video,
+            "category_id": category,
+            "score": score,
+            "segmentations": list(map(encode, masks)),
+            "areas": [1] * FRAMES,
+            "bboxes": [[0, 0, 1, 1]] * FRAMES,
+        }
         for (video, category), tracks in predictions.items()
         for masks, score in tracks
     ]
@@ -126,20 +186,28 @@ def write(path: Path, value: Any) -> str:
     return str(path)
 
 
-def test_parts_processes_and_memory_give_the_bits_of_one_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["sa-co-veval", "sa-co-veval-official"])
+def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_path: Path) -> None:
     pairs, predictions = draw_set(3)
-    truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records_of(predictions))
-    whole = segjudge.score(results, truth, "sa-co-veval")
+    records = records_of(predictions)
+    if protocol == "sa-co-veval-official":  # with a phrase that nobody asked about
+        records += [{**records[0], "category_id": 3}]
+    truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records)
+    whole = segjudge.score(results, truth, protocol)
     assert 0 < whole.metrics["val"]["phrase_AP"] < 1
     assert 0 < whole.metrics["val"]["pHOTA"] < 1
-    assert segjudge.score(results, truth, "sa-co-veval", jobs=2).metrics == whole.metrics
+    assert segjudge.score(results, truth, protocol, jobs=2).metrics == whole.metrics
     parts = [str(tmp_path / f"part-{number}.segjudge") for number in (1, 2, 3)]
     for number, part in enumerate(parts, 1):
-        command = ["score", results, "--truth", truth, "--protocol", "sa-co-veval", "--part", f"{number}/3"]
+        command = ["score", results, "--truth", truth, "--protocol", protocol, "--part", f"{number}/3"]
         assert cli([*command, "--out", part]) == 0
     merged = tmp_path / "merged.json"
     assert cli(["merge", *parts, "--json", str(merged)]) == 0
     assert json.loads(merged.read_text())["result"][0]["val"] == whole.metrics["val"]
+    if protocol == "sa-co-veval-official":
+        with pytest.raises(UsageError, match="scores files alone"):
+            segjudge.score_arrays({}, {}, protocol)
+        return
     names = {f"{video}_{category}": (video, category) for video, category in pairs}
     truths = {
         name: {
@@ -280,6 +348,41 @@ def test_a_hostile_submission_gets_a_sentence(name: str, small_truth: str, tmp_p
     with pytest.raises(SubmissionError) as error:
         segjudge.score(str(path), small_truth, "sa-co-veval")
     assert sentence in str(error.value), error.value
+
+
+BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (GOOD, "lacks areas for 3 frames, without which SA-Co/VEval's script stops"),
+        (changed(**{**BELIEVED, "bboxes": [None]}), "lacks bboxes for 3 frames"),
+        (changed(**{**BELIEVED, "areas": {}}), "lacks areas"),
+        (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are no finite numbers"),
+        (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
+        (changed(**BELIEVED, video_id=9), "is of a video that the truth lacks, where"),
+        (changed(**BELIEVED, category_id=10**400), "is of a video that the truth lacks, where"),
+    ],
+)
+def test_the_official_rules_refuse_what_would_stop_the_script(
+    record: dict[str, Any], sentence: str, small_truth: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SubmissionError) as error:
+        segjudge.score(write(tmp_path / "results.json", [record]), small_truth, "sa-co-veval-official")
+    assert sentence in str(error.value)
+
+
+def test_the_official_rules_bound_what_nobody_asked_about_and_tracks_of_a_video(
+    small_truth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(videos, "_MOST_STRAYS", 2)
+    monkeypatch.setattr(tubes, "_MOST_IN_VIDEO", 2)
+    record = changed(**BELIEVED)
+    strays = [{**record, "category_id": number} for number in range(10, 13)]
+    for records, sentence in ((strays, "more than 2 pairs that nobody"), ([record] * 3, "video 1: has 3 tracks from")):
+        with pytest.raises(SubmissionError, match=sentence):
+            segjudge.score(write(tmp_path / "results.json", records), small_truth, "sa-co-veval-official")
 
 
 def test_all_problems_are_said_at_once(small_truth: str, tmp_path: Path) -> None:
