@@ -180,7 +180,7 @@ def compare_with_peers(
         command = segjudge("score", records, "--truth", truth, "--protocol", protocol)
         tasks = {"segjudge score": Task(command), "the same, written as JSON": Task([*command, "--json", str(scores)])}
         tasks |= {
-            name: Task([args.peer_python, "-c", code, str(truth), str(records)], is_peer=True, most_runs=args.repeat)
+            name: Task([args.peer_python, "-c", code, str(truth), str(records)], is_peer=True)
             for name, code in peers.items()
         }
         runs = take_turns(tasks, args.repeat)

@@ -86,22 +86,18 @@ class Task:
     folder: Path = ROOT
     env: Mapping[str, str] = field(default_factory=dict)
     is_peer: bool = False
-    #: Peers that take minutes are run so often.
-    most_runs: int = 99
 
 
 def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
-    """Run tasks in turns, so often each; the first turn of ours, which writes bytecode, does not count."""
+    """Run tasks in turns, so often each, peers as often as ours; the first turn, which writes bytecode, does not count."""
     runs: dict[str, list[Run]] = {name: [] for name in tasks}
-    for task in tasks.values():
-        if not task.is_peer:
-            run(task.command, task.folder, env=task.env)
-    for turn in range(repeat):
+    for turn in range(repeat + 1):
         for name, task in tasks.items():
-            if name not in runs or turn >= task.most_runs:
+            if name not in runs:
                 continue
             try:
-                runs[name].append(run(task.command, task.folder, env=task.env))
+                finished = run(task.command, task.folder, env=task.env)
+                runs[name] += [finished] if turn else []
             except (CommandError, OSError) as error:
                 if not task.is_peer:
                     raise

@@ -104,7 +104,7 @@ def peers(folder: Path, checkouts: Path, python: str) -> dict[str, Task]:
     clean = f"import glob, os; [os.remove(path) for path in glob.glob({results + '/*.csv'!r})]"
     start = "import runpy, sys; sys.argv = sys.argv[1:]; sys.path[0] = '.'; runpy.run_path(sys.argv[0], run_name='__main__')"
     return {
-        name: Task([python, "-c", f"{clean}; {start}", *words], checkouts / name, is_peer=True, most_runs=1)
+        name: Task([python, "-c", f"{clean}; {start}", *words], checkouts / name, is_peer=True)
         for name, words in commands.items()
     }
 

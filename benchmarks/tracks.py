@@ -111,7 +111,7 @@ def compare(args: Namespace, tracks: TrackSet, folder: Path) -> tuple[list[list[
         checkout = args.peers / peer
         tasks = {
             "segjudge": Task([*words, "--json", str(out)]),
-            peer: Task([args.peer_python, "-c", script, str(checkout), str(folder)], is_peer=True, most_runs=1),
+            peer: Task([args.peer_python, "-c", script, str(checkout), str(folder)], is_peer=True),
         }
         runs = take_turns(tasks, args.repeat)
         ours = least(runs["segjudge"])

@@ -27,12 +27,12 @@ from segjudge.evaluation_script.families.instances.matching import (
     InstanceCounts,
     Instances,
     match,
-    rank_in_group,
 )
 from segjudge.evaluation_script.families.instances.metrics import MatchedDetections
 from segjudge.evaluation_script.families.instances.records import (
     KnownImages,
     join_frames,
+    rank_in_group,
     read_columns,
 )
 from segjudge.evaluation_script.families.panoptic.counting import _keep_boundaries

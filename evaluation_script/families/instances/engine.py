@@ -15,7 +15,7 @@ from . import truth as instance_truth
 from .matching import cut_into_blocks, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
-from .submission import InstanceRecords, count_passes, read_records
+from .submission import InstanceRecords, count_passes, read_within_cap
 from .truth import InstanceTruth
 
 
@@ -30,9 +30,10 @@ class _OpenedRecords:
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
         images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
-        passes = min(count_passes(self._path, protocol, rules.limits), len(images)) if rules.jobs == 1 else 1
-        if passes > 1:
-            return self._plan_passes(np.array_split(images, passes))
+        if rules.jobs == 1:
+            passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
+            if passes > 1:
+                return self._plan_passes(np.array_split(images, passes))
         records = self._read(None if share == WHOLE else images)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
@@ -56,8 +57,7 @@ class _OpenedRecords:
         return CountingJob(accumulator, count, list(map(len, parts)))
 
     def _read(self, only: Optional[Array]) -> InstanceRecords:
-        rules = self._rules
-        return read_records(self._path, self._truth.images, self._protocol, rules.limits, jobs=rules.jobs, only=only)
+        return read_within_cap(self._path, self._truth.images, self._protocol, self._rules, only)
 
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
         ids, categories, notes = self._truth.images.ids.tolist(), self._truth.categories, records.warnings

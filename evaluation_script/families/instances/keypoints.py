@@ -7,6 +7,7 @@ annotate differ in that point: its sigma, a number that belongs to the skeleton.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import Any, Dict, List
 
 import numpy as np
@@ -118,7 +119,7 @@ def read_points(keypoints: List[Any], count: int) -> Array:
     """Read x and y (detections, 2 * points), and no flags; raises one of `UNUSUAL`."""
     if not set(map(type, keypoints)) <= {list} or not set(map(len, keypoints)) <= {3 * count}:
         raise ValueError
-    if not {kind for points in keypoints for kind in map(type, points)} <= {float, int}:
+    if not set(map(type, chain.from_iterable(keypoints))) <= {float, int}:
         raise TypeError
     table = np.array(keypoints, float).reshape(-1, count, 3)
     if not (np.abs(table[..., :2]) <= _FURTHEST).all() or not np.isfinite(table[..., 2]).all():

@@ -20,6 +20,7 @@ from ...masks.stack import Array, places_of
 from ...values import dataclass
 from .keypoints import TrueSets, similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
+from .records import rank_in_group
 from .submission import InstanceRecords
 from .truth import InstanceTruth
 
@@ -298,8 +299,8 @@ def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Arr
     order = backend().order_by_score(records.score[indices], group)
     indices, rank = indices[order], rank_in_group(group[order])
     beyond = np.append(beyond, indices[rank >= cap])
-    dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]
-    return indices[rank < cap], rank[rank < cap], dropped
+    dropped = records.dropped + np.bincount(image[beyond], minlength=len(records.dropped))
+    return indices[rank < cap], rank[rank < cap], dropped[block.images]
 
 
 def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Array:
@@ -421,14 +422,6 @@ def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pa
     ) | truth.crowd[instance]
     detection, instance = detection[similar], instance[similar]
     return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
-
-
-def rank_in_group(group: Array) -> Array:
-    """Return the position of each entry among its neighbours of the same group."""
-    indices = np.arange(len(group))
-    is_first = np.append(True, group[1:] != group[:-1])[: len(group)]
-    ranks: Array = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
-    return ranks
 
 
 def truth_rows(image: Array, category: Array, ignored: Array) -> Array:

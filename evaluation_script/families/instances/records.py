@@ -88,6 +88,14 @@ class KnownImages:
         return {number: index for index, number in enumerate(self.categories.tolist())}
 
 
+def rank_in_group(group: Array) -> Array:
+    """Return the position of each entry among its neighbours of the same group."""
+    indices = np.arange(len(group))
+    is_first = np.append(True, group[1:] != group[:-1])[: len(group)]
+    ranks: Array = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
+    return ranks
+
+
 @dataclass(frozen=True)
 class RecordColumns:
     """Some records as columns, each of the right type."""

@@ -30,7 +30,8 @@ from ...masks.stack import Array
 from ...runner.parallel import results_of_processes
 from ...runner.tuning import without_collector
 from ...values import dataclass
-from .protocols import InstanceProtocol
+from ..base.family import ScoringRules
+from .protocols import PER_IMAGE, InstanceProtocol
 from .records import (
     EXAMPLE,
     LARGEST_ID,
@@ -41,6 +42,7 @@ from .records import (
     RecordColumns,
     Records,
     check_record,
+    rank_in_group,
     read_columns,
 )
 
@@ -64,6 +66,10 @@ _FEW = 1000
 _COSTLIEST_RECORD = 160 << 20
 #: What is held of a larger submission at a time: all of it would not fit into a worker's memory.
 _BYTES_OF_PASS = 160 << 20
+#: So many records more are held than are within the cap, until those beyond it are left out.
+_MOST_BEYOND = 1 << 16
+#: What one without a mask takes, beside its keypoints of 16 each.
+_BYTES_OF_RECORD = 88
 #: An error further than this from the end of what was read is an error whatever follows.
 _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
@@ -84,42 +90,53 @@ class InstanceRecords:
     boxes: Array
     #: x and y of keypoints, where these are compared.
     points: Array
+    #: Of each image, how many records beyond the cap are not among these.
+    dropped: Array
     warnings: List[str]
 
 
-def read_records(
-    path: str,
-    images: KnownImages,
-    protocol: InstanceProtocol,
-    limits: ArchiveLimits,
-    *,
-    jobs: int = 1,
-    only: Optional[Array] = None,
+def read_records(path: str, images: KnownImages, protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
+    """Read and check a submission; raises SubmissionError with every problem."""
+    return _read(path, _Checker(images, protocol), limits)
+
+
+def read_within_cap(
+    path: str, images: KnownImages, protocol: InstanceProtocol, rules: ScoringRules, only: Optional[Array] = None
 ) -> InstanceRecords:
-    """Read and check a submission; raises SubmissionError with every problem.
+    """Read and check a submission, and hold what is within the cap; raises SubmissionError with every problem.
 
     With `only`, rising indices of images, all is checked and what is of these images returned.
     """
-    files, name = _open_records(path, protocol, limits)
+    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs)
+
+
+def _read(path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1) -> InstanceRecords:
+    files, name = _open_records(path, checker.protocol, limits)
     try:
         member = UPLOAD if name == JSON_NAME else name
         try:
-            checker = _Checker(images, protocol, only)
-            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), protocol, limits)
+            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), checker, limits)
         except Flaw as flaw:
-            remedy = flaw.remedy.replace(EXAMPLE, _example_of(protocol))
+            remedy = flaw.remedy.replace(EXAMPLE, _example_of(checker.protocol))
             raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None
     finally:
         files.close()
 
 
-def count_passes(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) -> int:
-    """How often records are to be read, to hold some of the images at a time; a gzipped file counts as it is sent."""
+def count_passes(path: str, images: KnownImages, protocol: InstanceProtocol, limits: ArchiveLimits) -> int:
+    """How often records are to be read, to hold those within the cap of some of the images at a time.
+
+    A gzipped file counts as it is sent.
+    """
     files, name = _open_records(path, protocol, limits)
     try:
-        return 1 + files.sizes[name] // _BYTES_OF_PASS
+        size = files.sizes[name]
     finally:
         files.close()
+    if protocol.boxes or protocol.keypoints:
+        groups = len(images.ids) * (1 if protocol.cap == PER_IMAGE else len(images.categories) + 1)
+        size = min(size, groups * protocol.detections[-1] * (_BYTES_OF_RECORD + 16 * images.keypoints))
+    return 1 + size // _BYTES_OF_PASS
 
 
 def _open_records(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) -> Tuple[Files, str]:
@@ -142,8 +159,8 @@ def _example_of(protocol: InstanceProtocol) -> str:
 def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Check records that were parsed; raises SubmissionError with every problem."""
     long_enough = 1 << 40  # whatever it costs to draw their polygons
-    checked = _Checker(images, protocol).check(_JsonPart(records, long_enough))
-    return _join_parts(iter([checked]), protocol, ArchiveLimits())
+    checker = _Checker(images, protocol)
+    return _join_parts(iter([checker.check(_JsonPart(records, long_enough))]), checker, ArchiveLimits())
 
 
 @dataclasses.dataclass
@@ -165,6 +182,8 @@ class _CheckedPart:
     #: Image, category, score, area, pixels, box and keypoints of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
     masks: List[MaskTexts] = field(default_factory=list)
+    #: The image of each record that the cap dropped, which has no columns.
+    beyond: List[Array] = field(default_factory=list)
 
 
 def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
@@ -191,12 +210,13 @@ def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs:
         yield checker.check(json_part)
 
 
-def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
+def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: ArchiveLimits) -> InstanceRecords:
     """Return all parts as one table, or raise every problem."""
-    problems = Problems()
+    problems, protocol = Problems(), checker.protocol
     sound_parts: List[_CheckedPart] = []
     kind = "video" if protocol.tubes else "image"
-    count = length = boxed = unknown = drawn = 0
+    count = length = boxed = unknown = drawn = held = 0
+    most_held = _MOST_BEYOND
     with without_collector():  # half the time of parsing
         for checked in parts:
             for index, image, problem, remedy in checked.problems:
@@ -211,7 +231,12 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
             _check_drawn(drawn, length)
             if not problems:
                 sound_parts.append(checked)
+                held += sum(map(len, checked.masks))
+                if held > most_held:
+                    held = checker.leave_out_beyond(sound_parts)
+                    most_held = held + held // 2 + _MOST_BEYOND
     problems.raise_if_any()
+    checker.leave_out_beyond(sound_parts)
     none = np.zeros(0, np.int64)
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
     rows = [columns for checked in sound_parts for columns in checked.columns] or [nothing]
@@ -221,7 +246,9 @@ def _join_parts(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limit
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
     warnings = describe_records(unknown, count, boxed if shape else 0, shape)
     masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
-    return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, warnings)
+    beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
+    dropped = np.bincount(beyond, minlength=len(checker.images.ids))
+    return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
@@ -250,10 +277,14 @@ def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mas
 
 
 class _Checker:
-    """Checks records, and keeps those of some images, given by rising indices, or of all."""
+    """Checks records, and keeps those of some images, given by rising indices, or of all; if asked within the cap."""
 
-    def __init__(self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None) -> None:
-        self._images, self._only, self._example = images, only, _example_of(protocol)
+    def __init__(
+        self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None, *, capped: bool = False
+    ) -> None:
+        self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
+        # What else decides whether a record of LVIS counts is not known here.
+        self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._boxes = protocol.boxes or protocol.boxes_give_areas
         self._points = images.keypoints if protocol.keypoints else 0
         self._part = _CheckedPart(0, 0)
@@ -264,7 +295,8 @@ class _Checker:
         self._part = _CheckedPart(len(records), json_part.length)
         if isinstance(records, RecordTable):
             try:
-                self._keep(read_columns(records, self._images, boxes=self._boxes, points=self._points), 0)
+                self._keep(read_columns(records, self.images, boxes=self._boxes, points=self._points), 0)
+                self.leave_out_beyond([self._part])
                 return self._part
             except UNUSUAL:
                 records = _parse_records(records.text[: records.end].rstrip(f",{_BLANKS}"))
@@ -272,14 +304,38 @@ class _Checker:
         if records:
             self._part.begins_with_box = isinstance(records[0], dict) and bool(records[0].get("bbox"))
             self._check_by_halves(records, 0)
+        self.leave_out_beyond([self._part])
         return self._part
+
+    def leave_out_beyond(self, checked_parts: List[_CheckedPart]) -> int:
+        """Leave out what of these parts is beyond the cap, and return how many records stay."""
+        counts = [len(masks) for checked in checked_parts for masks in checked.masks]
+        if not self._capped or not counts:
+            return sum(counts)
+        tables, by_category = (
+            [table for checked in checked_parts for table in checked.columns],
+            self.protocol.cap != PER_IMAGE,
+        )
+        group, category, score = (np.concatenate([table[column] for table in tables]) for column in range(3))
+        if by_category:  # a category that the truth lacks is one as well
+            group = group * (len(self.images.categories) + 1) + category + 1
+        order = backend().order_by_score(score, group)
+        is_within = np.ones(len(group), bool)
+        is_within[order[rank_in_group(group[order]) >= self.protocol.detections[-1]]] = False
+        flags = iter(np.split(is_within, np.cumsum(counts)[:-1]))
+        for checked in checked_parts:
+            for index, (table, masks, within) in enumerate(zip(checked.columns, checked.masks, flags)):
+                if not within.all():
+                    checked.beyond.append(table[0][~within & (table[1] >= 0) if by_category else ~within])
+                    checked.columns[index], checked.masks[index] = _take(table, masks, np.flatnonzero(within))
+        return int(is_within.sum())
 
     def _check_by_halves(self, records: List[Any], offset: int) -> None:
         """Check all at once, the usual case; where something is unusual, by halves down to the record it is in."""
         if len(self._part.problems) >= _MOST_PROBLEMS:
             return
         try:
-            columns = read_columns(records, self._images, boxes=self._boxes, points=self._points)
+            columns = read_columns(records, self.images, boxes=self._boxes, points=self._points)
         except UNUSUAL:
             if len(records) == 1:
                 self._explain(records[0], offset)
@@ -293,13 +349,13 @@ class _Checker:
 
     def _explain(self, record: Any, index: int) -> None:
         """Note what is unusual about a record."""
-        image = record.get(self._images.key, "?") if isinstance(record, dict) else "?"
-        size, frames = None, None if self._images.frames is None else 0
+        image = record.get(self.images.key, "?") if isinstance(record, dict) else "?"
+        size, frames = None, None if self.images.frames is None else 0
         if type(image) is int and -LARGEST_ID - 1 <= image <= LARGEST_ID:
-            image_index = int(self._images.image_indices([image])[0])
-            size = tuple(self._images.sizes[image_index].tolist()) if image_index >= 0 else None
-            if size and self._images.frames is not None:
-                frames = int(self._images.frames[image_index])
+            image_index = int(self.images.image_indices([image])[0])
+            size = tuple(self.images.sizes[image_index].tolist()) if image_index >= 0 else None
+            if size and self.images.frames is not None:
+                frames = int(self.images.frames[image_index])
                 size = (size[0], size[1] // frames)
         problem, remedy = "cannot be read", f"Write {EXAMPLE}"
         try:
@@ -314,7 +370,7 @@ class _Checker:
         if columns.polygons:
             masks, pixels = self._draw(columns)
         for index in np.flatnonzero(columns.checked.fault).tolist():
-            image = int(self._images.ids[columns.image[index]])
+            image = int(self.images.ids[columns.image[index]])
             fault = rle.FAULTS[int(columns.checked.fault[index])]
             self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int((columns.category < 0).sum())
@@ -324,16 +380,14 @@ class _Checker:
         points = np.zeros((len(area), 0)) if columns.points is None else columns.points
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)
         if self._only is not None:
-            indices = np.flatnonzero(np.isin(columns.image, self._only))
-            table = tuple(column[indices] for column in table)
-            masks = masks.take(indices).compact()
+            table, masks = _take(table, masks, np.flatnonzero(np.isin(columns.image, self._only)))
         self._part.columns.append(table)
         self._part.masks.append(masks)
 
     def _draw(self, columns: RecordColumns) -> Tuple[MaskTexts, Array]:
         """Return the masks with run lengths in place of polygons, and the pixels of each."""
         indices = list(columns.polygons)
-        sizes = self._images.sizes[columns.image[indices]]
+        sizes = self.images.sizes[columns.image[indices]]
         outlines = polygons.outlines(list(columns.polygons.values()), sizes.max(axis=1))
         self._part.drawn += outlines.cost
         _check_drawn(self._part.drawn, self._part.length)
@@ -343,6 +397,11 @@ class _Checker:
         pixels: Array = columns.checked.area.copy()
         pixels[indices] = backend().check_masks([texts[index] for index in indices], sizes.prod(axis=1)).area
         return pack_texts(texts), pixels
+
+
+def _take(table: Tuple[Array, ...], masks: MaskTexts, indices: Array) -> Tuple[Tuple[Array, ...], MaskTexts]:
+    """Return some of the records, which hold no memory of others."""
+    return tuple(column[indices] for column in table), masks.take(indices).compact()
 
 
 @dataclass(frozen=True)

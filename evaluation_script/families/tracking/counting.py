@@ -288,15 +288,21 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
             pair_column.append(values)
     objects, tracks, similarity = map(np.concatenate, pairs)
     keys, key = np.unique(objects * max(1, len(predictions)) + tracks, return_inverse=True)
-    objects, tracks = keys // max(1, len(predictions)), keys % max(1, len(predictions))
+    of_truth, of_prediction = truths[keys // max(1, len(predictions))], predictions[keys % max(1, len(predictions))]
+    truth_count, prediction_count, matched = truths.sum(), predictions.sum(), -1
     for column, alpha in enumerate(ALPHAS):
         hit = similarity >= alpha - _EPSILON
+        before, matched = matched, int(np.count_nonzero(hit))
+        if matched == before:  # the same pairs: they only become fewer
+            counts[:, column] = counts[:, column - 1]
+            continue
         times = np.bincount(key[hit], minlength=len(keys))
-        shared, of_truth, of_prediction = times[times > 0], truths[objects[times > 0]], predictions[tracks[times > 0]]
+        some = times.nonzero()[0]
+        shared, truth, prediction = times[some], of_truth[some], of_prediction[some]
         counts[:, column] = (
-            hit.sum(), truths.sum() - hit.sum(), predictions.sum() - hit.sum(),
-            (shared * shared / (of_truth + of_prediction - shared)).sum(),
-            (shared * shared / of_truth).sum(), (shared * shared / of_prediction).sum(), similarity[hit].sum(),
+            matched, truth_count - matched, prediction_count - matched,
+            (shared * shared / (truth + prediction - shared)).sum(),
+            (shared * shared / truth).sum(), (shared * shared / prediction).sum(), similarity[hit].sum(),
         )  # fmt: skip
     return counts
 

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
-from segjudge.evaluation_script.families.instances.submission import read_records
+from segjudge.evaluation_script.families.instances.submission import read_within_cap
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES
@@ -114,14 +114,38 @@ def test_a_large_submission_is_read_in_passes_with_the_same_bits(
     whole = count_results(path, truth, rules)
     reads: list[Any] = []
 
-    def read(*given: Any, only: Any, **options: Any) -> Any:
-        reads.append(only)
-        return read_records(*given, only=only, **options)
+    def read(*given: Any) -> Any:
+        reads.append(given[-1])
+        return read_within_cap(*given)
 
-    monkeypatch.setattr(engine, "read_records", read)
+    monkeypatch.setattr(engine, "read_within_cap", read)
     monkeypatch.setattr(submission, "_BYTES_OF_PASS", (PLACES / "preds.json.gz").stat().st_size // passes + 1)
     counts = count_results(path, truth, rules)
     assert len(reads) == min(passes, len(truth.images.ids))
     assert np.concatenate(reads).tolist() == list(range(len(truth.images.ids)))
     assert counts.state_dict() == whole.state_dict()
     assert counts.compute() == whole.compute()
+
+
+@pytest.mark.parametrize("cap", [PER_IMAGE, PER_CATEGORY])
+def test_records_beyond_the_cap_are_left_out_while_reading_and_counted(
+    cap: str, places_truth: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = instance_truth.read_document(json.dumps(places_truth).encode(), "truth")
+    records = json.loads(gzip.decompress((PLACES / "preds.json.gz").read_bytes()))
+    for record in records[::7]:
+        record["category_id"] = 12345
+    np.random.default_rng(1).shuffle(records)
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(records))
+    protocol = replace(INSTANCE_PROTOCOLS["places2017"], detections=(1, 2, 3), cap=cap)
+    rules = ScoringRules(protocol, replace(INSTANCE_LIMITS, json_bytes=1 << 30))
+    read = (str(path), truth.images, protocol, rules)
+    monkeypatch.setattr(submission, "CHUNK_BYTES", 1 << 16)
+    monkeypatch.setattr(submission, "_MOST_BEYOND", 50)
+    counts, within = count_results(str(path), truth, rules), read_within_cap(*read)
+    assert len(within.image) + within.dropped.sum() <= len(records)
+    assert within.dropped.sum() > len(within.image) > 0
+    monkeypatch.setattr(submission._Checker, "leave_out_beyond", lambda _checker, _parts: 0)
+    assert len(read_within_cap(*read).image) == len(records)
+    assert count_results(str(path), truth, rules).state_dict() == counts.state_dict()
