@@ -37,6 +37,8 @@ _LEADING = ("sequence", "object", "name", "id")
 VERDICT = "verdict"
 #: Below this nothing is said of a loss, and of a kind that takes less than this share of it.
 _LITTLE, _MENTIONED = 0.0005, 0.1
+#: Of fewer cases nobody would say that a loss is spread among them.
+_FEWEST_SPREAD = 4
 #: A list has so many rows at most.
 _MOST_ROWS = 1000
 
@@ -255,7 +257,8 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
     share = f"{100 * sums[count - 1] / total:.0f} %"
     costly = f"{count:,} of {len(costs):,} {noun} {'costs' if count == 1 else 'cost'} {share} of it"
-    return f"{costly}." if count <= len(costs) / 3 else f"It is spread: {costly}."
+    is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
+    return f"It is spread: {costly}." if is_spread else f"{costly}."
 
 
 def name_worst(

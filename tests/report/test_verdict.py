@@ -68,7 +68,7 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
         ([0.0, 0.0], ""),
         ([0.4], ""),
         ([], ""),
-        ([-0.1, 0.2], "It is spread: 1 of 2 frames costs 100 % of it."),
+        ([-0.1, 0.2], "1 of 2 frames costs 100 % of it."),
     ],
 )
 def test_few_cases_that_cost_half_are_counted(costs: list[float], sentence: str) -> None:

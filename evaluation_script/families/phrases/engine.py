@@ -9,13 +9,12 @@ import numpy as np
 from ...files import ArchiveLimits
 from ...masks.stack import Array
 from ..base.family import Values, mean_of_all
-from ..base.reports import judge_matches
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
 from .counting import EPSILON, count, f1_of
 from .files import PhraseSubmission, read_truth
-from .protocols import PhraseProtocol
+from .protocols import LEAST_SCORE, PhraseProtocol
 from .teta import COLUMNS as TETA_COLUMNS
 from .tubes import RANKED_COLUMNS, count_video, measure_tracks
 from .videos import VideoPhraseSubmission
@@ -151,9 +150,11 @@ def count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmis
 def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     """Return what is odd about the predictions of all pairs."""
     totals = accumulator.stack("pair").sum(axis=0)
-    return judge_matches(
-        "object", int(totals[counting.OBJECTS]), int(totals[counting.PREDICTIONS]), int(totals[counting.ASSIGNED])
-    )
+    if not totals[counting.OBJECTS] or totals[counting.ASSIGNED]:
+        return []
+    if not totals[counting.PREDICTIONS]:
+        return [f"nothing was sent that counts: only scores of at least {LEAST_SCORE} do"]
+    return ["nothing that was sent shares a pixel with an object of its phrase: check the numbers of the pairs"]
 
 
 ENGINE = unit_engine(

@@ -400,6 +400,16 @@ def test_tracks_without_a_pixel_are_left_out_and_said_to_be(small_truth: str, tm
     assert scores.metrics == segjudge.score(write(tmp_path / "b.json", [GOOD]), small_truth, "sa-co-veval").metrics
 
 
+def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: str, tmp_path: Path) -> None:
+    def warnings(name: str, records: list[Any]) -> str:
+        return "\n".join(segjudge.score(write(tmp_path / name, records), small_truth, "sa-co-veval").warnings)
+
+    assert "nothing was sent that counts: only scores of at least 0.5 do" in warnings("a.json", [changed(score=0.1)])
+    astray = changed(segmentations=[encode(mask) for mask in tube(14, 18)])
+    assert "nothing that was sent shares a pixel with an object of its phrase" in warnings("b.json", [astray])
+    assert "nothing" not in warnings("c.json", [GOOD])
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
