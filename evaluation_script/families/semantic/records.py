@@ -99,7 +99,7 @@ class StuffSubmission(UnitSubmission):
         self._masks: Dict[str, _Masks] = {}
         problems = Problems()
         try:
-            names = [name for name in self.files.sizes if name.lower().endswith(".json")] or list(self.files.sizes)
+            names = [name for name in self.files.sizes if name.lower().endswith(".json")]
             if len(names) != 1:
                 raise Flaw(f"holds {quantity(len(names), 'JSON file')}", _SEND)
             records = read_json(self.files.read(names[0]), limits, EXAMPLE)

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
+from tests.builders import zipped
 from tests.data import FAMILIES_DATA
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
 
@@ -97,6 +98,20 @@ def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
         )
         arrays = segjudge.score_arrays({"1": sent}, {"1": truth}, protocol, categories=document({})["categories"])
         assert next(iter(arrays.metrics.values())) == next(iter(files.metrics.values()))
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"a/b.png": b"x", "notes.txt": b"-"}, "holds 0 JSON files"),
+        ({"a.json": b"[]", "b.JSON": b"[]"}, "holds 2 JSON files"),
+    ],
+)
+def test_a_submission_without_one_json_is_told(files: dict[str, bytes], sentence: str, tmp_path: Path) -> None:
+    truth = read_stuff(str(write(tmp_path / "truth.json", document({1: [[92, 93]]}))))
+    (tmp_path / "sent.zip").write_bytes(zipped(files))
+    with pytest.raises(SubmissionError, match=sentence):
+        score_units(tmp_path / "sent.zip", truth, "coco-stuff")
 
 
 def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path) -> None:
