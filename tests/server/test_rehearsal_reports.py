@@ -430,7 +430,8 @@ def test_a_host_steps_through_the_frames(server: Rehearsal) -> None:
         page.goto(f"{server.address}/login?next=/challenges/1/host")
         page.get_by_label("Name").fill("host")
         page.get_by_label("Password").fill(server.people["host"]["password"])
-        page.get_by_role("main").get_by_role("button", name="Log in").click()
+        with page.expect_navigation():
+            page.get_by_role("main").get_by_role("button", name="Log in").click()
         before = page.evaluate(STYLE)
         page.get_by_label(f"Report of submission {number}").click()
         page.get_by_role("heading", name=FULL).wait_for(timeout=60_000)  # the page before it looked again by itself
