@@ -200,8 +200,10 @@ class FamilyTools:
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         """Compare what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
         costs = {method.name: self.sum_failures(method.inputs, method.report) for method in methods}
-        if options is None:
-            return MethodCosts(costs)
+        return MethodCosts(costs) if options is None else self.tabulate_costs(methods, costs)
+
+    def tabulate_costs(self, methods: Sequence[ScoredMethod], costs: dict[str, dict[str, float]]) -> MethodCosts:
+        """Add to what kinds of failure cost what a page shows of it, and the categories in which methods differ."""
         from segjudge.report.page import first_metric, make_changes
 
         categories = {}
@@ -415,14 +417,14 @@ class UnitTools(FamilyTools):
         return painter and stack.enter_context(closing(painter)), scorer.truth
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-        compared = super().compare_failures(methods, options)
         if options is None:
-            return compared
+            return super().compare_failures(methods, None)
         import numpy as np
 
         from segjudge.report.page import make_changes
 
         measured = {method.name: self._measure_report(method.report) for method in methods}
+        compared = self.tabulate_costs(methods, {name: losses.totals() for name, (_, losses) in measured.items()})
         costs = np.stack([losses.by_unit.sum(axis=1) for _, losses in measured.values()], axis=1)
         pictures = self._draw_differences(methods, costs, options)
         changes = {

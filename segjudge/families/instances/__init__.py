@@ -72,18 +72,26 @@ class _InstanceTools(FamilyTools):
         return [{"category": row["name"], **{kind: row[kind] for kind in KINDS}} for row in rows]
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        from .diagnosis import KINDS, diagnose
+        from .diagnosis import diagnose
 
-        costs = diagnose(inputs, report).errors.costs()
-        return {kind: costs[kind] for kind in KINDS}
+        return diagnose(inputs, report).sum_kinds()
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-        compared = super().compare_failures(methods, options)
         if options is None:
-            return compared
+            return super().compare_failures(methods, None)
+        from .diagnosis import InstanceDiagnosis, diagnose
         from .report import make_compared_sections
 
-        return replace(compared, sections=[*make_compared_sections(methods, options), *compared.sections])
+        costs: dict[str, dict[str, float]] = {}
+        drawn: dict[str, InstanceDiagnosis] = {}
+        for method in methods:
+            diagnosis = diagnose(method.inputs, method.report)
+            costs[method.name] = diagnosis.sum_kinds()
+            if len(drawn) < 2 and not diagnosis.protocol.tubes:
+                drawn[method.name] = diagnosis
+        compared = self.tabulate_costs(methods, costs)
+        pictures = make_compared_sections(drawn, options) if drawn else []
+        return replace(compared, sections=[*pictures, *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         from .tables import list_curves, list_images

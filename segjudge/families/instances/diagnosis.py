@@ -494,6 +494,11 @@ class InstanceDiagnosis:
     def names(self) -> list[str]:
         return [category.name for category in self.judged.truth.categories]
 
+    def sum_kinds(self) -> dict[str, float]:
+        """How much mean AP each kind costs, without those that sum up others."""
+        costs = self.errors.costs()
+        return {kind: costs[kind] for kind in KINDS}
+
     def list_kinds(self) -> list[Row]:
         """A row for each kind of error: how often it is, and how much AP it costs at an IoU of one half."""
         counts = np.bincount(self.errors.kind[self.errors.kind >= 0], minlength=len(KINDS))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.families.base.tools import ScoredMethod, ScoringInputs
+from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.instances.diagnosis import (
     KINDS,
     InstanceDiagnosis,
@@ -74,11 +74,8 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     return [*sections, make_tables(report)]
 
 
-def make_compared_sections(methods: Sequence[ScoredMethod], options: PageOptions) -> list[Section]:
-    """Show the images in which the second method errs most beyond the first, as each sees them."""
-    diagnoses = {method.name: diagnose(method.inputs, method.report) for method in methods[:2]}
-    if any(diagnosis.protocol.tubes for diagnosis in diagnoses.values()):
-        return []
+def make_compared_sections(diagnoses: Mapping[str, InstanceDiagnosis], options: PageOptions) -> list[Section]:
+    """Show the images in which the second of two methods errs most beyond the first, as each sees them."""
     base, second = diagnoses
     cuts = ", ".join(f"{name} from {diagnosis.least:.3f} on" for name, diagnosis in diagnoses.items() if diagnosis.best)
     about = f"Those first in which {second} makes most mistakes beyond those of {base}."
