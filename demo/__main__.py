@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import sequences
+from . import images, sequences
 
 
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
-    for path in sequences.write(root):
+    for path in (*sequences.write(root), *images.write(root)):
         print(f"{path.relative_to(root)} ({path.stat().st_size / 1e3:,.0f} kB)")
 
 

@@ -150,7 +150,8 @@ class Frame:
 
     def picture(self) -> NDArray[np.uint8]:
         """Its colours as a camera stores them, a little darker towards the corners."""
-        y, x = np.mgrid[-1 : 1 : SIZE[0] * 1j, -1 : 1 : SIZE[1] * 1j].astype(np.float32)
+        height, width = self.colours.shape[:2]
+        y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j].astype(np.float32)
         dimmed = self.colours * (1 - 0.16 * (x**2 + y**2) ** 1.5 / 2.83)[..., None]
         return np.rint(np.clip(dimmed, 0, 1) * 255).astype(np.uint8)
 

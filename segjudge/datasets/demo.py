@@ -125,12 +125,12 @@ def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False
 
 
 #: What the images of instances show, and their size.
-_CATEGORIES = ("disk", "bar", "ring", "wedge")
-_SIZE = (240, 320)
+CATEGORIES = ("disk", "bar", "ring", "wedge")
+IMAGE_SIZE = (240, 320)
 
 
 @dataclass(frozen=True)
-class _SyntheticInstance:
+class SyntheticInstance:
     """One instance: the index of its category, where it lies and how large it is."""
 
     category: int
@@ -140,7 +140,7 @@ class _SyntheticInstance:
 
     def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> NDArray[np.bool_]:
         """Return its pixels, or those of a detection that is a little off."""
-        y, x = np.mgrid[: _SIZE[0], : _SIZE[1]]
+        y, x = np.mgrid[: IMAGE_SIZE[0], : IMAGE_SIZE[1]]
         y, x = y - self.centre[0] - dy, x - self.centre[1] - dx
         radius = max(self.radius + grow, 1.5)
         distance = np.hypot(y, x)
@@ -156,11 +156,11 @@ class _SyntheticInstance:
         return mask
 
 
-def _instance_image(generator: np.random.Generator) -> list[_SyntheticInstance]:
+def _instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
     return [
-        _SyntheticInstance(
-            int(generator.integers(len(_CATEGORIES))),
-            (float(generator.uniform(10, _SIZE[0] - 10)), float(generator.uniform(10, _SIZE[1] - 10))),
+        SyntheticInstance(
+            int(generator.integers(len(CATEGORIES))),
+            (float(generator.uniform(10, IMAGE_SIZE[0] - 10)), float(generator.uniform(10, IMAGE_SIZE[1] - 10))),
             float(generator.choice([8.0, 16.0, 32.0, 66.0]) * generator.uniform(0.8, 1.2)),
             float(generator.uniform(0, np.pi)),
         )
@@ -168,9 +168,20 @@ def _instance_image(generator: np.random.Generator) -> list[_SyntheticInstance]:
     ]
 
 
-def _places_png(instances: list[_SyntheticInstance]) -> NDArray[np.uint8]:
+def instance_images(seed: int = DEMO_SEED) -> list[list[SyntheticInstance]]:
+    """Return what each image of the phase of instances shows; later instances hide earlier ones."""
+    generator = np.random.default_rng(seed)
+    return [_instance_image(generator) for _ in range(_PICTURES)]
+
+
+def image_name(number: int) -> str:
+    """Return the name of an image, without its ending; they are numbered from 0."""
+    return f"image_{number:03d}"
+
+
+def _places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
     """Return truth as Places publishes it: red holds the category (from 1), green the instance."""
-    image = np.zeros((*_SIZE, 3), np.uint8)
+    image = np.zeros((*IMAGE_SIZE, 3), np.uint8)
     for number, instance in enumerate(instances, 1):
         image[instance.mask()] = (instance.category + 1, number, 0)
     return image
@@ -215,7 +226,7 @@ _SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
     },
 }
 
-_INSTANCE_PHASE = "instances-dev"
+INSTANCE_PHASE = "instances-dev"
 _PICTURES = 12
 
 _Predict = Callable[[Scene, int], Labels]
@@ -269,24 +280,28 @@ def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> Non
 
 def _instances(root: str, seed: int) -> list[str]:
     """Write the phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
-    generator = np.random.default_rng(seed)
-    pictures = [_instance_image(generator) for _ in range(_PICTURES)]
-    annotations = os.path.join(root, "annotations", f"{_INSTANCE_PHASE}.zip")
+    pictures = instance_images(seed)
+    annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
     Path(annotations).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
         os.mkdir(masks)
         for number, instances in enumerate(pictures):
-            Image.fromarray(_places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
+            Image.fromarray(_places_png(instances)).save(os.path.join(masks, f"{image_name(number)}.png"))
         images_listed = [
-            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": _SIZE[0], "width": _SIZE[1]}
+            {
+                "id": number + 1,
+                "file_name": f"{image_name(number)}.jpg",
+                "height": IMAGE_SIZE[0],
+                "width": IMAGE_SIZE[1],
+            }
             for number in range(_PICTURES)
         ]
-        categories = [{"id": number, "name": name} for number, name in enumerate(_CATEGORIES, 1)]
+        categories = [{"id": number, "name": name} for number, name in enumerate(CATEGORIES, 1)]
         _write_json(listing, {"images": images_listed, "categories": categories})
         pack(TruthSource(masks, "places2017", categories=listing), annotations, "dev")
     paths = [annotations]
-    folder = os.path.join(root, "examples", _INSTANCE_PHASE)
+    folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)
     for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
         paths.append(os.path.join(folder, name))
@@ -299,7 +314,7 @@ def _write_json(path: str, document: object) -> None:
 
 
 def _detections(
-    pictures: list[list[_SyntheticInstance]], quality: float, generator: np.random.Generator
+    pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
 ) -> list[dict[str, object]]:
     """Return masks that are the more off, the worse the method is; the worst also sees instances that are not there."""
     records: list[dict[str, object]] = []
@@ -308,13 +323,16 @@ def _detections(
         for instance in seen:
             off = generator.normal(0, 6 * (1 - quality), 3)
             right = generator.random() < 0.5 + quality / 2
-            category = instance.category if right else int(generator.integers(len(_CATEGORIES)))
+            category = instance.category if right else int(generator.integers(len(CATEGORIES)))
             records.append(
                 {
                     "image_id": image,
                     "category_id": category + 1,
                     "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": {"size": _SIZE, "counts": compress(runs_of_mask(instance.mask(*off.tolist())))},
+                    "segmentation": {
+                        "size": IMAGE_SIZE,
+                        "counts": compress(runs_of_mask(instance.mask(*off.tolist()))),
+                    },
                 }
             )
     return records

@@ -1,4 +1,4 @@
-"""The demo's films of photographs: the same every time, small, free to use, and in the repository as they are made."""
+"""The demo's photographs, films and images: the same every time, small, free to use, and in the repository as they are made."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pytest
 from PIL import Image
 
 from demo.films import FILMS
+from demo.images import draw_image
 from demo.methods import METHODS
 from demo.sequences import PHASE, compressed, encode_picture, run_lengths
+from segjudge.datasets.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
+from segjudge.evaluation_script.families.instances import truth as instance_truth
 from tests.builders import ROOT
 
 PICTURES = ROOT / "pictures" / PHASE
@@ -46,6 +49,31 @@ def test_a_method_gives_the_same_bytes_every_time() -> None:
 
     assert compressed(made[0]) == compressed(made[1])
     assert json.loads(json.dumps(made[0])) == stored[film.name]
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_the_photographs_of_instances_show_each_one_where_the_truth_has_it(number: int) -> None:
+    instances = instance_images()[number]
+    picture, ground = draw_image(number, instances), draw_image(number, [])
+    assert picture.tobytes() == draw_image(number, instances).tobytes()
+
+    differs = np.abs(picture.astype(int) - ground).max(axis=2)
+    masks = [instance.mask() for instance in instances]
+    for index, mask in enumerate(masks):
+        visible = mask & ~np.any([*masks[index + 1 :], np.zeros_like(mask)], axis=0)
+        assert np.mean(differs[visible] > 20) > 0.8, f"instance {index} stands out from what it lies on"
+    with Image.open(ROOT / "pictures" / INSTANCE_PHASE / f"{image_name(number)}.jpg") as stored:
+        assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
+
+
+def test_the_truth_of_instances_names_the_photographs_and_has_their_size() -> None:
+    names = instance_truth.read(str(ROOT / f"annotations/{INSTANCE_PHASE}.zip"))["dev"].names
+    stored = sorted((ROOT / "pictures" / INSTANCE_PHASE).iterdir())
+
+    assert sorted(names.values()) == [path.name for path in stored]
+    for path in stored:
+        with Image.open(path) as image:
+            assert image.size == IMAGE_SIZE[::-1]
 
 
 def test_the_sources_name_every_file_and_a_free_licence() -> None:
