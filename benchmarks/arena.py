@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Table, Task, cost_rows, options, show, take_turns
 from segjudge.code_upload.environments import VIDEO
-from segjudge.datasets.opening import TruthSource, pack
+from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 from tests.data import ROOT, SEQUENCES
 from tests.interactive.test_interactive_commands import real_root

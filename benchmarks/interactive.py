@@ -20,7 +20,6 @@ import numpy as np
 from benchmarks import robot as plain_robot
 from benchmarks.measuring import Table, options, show
 from segjudge.datasets.demo import png_of, scene
-from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, pack
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
@@ -28,9 +27,11 @@ from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.scribbles import Scribbles
+from segjudge.system.files import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 OBJECTS = 2

@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from segjudge.datasets.demo import png_of
-from segjudge.datasets.opening import TruthSource, pack
+from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import encode_labels
 
 from .drawing import SIZE

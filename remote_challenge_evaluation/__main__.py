@@ -11,7 +11,7 @@ import os
 import sys
 
 from segjudge.commands.worker import add_worker_options, file_of
-from segjudge.platforms.evalai.client import StoppedError
+from segjudge.system.network import StoppedError
 
 from .services import TokenRefusedError
 from .settings import SettingsError, StartError, WorkerSettings

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from segjudge.platforms.evalai.client import StoppedError, Watch, WireError, exchange, with_deadline
 from segjudge.system.files import redact
+from segjudge.system.network import StoppedError, Watch, WireError, exchange, with_deadline
 
 from .journal import Journal, JournalError
 

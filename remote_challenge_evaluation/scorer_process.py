@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.client import Watch
 from segjudge.platforms.evalai.hosted_worker.process import (
     DiedError,
     HungError,
@@ -26,6 +25,7 @@ from segjudge.platforms.evalai.hosted_worker.process import (
 )
 from segjudge.platforms.evalai.rows import SubmissionRow
 from segjudge.system import IMPORT_ROOT
+from segjudge.system.network import Watch
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 
 from .settings import HostScript, ScoredPhase, ScorerChoice, StartError

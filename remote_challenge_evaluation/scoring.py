@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segjudge.platforms.evalai.client import ApiError, WireError, with_retries
+from segjudge.platforms.evalai.client import ApiError, with_retries
 from segjudge.platforms.evalai.rows import (
     CANCELLED,
     PLACEHOLDER,
@@ -26,6 +26,7 @@ from segjudge.platforms.evalai.rows import (
     SubmissionRow,
     check_accuracies,
 )
+from segjudge.system.network import WireError
 
 from .download import GoneError, TooLargeError, download, fetch_head
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport

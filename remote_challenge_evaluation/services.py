@@ -17,15 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segjudge.platforms.evalai.client import (
-    ApiError,
-    Jobs,
-    QueueMessage,
-    StoppedError,
-    Watch,
-    call_watched,
-    with_deadline,
-)
+from segjudge.platforms.evalai.client import ApiError, Jobs, QueueMessage
+from segjudge.system.network import StoppedError, Watch, call_watched, with_deadline
 
 from .journal import FETCHED, JobReport, Journal
 from .monitoring import Log

@@ -14,8 +14,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from segjudge.platforms.evalai.client import ApiError, QueueMessage, StoppedError, WireError
+from segjudge.platforms.evalai.client import ApiError, QueueMessage
 from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, SubmissionRow
+from segjudge.system.network import StoppedError, WireError
 
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, DONE, SCORED, Job, JobGoneError, JournalError

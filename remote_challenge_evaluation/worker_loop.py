@@ -13,8 +13,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from segjudge.platforms.evalai.client import ApiError, Client, Jobs, StoppedError, growing_pauses
+from segjudge.platforms.evalai.client import ApiError, Client, Jobs
 from segjudge.platforms.evalai.rows import ChallengeRow, board_labels, parse_key
+from segjudge.system.network import StoppedError, growing_pauses
 from segjudge.system.processes import Child, Streams
 
 from .journal import DamagedError, Journal, JournalError, UnusableError

@@ -15,7 +15,7 @@ import grpc
 from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.messages import SERVICE, Action, Reply
 from segjudge.datasets.demo import scene
-from segjudge.datasets.opening import TruthSource, pack
+from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.other_datasets import write_demo_root
 
 #: The brief's: no agent may make an environment larger.

@@ -26,9 +26,10 @@ from segjudge.code_upload.environments.tasks import make_task
 from segjudge.code_upload.messages import SERVICE
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.platforms.evalai import routes
-from segjudge.platforms.evalai.client import DEFAULT_HOST, LONGEST, ApiError, Client, Jobs, is_safe_for_token, waits
+from segjudge.platforms.evalai.client import DEFAULT_HOST, ApiError, Client, Jobs, is_safe_for_token
 from segjudge.platforms.evalai.rows import FINISHED, for_rest
 from segjudge.system.files import replace
+from segjudge.system.network import LONGEST, waits
 
 from .service import EvaluationOutcome, Service, TimeLimits, count_connections
 

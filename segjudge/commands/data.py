@@ -32,11 +32,11 @@ _SHOWN_SECTIONS = ("frames", "confusion")
 
 
 def _pack(args: argparse.Namespace) -> int:
-    from segjudge.datasets import opening
+    from segjudge.families.truths import TruthSource, pack
 
-    source = opening.TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
+    source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
     with ProgressBar("item") as bar:
-        truth = opening.pack(source, args.out, args.split, bar)
+        truth = pack(source, args.out, args.split, bar)
     _warn(truth.notes)
     print(f"{args.out}: split {truth.split}, {truth.about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
     return DONE
@@ -87,10 +87,11 @@ def _compress(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     if PROTOCOLS[args.protocol].family != "instances":
         return _show_player(args)
-    from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource
     from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.families.instances.pictures import View, draw_images
     from segjudge.families.instances.published import open_instances
+    from segjudge.families.truths import TruthSource
+    from segjudge.system.files import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
@@ -117,7 +118,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _show_player(args: argparse.Namespace) -> int:
     """Write a page of the player, and of what classes are taken for, in the place of pictures of all images."""
-    from segjudge.datasets.opening import TruthSource, open_truth
+    from segjudge.families.truths import TruthSource, open_truth
     from segjudge.report.page import PageOptions
     from segjudge.scoring.scores import ScoreRequest
     from segjudge.showing.report import make_report, make_truth_report

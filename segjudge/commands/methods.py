@@ -41,8 +41,8 @@ def _compare(args: argparse.Namespace) -> int:
     from segjudge.analysis.comparison import compare
     from segjudge.analysis.methods import check_kinds, choose_metric
     from segjudge.analysis.publishing import check_table, write_table
-    from segjudge.datasets.opening import TruthSource
     from segjudge.families import tools_of
+    from segjudge.families.truths import TruthSource
     from segjudge.report.page import make_page_options
     from segjudge.scoring.scores import ScoreRequest
 

@@ -61,7 +61,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _report_truth(request: ScoreRequest, title: str, options: PageOptions) -> ReportPage:
-    from segjudge.datasets.opening import open_truth
+    from segjudge.families.truths import open_truth
     from segjudge.scoring.scores import choose_sequences
     from segjudge.showing.report import make_truth_report
 

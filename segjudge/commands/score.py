@@ -98,7 +98,7 @@ class _Options(NamedTuple):
     report: str | None
 
     def request(self) -> ScoreRequest:
-        from segjudge.datasets.opening import TruthSource
+        from segjudge.families.truths import TruthSource
         from segjudge.scoring.scores import ScoreRequest
 
         source = TruthSource(self.truth or "", self.layout, self.subset, self.unseen, self.categories)

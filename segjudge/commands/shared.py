@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, TypeVar
 if TYPE_CHECKING:
     import socket
 
-    from segjudge.datasets.opening import TruthSource
+    from segjudge.families.truths import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.page import ReportPage
     from segjudge.report.tables import Look
@@ -276,7 +276,7 @@ def add_truth_options(sub: argparse.ArgumentParser, usual_layout: str = "recogni
 
 def read_source(args: argparse.Namespace, truth: str) -> TruthSource:
     """Locate a truth by the options of `add_truth_options`."""
-    from segjudge.datasets.opening import TruthSource
+    from segjudge.families.truths import TruthSource
 
     return TruthSource(truth, args.layout, args.subset, args.unseen, args.categories)
 

@@ -15,7 +15,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.engine import SequenceSubmission
@@ -32,6 +31,7 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack
 from segjudge.masks.run_lengths import runs_of_mask
+from segjudge.system.files import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
 _LIBDEFLATE_EFFORT = 12

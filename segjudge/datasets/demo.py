@@ -21,10 +21,9 @@ from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.files.packed import EPOCH, replace_file
 from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import encode_labels, runs_of_mask
 from segjudge.system.files import replace
-
-from .opening import TruthSource, pack
 
 # ── scenes ──────────────────────────────────────────────────────────────────
 

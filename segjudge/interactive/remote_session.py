@@ -12,7 +12,7 @@ import requests
 from numpy.typing import ArrayLike
 from requests.exceptions import ChunkedEncodingError
 
-from segjudge.platforms.evalai.client import waits
+from segjudge.system.network import waits
 
 from . import wire_format
 from .dataset import SessionInputError

@@ -66,7 +66,7 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         UsageError: the arguments do not go together.
 
     """
-    from segjudge.datasets.opening import TruthSource
+    from segjudge.families.truths import TruthSource
     from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare, read_names
 
     request = ScoreRequest(

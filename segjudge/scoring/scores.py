@@ -12,7 +12,6 @@ from dataclasses import field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.datasets.opening import LOCAL_LIMITS, TruthSource, open_truth
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
 from segjudge.evaluation_script.families.base.family import (
     FamilyProtocol,
@@ -30,9 +29,10 @@ from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families import tools_of
+from segjudge.families.truths import TruthSource, open_truth
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import name_of
+from segjudge.system.files import LOCAL_LIMITS, name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

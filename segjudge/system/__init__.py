@@ -3,12 +3,24 @@
 The contract is the modules, each imported by its name, since a command pays for what it loads: `processes` starts
 children and ends them with all that they started, `bounds` holds them to what they may use together, `sandbox` hides
 the machine from them, `interrupts` ends a command, `files` writes whole files, `addresses` reads what lies elsewhere,
-`errors` are those of the toolkit itself, `plugins` finds the families of other distributions.
+`network` ends exchanges and says when to try again, `errors` are those of the toolkit itself, `plugins` finds the
+families of other distributions.
 """
 
 import os
 
-__all__ = ["IMPORT_ROOT", "addresses", "bounds", "errors", "files", "interrupts", "plugins", "processes", "sandbox"]
+__all__ = [
+    "IMPORT_ROOT",
+    "addresses",
+    "bounds",
+    "errors",
+    "files",
+    "interrupts",
+    "network",
+    "plugins",
+    "processes",
+    "sandbox",
+]
 
 #: The folder from which this package is imported: of a checkout its root.
 IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import segjudge.evaluation_script
-from segjudge.datasets.opening import TruthSource, pack_truth
 from segjudge.evaluation_script import main as door
 from segjudge.evaluation_script.families import (
     FAMILIES,
@@ -37,6 +36,7 @@ from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families import tools_of
+from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.families.uploads import check_upload, read_uploads
 from segjudge.report.page import PageOptions, render_page
 from segjudge.scoring.arrays import score_arrays

@@ -15,10 +15,10 @@ from PIL import Image
 import segjudge.code_upload.environments
 from segjudge.code_upload.environments import INTERACTIVE, VIDEO
 from segjudge.code_upload.environments.tasks import SPLIT, ActionError
-from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
 from segjudge.masks.run_lengths import decode_labels, encode_labels

@@ -15,12 +15,12 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
 from segjudge.families import tools_of
+from segjudge.families.truths import TruthSource, open_truth
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
+from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import zipped
 from tests.published import UPLOADS, published

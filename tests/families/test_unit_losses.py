@@ -11,7 +11,6 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
@@ -19,6 +18,7 @@ from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_F
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import zipped
 from tests.data import FAMILIES_DATA, TRACKS_DATA

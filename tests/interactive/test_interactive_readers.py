@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from segjudge.datasets.demo import Scene, png_of, scene
-from segjudge.datasets.opening import TruthSource, pack
+from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset

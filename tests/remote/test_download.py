@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai.client import StoppedError, exchange
 from segjudge.remote_challenge_evaluation import download as downloads
 from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, fetch_head
+from segjudge.system.network import StoppedError, exchange
 from tests.builders import ROOT
 
 DATA = bytes(range(256)) * 4096

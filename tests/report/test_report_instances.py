@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confusions, diagnose
 from segjudge.families.instances.pictures import make_mistake_pictures
 from segjudge.families.instances.report import _list_costly
+from segjudge.families.truths import TruthSource
 from segjudge.report.confusion import list_pairs
 from segjudge.report.page import PageOptions
 from segjudge.scoring import score

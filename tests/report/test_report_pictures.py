@@ -14,13 +14,13 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, UnitPictures, draw_units
 from segjudge.families.base.segments import FAULTS, judge_segments
+from segjudge.families.truths import TruthSource
 from segjudge.report.page import PageOptions
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium

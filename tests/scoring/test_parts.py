@@ -13,12 +13,12 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.families.truths import TruthSource
 from segjudge.scoring import parts
 from segjudge.scoring.scores import ScoreRequest, prepare
 from segjudge.testing.checks import describe_counts, empty_like

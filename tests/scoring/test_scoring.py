@@ -18,11 +18,11 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource, pack
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.sequences.published import open_sequences
+from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import runs_of_mask
 from tests.builders import ANNOTATIONS, ROOT, label_zip, zipped
 from tests.commands.test_cli import ONE, TWO, davis

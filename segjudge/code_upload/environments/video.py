@@ -14,7 +14,6 @@ import numpy as np
 from gymnasium import spaces
 
 from segjudge.code_upload.messages import Labels, Picture
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
@@ -24,6 +23,7 @@ from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import phase_scorers
 from segjudge.families.sequences.published import frame_images_of, open_sequences
+from segjudge.families.truths import TruthSource
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle

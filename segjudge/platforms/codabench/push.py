@@ -18,16 +18,13 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.client import (
     ApiError,
     Client,
-    WireError,
     account_values,
-    exchange,
     is_plain_token,
     is_safe_for_token,
     read_address,
-    read_blocks,
-    with_deadline,
 )
 from segjudge.system import files
+from segjudge.system.network import WireError, exchange, read_blocks, with_deadline
 
 _HOST, _TOKEN, _USER, _PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
 _DEFAULT_HOST = "https://www.codabench.org"

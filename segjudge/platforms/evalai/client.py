@@ -1,38 +1,25 @@
-"""An account on EvalAI, and calls of its REST API: a time limit each, the meaning of refusals, when to call again.
-
-A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
-blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
-sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
-"""
+"""An account on EvalAI, and calls of its REST API: a time limit each, the meaning of refusals, when to call again."""
 
 from __future__ import annotations
 
 import email.utils
-import errno
-import http.client
-import itertools
 import json
 import os
-import random
-import socket
 import stat
 import statistics
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import requests
-import urllib3
-from requests.adapters import HTTPAdapter
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import redact
+from segjudge.system.network import StoppedError, WireError, exchange, read_blocks, waits, with_deadline
 
 from . import routes
 from .rows import (
@@ -48,8 +35,6 @@ from .rows import (
 
 Result = TypeVar("Result")
 _Parsed = TypeVar("_Parsed")
-#: Called while something is waited for; raises to end the wait.
-Watch = Callable[[], None]
 
 #: An account comes from the environment, or from a file that nobody else may read.
 _KEYS = TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
@@ -71,23 +56,10 @@ _BYTES_PER_VALUE, _SMALL = 16, 1 << 20
 _LONGEST_WAIT = 120.0
 #: The server's clock is the median of so many answers: one that is wrong changes nothing.
 _CLOCKS = 5
-#: Seconds of the first and of the longest pause between tries.
-FIRST, LONGEST = 0.5, 30.0
 #: How often a call is tried whose error may pass.
 _TRIES = 5
 #: The most characters of a receipt handle; SQS gives at most 1,024.
 _HANDLE_LENGTH = 4096
-#: Seconds between two calls of a watch.
-_WATCH_PAUSE = 0.1
-#: What is raised about an address, a name, a connection, a certificate, a header or a body; a ValueError or a
-#: TypeError is a defect of ours.
-_NETWORK = (
-    requests.RequestException,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-    MemoryError,
-)
 
 
 class _CallOptions(TypedDict, total=False):
@@ -351,19 +323,6 @@ def _read_account_file(path: str) -> dict[str, str]:
     return {key.strip().removeprefix("export ").strip(): value.strip().strip("\"'") for key, _, value in rows}
 
 
-def growing_pauses(shortest: float = 2.0, longest: float = 60.0) -> Iterator[float]:
-    """Yield the seconds to wait after each failure, without end."""
-    while True:
-        yield shortest
-        shortest = min(longest, 2 * shortest)
-
-
-def waits(tries: int) -> Iterator[float]:
-    """Yield the seconds to wait after each try but the last, with jitter, so that many do not come back together."""
-    for pause in itertools.islice(growing_pauses(FIRST, LONGEST), tries - 1):
-        yield pause * random.uniform(0.5, 1.5)
-
-
 def with_retries(call: Callable[[], Result], sleep: Callable[[float], object]) -> Result:
     """Call again after errors that may pass; raises the last error after a few tries.
 
@@ -492,136 +451,3 @@ class Jobs:
             return parsed
 
         return with_retries(call, self._sleep)
-
-
-class WireError(Exception):
-    """Raised when the network fails, or a server does not speak HTTP as it should; the text says how."""
-
-
-class StoppedError(Exception):
-    """Raised when the process was asked to stop before something came to its end."""
-
-
-def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result:
-    """Raises WireError for everything that a network or a server can do to `work`."""
-    connections = _Connections()
-    try:
-        return call_watched(lambda: work(connections.session), watch)
-    except _NETWORK as error:
-        raise WireError(_reason(error)) from None
-    finally:
-        connections.shut()
-
-
-def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: bool = True) -> Iterator[bytes]:
-    """Yield the body of a response, in blocks of so many bytes at the most."""
-    blocks = response.raw.stream(size, decode_content=decode)
-    while True:
-        try:
-            block = next(blocks, None)
-        except ValueError as error:  # what urllib3 makes of a chunk whose length is negative
-            raise WireError(str(error)) from None
-        if block is None:
-            return
-        yield block
-
-
-def call_watched(work: Callable[[], Result], watch: Watch) -> Result:
-    """Do work that blocks in a thread; when the watch raises, the thread is left behind."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            future.set_exception(error)
-
-    try:
-        threading.Thread(target=run, daemon=True).start()
-    except RuntimeError as error:
-        raise OSError(errno.EAGAIN, str(error)) from None
-    while not wait([future], _WATCH_PAUSE).done:
-        watch()
-    return future.result()
-
-
-def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
-    """A watch that also ends the exchange after so many seconds."""
-    deadline = time.monotonic() + seconds
-
-    def check() -> None:
-        watch()
-        if time.monotonic() > deadline:
-            raise WireError(f"no whole answer within {seconds:g} s")
-
-    return check
-
-
-class _Connections:
-    """A session whose connections can be shut from another thread."""
-
-    def __init__(self) -> None:
-        self._lock, self._is_shut = threading.Lock(), False
-        self._handles: list[socket.socket] = []
-        self.session = _Session()
-        adapter = _Adapter(self._note)
-        for scheme in ("http://", "https://"):
-            self.session.mount(scheme, adapter)
-
-    def _note(self, connected: socket.socket) -> None:
-        # A second handle of the same connection: TLS takes the first one apart.
-        handle = connected.dup()
-        with self._lock:
-            self._handles.append(handle)
-            is_shut = self._is_shut
-        if is_shut:
-            self.shut()
-
-    def shut(self) -> None:
-        """End every connection, even while a thread reads from one."""
-        with self._lock:
-            self._is_shut = True
-            handles, self._handles = self._handles, []
-        for handle in handles:
-            with suppress(OSError):
-                handle.shutdown(socket.SHUT_RDWR)
-            handle.close()
-        self.session.close()
-
-
-class _Session(requests.Session):
-    """A session that leaves redirects to its caller, and does not read their addresses, which may be anything."""
-
-    def get_redirect_target(self, _response: requests.Response) -> None:
-        """No address."""
-
-
-class _Adapter(HTTPAdapter):
-    """Calls `note` with the socket of each connection, as soon as it has one."""
-
-    def __init__(self, note: Callable[[socket.socket], None]) -> None:
-        self._note = note
-        super().__init__(max_retries=0)
-
-    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
-        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
-        note = self._note
-
-        class Connection(pool.ConnectionCls):  # type: ignore[misc]
-            def _new_conn(self) -> socket.socket:
-                connected: socket.socket = super()._new_conn()
-                note(connected)
-                return connected
-
-        pool.ConnectionCls = Connection
-        return pool
-
-
-def _reason(error: BaseException) -> str:
-    """The text of the innermost cause, which alone is informative."""
-    for _ in range(10):
-        cause = getattr(error, "reason", None) or error.__context__
-        if not isinstance(cause, BaseException):
-            break
-        error = cause
-    return str(error).rpartition(": ")[2][:300] or type(error).__name__

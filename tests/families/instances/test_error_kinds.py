@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.datasets.opening import LOCAL_LIMITS
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.matching import decode_counts
@@ -29,6 +28,7 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
+from segjudge.system.files import LOCAL_LIMITS
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from tests.shared import needs_shared

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families.instances.diagnosis import diagnose
 from segjudge.families.instances.keypoints import list_keypoints
+from segjudge.families.truths import TruthSource
 from segjudge.scoring.arrays import FrameAccumulator, score_arrays
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.backends import use_numpy

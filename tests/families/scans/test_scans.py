@@ -13,7 +13,6 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.scans.counting import BITS
@@ -22,6 +21,7 @@ from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
+from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from segjudge.testing import CHECKS, Case
 from tests.builders import png, tarred, zipped

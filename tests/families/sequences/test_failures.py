@@ -11,7 +11,6 @@ import pytest
 
 from segjudge import score
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
@@ -23,6 +22,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _window_of,
 )
 from segjudge.families.sequences.report import list_failures
+from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, engine_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
-from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.packed import family_of
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.scorer import is_packed
@@ -19,17 +18,7 @@ from segjudge.system.errors import OptionError
 if TYPE_CHECKING:
     from segjudge.families.base.published import PackedTruth
 
-__all__ = ["LOCAL_LIMITS", "TruthSource", "open_truth", "pack", "pack_truth"]
-
-#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
-LOCAL_LIMITS = ArchiveLimits(
-    members=50_000_000,
-    total_bytes=1 << 40,
-    memory_bytes=1 << 32,
-    json_bytes=1 << 34,
-    records=50_000_000,
-    links=True,
-)
+__all__ = ["TruthSource", "open_truth", "pack", "pack_truth"]
 
 
 def open_truth(
