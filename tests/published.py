@@ -405,7 +405,7 @@ def stuff_records() -> list[dict[str, Any]]:
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
-    "ref-youtube-vos": ref_youtube_vos, "long-rvos": long_rvos,
+    "ref-youtube-vos": ref_youtube_vos, "long-rvos": long_rvos, "long-rvos-official": long_rvos,
     "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
@@ -616,6 +616,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "mevis-v2": (send_mevis, {"J&F-Mean": 1, "N-acc": 1, "T-acc": 1, "Final": 1}),
     "ref-youtube-vos": (send_ref_youtube_vos, {"J&F-Mean": 1}),
     "long-rvos": (send_long_rvos, {"J&F-Mean": 1, "tIoU-Mean": 1, "vIoU-hybrid-Mean": 1}),
+    "long-rvos-official": (send_long_rvos, {"J&F-Mean": 1, "tIoU-Mean": 1, "vIoU-hybrid-Mean": 1}),
     "ref-davis17": (send_ref_davis17, {"J&F-Mean": 1}),
     "coco": (send_coco, {"AP": 1}),
     "coco-boundary": (send_coco, {"AP": 1}),

@@ -310,7 +310,7 @@ class OpenedSequences:
             labels_sent = {
                 label
                 for label in labels_sent & required.keys()
-                if not masks.missing_frames({label: [_FIRST_FRAME, *required[label]]})
+                if not masks.missing_frames({label: self._list_needed(required[label])})
             }
             masks.leave_out(set(masks.labels()) - labels_sent)
         missing = [label for label in required if label and label not in labels_sent]
@@ -325,6 +325,10 @@ class OpenedSequences:
         objects_left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
         return sequence._replace(objects=objects_left)
 
+    def _list_needed(self, frames: List[str]) -> List[str]:
+        """Return the frames without which an expression is left out."""
+        return [_FIRST_FRAME, *frames] if self._protocol.missing_frame is MissingRule.ERROR else frames[:1]
+
     def _require_frames(self, sequence: Sequence) -> RequiredFrames:
         return {
             label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
@@ -334,7 +338,10 @@ class OpenedSequences:
     def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
         """Report the frames of a sequence that were not sent, and those that the truth does not have."""
         for problem in masks.missing_frames(self._require_frames(sequence)):
-            self._submission.problems.add(problem)
+            if self._protocol.missing_frame is MissingRule.ERROR:
+                self._submission.problems.add(problem)
+            else:
+                self._warnings.add("gaps", problem._replace(fault=f"{problem.fault} (scored as empty)"))
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
             were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")

@@ -80,7 +80,7 @@ LAYOUTS = {
 #: Protocols whose truth is laid out as that of another.
 ALIASES = {
     "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
-    "ref-davis17-strict": "ref-davis17",
+    "long-rvos-official": "long-rvos", "ref-davis17-strict": "ref-davis17",
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class LifespanRule(Enum):
 
 
 class MissingRule(Enum):
-    """What a sequence or an object that was not sent means."""
+    """What a sequence, an object or a frame that was not sent means."""
 
     EMPTY = "empty masks"
     ERROR = "an error"
@@ -66,6 +66,8 @@ class SequenceProtocol:
     by_class: bool = False
     missing: MissingRule = MissingRule.ERROR
     missing_object: MissingRule = MissingRule.EMPTY
+    #: What a frame of an object that was sent means, where it is missing; if it is empty, then not the first one.
+    missing_frame: MissingRule = MissingRule.ERROR
     #: The mask of one object may have several values that are not 0.
     many_values: bool = False
     #: Folders of which each holds complete results; scores are the means over them.
@@ -157,6 +159,15 @@ _mevis = SequenceProtocol(
     overlapping=True,
 )
 
+_long_rvos = replace(
+    _mevis,
+    name="long-rvos",
+    about=f"{_mevis.about[:-1]}; tIoU and vIoU compare when an object is there; any value but 0 is foreground.",
+    metrics=_LONG_RVOS,
+    many_values=True,
+    kinds=_KINDS,
+)
+
 _ROWS = (
     replace(
         _davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=ObjectRule.FOREGROUND
@@ -245,13 +256,14 @@ _ROWS = (
         "No evaluator of Ref-YouTube-VOS is public: this is an assumption.",
         missing=MissingRule.ERROR,
     ),
+    _long_rvos,
     replace(
-        _mevis,
-        name="long-rvos",
-        about=f"{_mevis.about[:-1]}; tIoU and vIoU compare when an object is there; any value but 0 is foreground.",
-        metrics=_LONG_RVOS,
-        many_values=True,
-        kinds=_KINDS,
+        _long_rvos,
+        name="long-rvos-official",
+        about=f"{_long_rvos.about[:-1]}; an expression that lacks its first frame is left out of the means, "
+        "any other frame that is missing is empty.",
+        missing_object=MissingRule.LEFT_OUT,
+        missing_frame=MissingRule.EMPTY,
     ),
     replace(
         _unsupervised,

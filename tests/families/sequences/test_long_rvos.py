@@ -20,24 +20,35 @@ from tests.data import FAMILIES_DATA
 from tests.shared import needs_shared
 
 LONG = FAMILIES_DATA / "revos" / "long_rvos"
+LACKS = {
+    "submission": [],
+    "ones": [],
+    "broken": [
+        "val: long_1: 2 of 5 expressions lack masks: 0, 1 (left out of the means)",
+        "val: long_1/2/00030.png: is missing (scored as empty)",
+    ],
+}
 EXACT = {"abs": 1e-12, "rel": 0}
 
 
 @needs_shared
 @pytest.mark.parametrize("kernel", [True, False])
-@pytest.mark.parametrize("case", ["submission", "ones"])
+@pytest.mark.parametrize(
+    ("case", "protocol"),
+    [("submission", "long-rvos"), ("ones", "long-rvos-official"), ("broken", "long-rvos-official")],
+)
 def test_expressions_score_as_the_official_evaluator_says(
-    case: str, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, protocol: str, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not kernel:
         use_numpy(monkeypatch)
     golden = json.loads((FAMILIES_DATA / "revos" / "golden.json").read_text())["long_rvos"]["cases"][case]["official"]
     packed = str(tmp_path / "truth.zip")
-    assert main(["pack", "--layout", "long-rvos", "--root", str(LONG / "truth"), "--out", packed]) == 0
+    assert main(["pack", "--layout", protocol, "--root", str(LONG / "truth"), "--out", packed]) == 0
     for truth in (LONG / "truth", packed):
-        scores = segjudge.score(LONG / case, truth, "long-rvos")
+        scores = segjudge.score(LONG / case, truth, protocol)
         values = scores.metrics["val"]
-        assert tuple(values)[:20] == SEQUENCE_PROTOCOLS["long-rvos"].metrics
+        assert tuple(values)[:20] == SEQUENCE_PROTOCOLS[protocol].metrics
         groups = {"": golden["overall"], **{f"-{kind}": numbers for kind, numbers in golden["types"].items()}}
         for group, numbers in groups.items():
             for name in ("J", "F", "J&F", "tIoU", "vIoU"):
@@ -47,7 +58,7 @@ def test_expressions_score_as_the_official_evaluator_says(
         for expression, numbers in golden["expressions"].items():
             for name, number in numbers.items():
                 assert rows[expression][f"{name}-Mean"] == pytest.approx(number, **EXACT)
-        assert scores.warnings == ["val: your file: 1 of 4 sequences is missing: not_sent (scored as 0)"]
+        assert scores.warnings == ["val: your file: 1 of 4 sequences is missing: not_sent (scored as 0)", *LACKS[case]]
 
 
 @needs_shared
