@@ -47,7 +47,7 @@ from segjudge.showing.report import make_report
 from segjudge.starting.new_challenge import NewChallenge, create
 from segjudge.system.errors import UsageError
 
-from .hostile import make_variants
+from .hostile import make_refused, make_variants
 from .running import Outcome, run_apart
 
 #: Metrics by name; None where there is nothing to average.
@@ -337,13 +337,34 @@ def _expect_sentence(name: str, text: str) -> None:
     _expect(tempfile.gettempdir() not in text, f"{name}: the refusal names a path of the machine: {text[:200]}")
 
 
+def _check_archives(case: Case) -> None:
+    """What no archive may hold is refused, and the sender reads what that is."""
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        for name, path in case.submissions.items():
+            scorer = _first_scorer(case, path)
+            upload = Path(folder, "results.zip")
+            for about, data, words in make_refused(path):
+                upload.write_bytes(data)
+                try:
+                    scorer.score(str(upload))
+                except SubmissionError as error:
+                    _expect(words in str(error), f"{name}, {about}: the refusal does not say `{words}`, only: {error}")
+                    _expect_sentence(f"{name}, {about}", str(error))
+                else:
+                    _fail(f"{name}, {about}: is scored")
+
+
+def _first_scorer(case: Case, path: str | os.PathLike[str]) -> Scorer:
+    """The scorer of the first split, with the limits of a phase."""
+    (scorer,) = list(case.prepare(path).scorers.values())[:1]
+    return replace(scorer, rules=replace(scorer.rules, limits=case.phase().limits))
+
+
 def _check_hostile(case: Case) -> None:
     """Whatever is sent in the place of a submission is scored or refused by a sentence, soon and in little memory."""
-    bounds = case.phase().limits
     faults = []
     for name, path in case.submissions.items():
-        (scorer,) = list(case.prepare(path).scorers.values())[:1]
-        scorer = replace(scorer, rules=replace(scorer.rules, limits=bounds))
+        scorer = _first_scorer(case, path)
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             works = (
                 (about, partial(_score_variant, scorer, write, Path(folder, str(number))))
@@ -514,6 +535,7 @@ CHECKS: dict[str, Callable[[Case], None]] = {
     holds.__name__.removeprefix("_check_"): _tell(holds)
     for holds in (
         *(_check_rules, _check_numbers, _check_sharing, _check_packing, _check_backends, _check_memory),
-        *(_check_problems, _check_hostile, _check_hidden, _check_report, _check_challenge, _check_python39),
+        *(_check_problems, _check_archives, _check_hostile, _check_hidden, _check_report, _check_challenge),
+        _check_python39,
     )
 }

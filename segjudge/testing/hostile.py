@@ -54,6 +54,23 @@ def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
     yield from _folders(members)
 
 
+def make_refused(submission: str | os.PathLike[str]) -> Iterator[tuple[str, bytes, str]]:
+    """Make archives that no family takes: what is wrong with each, its bytes, and words that its sender reads."""
+    path = Path(submission)
+    members = _members_of(path) or {path.name: path.read_bytes()}
+    name, good = next(iter(members)), _zip(members)
+    yield "a name that leads upwards", _zip({**members, "../" + name: b""}), "points outside the archive"
+    yield "an absolute name", _zip({**members, "/" + name: b""}), "is an absolute path"
+    yield "a name in many folders", _zip({**members, "x/" * 40 + name: b""}), "folders deep"
+    yield "a name that clears a terminal", _zip({**members, "\x1b[2J" + name: b""}), "has characters in its name"
+    yield "an archive inside", _zip({**members, "inner.zip": good}), "is an archive among the files"
+    yield "a link", _tar(members, name, tarfile.SYMTYPE), "is a link"
+    yield "a zip that is cut", good[: len(good) // 2], "zip"
+    yield "a tar that is cut", _tar(members)[:700], "cut off"
+    yield "a RAR archive", b"Rar!\x1a\x07" + bytes(99), "is a RAR archive"
+    yield "nothing", b"", "is empty"
+
+
 def _as_files(subject: str, name: str, variants: Iterable[tuple[str, bytes]]) -> Iterator[Variant]:
     for about, data in variants:
 

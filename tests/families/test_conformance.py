@@ -15,12 +15,14 @@ from tests.scoring.shares import SAMPLES, write_files
 SLOW = {"hostile": ("coco",), "python39": ("davis2017", "mots")}
 #: Rows that read files as no other protocol of their family does.
 ROWS = ("kitti-step",)
+#: What every protocol is held to.
+EVERYWHERE = ("rules", "sharing", "archives", "hidden")
 CASES = [
     pytest.param(
         protocol, name, marks=() if protocol in SLOW.get(name, SAMPLES) and protocol in SAMPLES else pytest.mark.long
     )
     for protocol in PROTOCOLS
-    for name in (CHECKS if protocol in (*SAMPLES, *ROWS) else ("rules", "sharing", "hidden"))
+    for name in (CHECKS if protocol in (*SAMPLES, *ROWS) else EVERYWHERE)
 ]
 
 

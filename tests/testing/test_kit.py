@@ -17,6 +17,7 @@ from segjudge.testing.hostile import make_variants
 from segjudge.testing.running import run_apart
 from tests.builders import png, zipped
 from tests.families.plugins import ROOT, counting
+from tests.scoring.shares import write_files
 
 PROGRAM = """
 import json, sys
@@ -129,6 +130,22 @@ QUICK = ("another number", "a traceback", "a score that is printed", "a newer Py
 def test_a_mistake_is_found_and_told(mistake: str, tmp_path: Path) -> None:
     name, path, before, after, words = MISTAKES[mistake]
     assert words in run_kit(tmp_path, name, {path: (before, after)})
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"[]", "a trick: is scored"),
+        (b"[", "a trick: the refusal does not say `a link`, only: your file: is not valid JSON"),
+    ],
+)
+def test_an_archive_that_is_scored_or_refused_for_another_reason_is_told(
+    data: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "make_refused", lambda _: [("a trick", data, "a link")])
+    files = write_files("coco", tmp_path)
+    with pytest.raises(AssertionError, match=words):
+        CHECKS["archives"](Case("coco", files.truth, {"results": files.results}))
 
 
 def test_a_protocol_that_is_not_installed_is_a_sentence() -> None:

@@ -256,9 +256,7 @@ def cut(data: bytes, length: int) -> bytes:
 GOOD = upload()
 #: Each with what the participant reads.
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
-    "empty": (lambda: b"", "is empty"),
     "text": (lambda: b"hello", "neither a zip nor a tar"),
-    "cut-zip": (lambda: cut(GOOD, len(GOOD) // 2), "zip"),
     "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),
     "no-png": (lambda: upload(picture=b"absent"), "there is no PNG a.png"),
     "two-documents": (lambda: upload(**{"other.json": b"{}", "s.json": b"{}", "other/b.png": b"x"}), "holds 2 JSON files"),
