@@ -147,7 +147,10 @@ class Comparison(ComparedMethods, ShownPage):
         if not all(scores.is_on_files for scores in self.methods.values()):
             values = {name: {case: row.get(name) for case, row in self.cases.items()} for name in self.methods}
             about = "Those first in which the second lost most."
-            return MethodCosts({}, sections=[make_changes(self.noun.capitalize(), values, about)])
+            cells = {name: list(costs.values()) for name, costs in self.known_costs.items()}
+            sections = [make_changes(self.noun.capitalize(), values, about)]
+            kinds = list(next(iter(self.known_costs.values()), ()))
+            return MethodCosts(self.known_costs, kinds, cells, sections=sections)
         if self.tools.shares_loss:
             check_kinds(self.protocol, self.metric, "out")
         return self.tools.compare_failures(self.open_methods(), options)

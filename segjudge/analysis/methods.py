@@ -128,8 +128,12 @@ class ComparedMethods:
 
     @cached_property
     def costs(self) -> Mapping[str, Mapping[str, float]]:
-        """What each kind of failure costs each method; the files are read again."""
+        """What each kind of failure costs each method; the files are read again, unless that was saved."""
         check_kinds(self.protocol, self.metric)
+        saved = {name: self.methods[name].costs.get(report.split) for name, report in self.reports.items()}
+        saved_costs = {name: costs for name, costs in saved.items() if costs}
+        if len(saved_costs) == len(saved):
+            return saved_costs
         return self.tools.compare_failures(self.open_methods(), None).costs
 
     @property
@@ -150,9 +154,14 @@ class ComparedMethods:
             if difference == SAME:
                 lines.append(f"{name} loses as much as {names[0]}, and by the same kinds.")
                 continue
+            change = sum(costs.values()) - sum(base.values())
             # Only the kinds of sequences sum to what is lost.
-            change = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
-            lines.append(f"{name} loses{change} beside {names[0]}: {difference}")
+            much = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than"
+            if not self.sequences:
+                much = "by other kinds than"
+            elif f"{abs(change):.3f}" == "0.000":
+                much = "as much as"
+            lines.append(f"{name} loses {much} {names[0]}: {difference}")
         return lines
 
     @cached_property

@@ -56,6 +56,8 @@ def _compare(args: argparse.Namespace) -> int:
     metric = choose_metric(protocol, args.metric or "")
     if args.kinds:
         check_kinds(protocol, metric)
+        if not all(scores.costs for scores in saved.values()):
+            raise UsageError("--kinds needs --truth, or scores that `score --save` wrote")
     if args.truth and args.out and tools_of(protocol.family).shares_loss:
         check_kinds(protocol, metric, "out")
     if args.table:
@@ -89,13 +91,14 @@ def _load_scores(args: argparse.Namespace, paths: dict[str, str]) -> dict[str, S
     """Read the scores that were saved; raises UsageError for what only masks tell."""
     from segjudge.scoring.scores import load
 
-    for option in ("subset", "kinds", "film", "images"):
+    for option in ("subset", "film", "images"):
         if getattr(args, option):
             raise UsageError(f"--{option} needs --truth: saved scores hold no masks")
     try:
         return {name: load(path) for name, path in paths.items()}
     except UsageError as error:
-        raise UsageError(f"{error}; compare needs --truth for results, and takes saved scores without it") from None
+        needs = "compare needs --truth for results, and without it takes what `score --save` wrote"
+        raise UsageError(f"{error}; {needs}") from None
 
 
 def _judge_gain(comparison: Comparison, least: float | None) -> int:
@@ -116,7 +119,7 @@ def _name_results(text: str) -> tuple[str, str]:
 def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("results", nargs="+", type=InputPath, metavar="RESULTS", help="results of each method, or NAME=RESULTS")
-    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS are saved scores)"
+    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS are of `score --save`)"
     add("--truth", type=InputPath, help=truth)
     about = "a benchmark of those that `benchmarks` lists (davis2017)"
     add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)

@@ -96,6 +96,7 @@ class _Options(NamedTuple):
     chosen_part: tuple[int, int] | None
     out: str | None
     report: str | None
+    save: str | None
 
     def request(self) -> ScoreRequest:
         from segjudge.families.truths import TruthSource
@@ -134,6 +135,8 @@ def _score(args: argparse.Namespace) -> int:
         return _score_part(options)
     with ProgressBar("part" if options.scheduler else "sequence") as bar:
         scores = _score_all(options, bar)
+        if options.save:
+            scores.save(options.save, kinds=True)
     _show(scores.reports, scores.notes, scores.provenance, output)
     if options.report:
         from segjudge.report.page import PageOptions
@@ -179,7 +182,7 @@ def _check(options: _Options) -> None:
     ignored = {
         "--phase": (*of_truth, "chosen_part", "scheduler") if options.phase else (),
         "--scheduler": ("chosen_part",) if options.scheduler else (),
-        "--part": ("report",) if options.chosen_part else (),
+        "--part": ("report", "save") if options.chosen_part else (),
         "--truth": ("annotations",) if options.truth else (),
         family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
     }
@@ -234,7 +237,7 @@ def _score_all(options: _Options, bar: ProgressBar) -> Scores:
         with connect(options.scheduler) as client:
             return score_by_workers(client, options.request(), bar)
     prepared = prepare_phase(*options.phase_inputs()) if options.phase else prepare(options.request(), bar)
-    return prepared.score_openly(bar) if options.report else prepared.score(bar)
+    return prepared.score_openly(bar) if options.report or options.save else prepared.score(bar)
 
 
 def _list_hidden(options: _Options) -> frozenset[str]:
@@ -357,6 +360,8 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     )
     add("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
     add("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
+    about = "write what was counted, for `compare` and `rank` without the truth; keep it where the truth is kept"
+    add("--save", metavar="FILE", type=OutputFile, help=about)
     _add_output_options(sub)
     # The options of the scripts of DAVIS and Places 2017 are taken, and described in docs/participants.md.
     paths = ("--davis_path", "--results_path", "--dataset_json", "--preds_json", "--imgCatIdsFile")

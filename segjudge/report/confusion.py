@@ -16,8 +16,11 @@ _IN_MATRIX, _MOST_PAIRS = 14, 200
 _ON_TOP = 5
 
 
-def make_confusion(names: Sequence[str], table: Array, unit: str, about: str) -> Section:
-    """Show counts by classes of the truth (rows) and of the prediction (columns); the last one stands for nothing."""
+def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, missed: str = "") -> Section:
+    """Show counts by classes of the truth (rows) and of the prediction (columns); the last one stands for nothing.
+
+    `missed` is what of the truth is counted where nothing was predicted, if that is called otherwise than the rest.
+    """
     wrong = table.sum(axis=0) + table.sum(axis=1) - 2 * np.diagonal(table)
     costly = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
     shown = [*costly[wrong[costly] > 0].tolist(), len(table) - 1]
@@ -31,6 +34,7 @@ def make_confusion(names: Sequence[str], table: Array, unit: str, about: str) ->
     values = {
         "about": about,
         "unit": unit,
+        "missed": missed or unit,
         "names": [names[column] for column in shown],
         "rows": rows,
         "left_out": int((table.any(axis=0) | table.any(axis=1)).sum()) - len(shown),

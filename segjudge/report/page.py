@@ -36,9 +36,11 @@ _LEADING = ("sequence", "object", "name", "id")
 #: The template of a section that stands before the summary.
 VERDICT = "verdict"
 #: Below this nothing is said of a loss, and of a kind that takes less than this share of it.
-_LITTLE, _MENTIONED = 0.0005, 0.1
+LITTLE, _MENTIONED = 0.0005, 0.1
 #: Of fewer cases nobody would say that a loss is spread among them.
 _FEWEST_SPREAD = 4
+#: Costs that differ by less than this factor are alike.
+_ALIKE = 1.1
 #: A list has so many rows at most.
 _MOST_ROWS = 1000
 
@@ -197,8 +199,8 @@ def _encode(value: object) -> Markup:
 # ── sections of every family ────────────────────────────────────────────────
 
 
-def make_summary(report: Report) -> Section:
-    """Show a split's metrics with their intervals, and the field's published numbers."""
+def make_summary(report: Report, meanings: Mapping[str, str]) -> Section:
+    """Show a split's metrics with their intervals and meanings, and the field's published numbers."""
     metrics, values = list(report.protocol.metrics), report.values
     entries = find_published_numbers(report)
     rows = [
@@ -213,6 +215,7 @@ def make_summary(report: Report) -> Section:
             "first": metrics[0],
             "rest": [name for name in metrics[1:] if name in values],
             "beside": own_metrics(report),
+            "meanings": meanings,
             "intervals": report.intervals(),
             "errors": report.errors(),
             "citations": format_citations(entries),
@@ -229,26 +232,29 @@ def make_verdict(
 
     `costs` are those of all cases, which a noun in the plural names.
     """
-    metric = metric if metric in report.values else report.protocol.metrics[0]
-    value = Markup("<b>{} is {}.</b>").format(metric, format_number(report.values[metric]))
+    main, *beside = report.protocol.metrics
+    value = Markup("<b>{} is {}.</b>").format(main, format_number(report.values[main]))
+    if metric in beside:  # those on the way to what is explained
+        explained = [f"{name} {format_number(report.values[name])}" for name in beside[: beside.index(metric) + 1][-2:]]
+        value = Markup("<b>{} is {}</b>, {}.").format(main, format_number(report.values[main]), " and ".join(explained))
     sentences = [value, kinds or "Next to nothing is lost.", *((_count_costly(costs, noun), worst) if kinds else ())]
     return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in sentences if sentence]})
 
 
-def rank_kinds(kinds: Mapping[str, float]) -> str:
+def rank_kinds(kinds: Mapping[str, float], lost_what: str = "what is lost") -> str:
     """Say which kinds take most of what is lost, of which each has a part; nothing where next to nothing is."""
     lost = sum(max(cost, 0.0) for cost in kinds.values())
-    if lost < _LITTLE:
+    if lost < LITTLE:
         return ""
     (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    clauses = [f"{_word_share(largest / lost)} of what is lost is {costliest}"]
+    clauses = [f"{_word_share(largest / lost)} of {lost_what} is {costliest}"]
     clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
     sentence = " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _count_costly(costs: Sequence[float], noun: str) -> str:
-    """Say how few cases cost half of what is lost, or that it is spread."""
+    """Say how few cases cost half of what is lost, or that it is spread; nothing of a few that cost alike."""
     costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
     total = sum(costs)
     if len(costs) < 2 or not total:
@@ -257,8 +263,10 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
     share = f"{100 * sums[count - 1] / total:.0f} %"
     costly = f"{count:,} of {len(costs):,} {noun} {'costs' if count == 1 else 'cost'} {share} of it"
+    if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
+        return ""
     is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
-    return f"It is spread: {costly}." if is_spread else f"{costly}."
+    return f"The loss is spread: {costly}." if is_spread else f"{costly}."
 
 
 def name_worst(
@@ -268,19 +276,15 @@ def name_worst(
 
     Its link opens it in the player of a split, where that has it, or else its table.
     """
-    if len(rows) < 2 or rows[0]["costs"] < _LITTLE:
+    if len(rows) < 2 or rows[0]["costs"] < LITTLE:
         return ""
     kinds = {key: cost for key, cost in rows[0].items() if key not in ("name", "costs")}
     name = rows[0]["name"]
     opens = Markup(' data-open="{}"').format(f"{split}/{name}") if split else ""
-    text = Markup('Worst: <a href="#{}"{}>{}</a>, which costs {}, most of it {}.')
-    return text.format(
-        _anchor_of(noun),
-        opens,
-        names.get(name, name),
-        format_number(rows[0]["costs"]),
-        max(kinds, key=kinds.__getitem__),
-    )
+    text = Markup('Worst: <a href="#{}"{}>{}</a>, which costs {}, {} of it {}.')
+    kind, cost = max(kinds.items(), key=lambda item: item[1])
+    share, costs = _word_share(cost / rows[0]["costs"]), format_number(rows[0]["costs"])
+    return text.format(_anchor_of(noun), opens, names.get(name, name), costs, share, kind)
 
 
 def _anchor_of(title: str) -> str:

@@ -107,7 +107,10 @@ def format_number(value: float | None, digits: int = 3) -> str:
     """Format a share, a whole number such as a count without decimals, or a dash where there is nothing to average."""
     if value is None:
         return "–"
-    return f"{value:.0f}" if isinstance(value, int) or (value > 1 and value.is_integer()) else f"{value:.{digits}f}"
+    if isinstance(value, int) or (value > 1 and value.is_integer()):
+        return f"{value:.0f}"
+    text = f"{value:.{digits}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 def key_of_rows(kind: str) -> str:

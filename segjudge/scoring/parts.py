@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ _DIFFER = {
 }
 
 
-def write_part(
+def write_part(  # noqa: PLR0913 - what a part holds
     path: str,
     share: Part,
     splits: Mapping[str, Accumulator[Any, Any]],
@@ -59,10 +60,12 @@ def write_part(
     provenance: Mapping[str, Any],
     *,
     strict: bool | None = None,
+    costs: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
     """Write the counts of a part; equal counts give equal bytes.
 
-    Splits have one protocol, and are as strict as each other, or as they are to be when they are read.
+    Splits have one protocol, and are as strict as each other, or as they are to be when they are read.  `costs` are
+    by split what each kind of failure takes, which counts alone do not tell.
     """
     template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
@@ -81,6 +84,7 @@ def write_part(
         "notes": notes,
         "splits": [{"name": name, **accumulator.describe()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
+        **({"costs": costs} if costs else {}),
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         add_member(archive, MANIFEST, json.dumps(manifest, separators=(",", ":")).encode())
@@ -89,7 +93,13 @@ def write_part(
                 add_member(archive, _member(split, index), data)
 
 
-def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping[str, Any]) -> None:
+def save(
+    path: str,
+    reports: list[Report],
+    notes: list[str],
+    provenance: Mapping[str, Any],
+    costs: Mapping[str, Mapping[str, float]],
+) -> None:
     """Write scores as the only part of a scoring; raises UsageError where it could not be read again."""
     protocols = {report.protocol.name: report.protocol for report in reports}
     if len(protocols) != 1:
@@ -98,7 +108,7 @@ def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping
     if not has_known_rules(protocol):
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
     counts = {report.split: report.counts for report in reports if report.counts is not None}
-    write_part(path, WHOLE, counts, notes, provenance, strict=False)
+    write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs)
 
 
 def has_known_rules(protocol: FamilyProtocol) -> bool:
@@ -141,6 +151,19 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in template["notes"]]
     return reports, notes, {**provenance(protocols, *origin), "version": template["version"]}
+
+
+def read_costs(path: str) -> dict[str, dict[str, float]]:
+    """Read by split what each kind of failure costs; nothing where that was not saved."""
+    with _open(path) as archive:
+        costs = _manifest(archive, path).get("costs", {})
+    try:
+        read = {split: {kind: float(cost) for kind, cost in kinds.items()} for split, kinds in costs.items()}
+        if not all(math.isfinite(cost) for kinds in read.values() for cost in kinds.values()):
+            raise ValueError
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
+    return read
 
 
 def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:

@@ -7,7 +7,7 @@ elsewhere (`sharing`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
-    from segjudge.scoring.parts import merge_parts
+    from segjudge.scoring.parts import merge_parts, read_costs
 
-    return Scores(*merge_parts([os.fspath(path)]))
+    path = os.fspath(path)
+    return Scores(*merge_parts([path]), costs=read_costs(path))
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Scores:
     request: ScoreRequest | None = None
     #: What scored it, where that is still open.
     opened: PreparedScoring | None = None
+    #: By split, what each kind of failure costs, where that was saved.
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         from segjudge.report.tables import format_report
@@ -261,11 +264,23 @@ class Scores:
             if value is not None
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was counted to a file that `load` reads; `docs/scale.md` describes it."""
+    def save(self, path: str | os.PathLike[str], *, kinds: bool = False) -> None:
+        """Write what was counted to a file that `load` reads; `docs/scale.md` describes it.
+
+        Args:
+            path: the file.
+            kinds: also what each kind of failure costs, for which masks are read once more: comparisons show it.
+
+        """
         from segjudge.scoring.parts import save
 
-        save(os.fspath(path), self.reports, self.notes, self.provenance)
+        costs = self.costs
+        if kinds and self.is_on_files:
+            inputs = self.open_inputs()
+            costs = {
+                report.split: tools_of(report.protocol.family).sum_failures(inputs, report) for report in self.reports
+            }
+        save(os.fspath(path), self.reports, self.notes, self.provenance, costs)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,9 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
     """Put the summary of a split after its verdict and before all else."""
     before = sum(section.template == VERDICT for section in sections[:1])
-    return [*sections[:before], make_summary(report), *sections[before:]]
+    tools = tools_of(report.protocol.family)
+    meanings = {name: tools.describe_metric(name) for name in report.values}
+    return [*sections[:before], make_summary(report, meanings), *sections[before:]]
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
 from segjudge.analysis.publishing import write_paper_markdown
 from segjudge.report.tables import Look, format_table
+from segjudge.scoring import parts
 from tests.builders import ROOT
 
 EXAMPLES = ROOT / "examples/sequences-dev"
@@ -120,9 +122,39 @@ def test_saved_scores_are_compared_without_the_truth(
     assert capsys.readouterr().out == f"{comparison.text()}\n"
     assert "lagging − strong" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert cli.main(["compare", *saved, "--kinds"]) == 2
-    assert "--kinds needs --truth: saved scores hold no masks" in capsys.readouterr().err
+    assert "--kinds needs --truth, or scores that `score --save` wrote" in capsys.readouterr().err
+    assert cli.main(["compare", *saved, "--film", str(tmp_path / "film.png")]) == 2
+    assert "--film needs --truth: saved scores hold no masks" in capsys.readouterr().err
     assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
-    assert "compare needs --truth for results, and takes saved scores without it" in capsys.readouterr().err
+    assert (
+        "compare needs --truth for results, and without it takes what `score --save` wrote" in capsys.readouterr().err
+    )
+
+
+def test_what_score_saves_tells_kinds_of_failure_too(
+    comparison: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, saved = str(TRUTH), [str(tmp_path / f"{name}.segjudge") for name in NAMES]
+    for name, path in zip(NAMES, saved, strict=True):
+        words = ["score", str(EXAMPLES / f"{name}.zip"), "--truth", truth, "--protocol", "davis2017"]
+        assert cli.main([*words, "--save", path]) == 0
+    capsys.readouterr()
+    written = [str(tmp_path / "page.html"), str(tmp_path / "kinds.md")]
+    assert cli.main(["compare", *saved, "--kinds", "--out", written[0], "--markdown", written[1]]) == 0
+    assert capsys.readouterr().out == f"{comparison.text()}\n{comparison.kinds_text()}\n"
+    assert Path(written[1]).read_text(encoding="utf-8") == comparison.markdown()
+    assert "leak" in Path(written[0]).read_text(encoding="utf-8")
+    loaded = segjudge.load(saved[0])
+    loaded.save(tmp_path / "again.segjudge")
+    assert (tmp_path / "again.segjudge").read_bytes() == Path(saved[0]).read_bytes()
+
+
+@pytest.mark.parametrize("costs", [3, {"dev": 3}, {"dev": {"leak": "much"}}, {"dev": {"leak": float("nan")}}])
+def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_path: Path, costs: Any) -> None:
+    path = tmp_path / "run.segjudge"
+    parts.save(str(path), scored["strong"].reports, [], scored["strong"].provenance, costs)
+    with pytest.raises(UsageError, match="has a manifest that cannot be read"):
+        segjudge.load(path)
 
 
 # ── refusals ────────────────────────────────────────────────────────────────
@@ -323,7 +355,7 @@ def test_a_notebook_shows_comparisons_rankings_and_other_families(
 ) -> None:
     text = comparison._repr_html_()
     assert text.count("data:image/") == 8
-    assert "lagging loses +0.488 beside strong: leak +0.146" in text
+    assert "lagging loses 0.488 more than strong: leak +0.146" in text
     assert "strong is first over 3 cases" in segjudge.rank(scored)._repr_html_()
     instances = segjudge.score(
         ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"

@@ -284,13 +284,13 @@ def test_pages_have_the_masks_of_both_sides_and_what_is_wrong(page: tuple[str, P
     text = page[1].read_text(encoding="utf-8")
     assert 'class="player"' in text
     assert re.search(r'data-stream="[^"#]+/0/faults"', text)
-    assert "Worst moments" in text
+    assert 'class="moments"' in text
     if page[0] in ASKING:
         (asked,) = re.findall(r'class="verdict".*Worst: <a href[^>]*>“([^”]+)” \(', text)
         assert text.count(asked) > 3, "the choice, moments, table"
     truth = page[2].read_text(encoding="utf-8")
     assert "data-stream=" in truth
-    assert "Worst moments" not in truth
+    assert 'class="moments"' not in truth
 
 
 @needs_chromium
@@ -339,7 +339,7 @@ def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, br
             assert ours.startswith("ours: ")
             assert "Every segment matches" in base
             assert "Every segment matches" not in ours
-            opened.get_by_role("heading", name="Worst moments of ours").wait_for()
+            opened.get_by_role("heading", name=re.compile(r"Worst \w+ of ours")).wait_for()
             opened.wait_for_selector(".film")
             opened.keyboard.press("j")
             assert opened.locator("[data-part=sequence]").evaluate("one => one.selectedIndex") == 1

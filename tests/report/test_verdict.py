@@ -64,9 +64,10 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
     [
         ([0.3, 0.1, 0.1], "1 of 3 frames costs 60 % of it."),
         ([0.3, 0.3, *[0.05] * 8], "2 of 10 frames cost 60 % of it."),
-        ([0.1] * 10, "It is spread: 5 of 10 frames cost 50 % of it."),
+        ([0.1] * 10, "The loss is spread: 5 of 10 frames cost 50 % of it."),
         ([0.0, 0.0], ""),
         ([0.4], ""),
+        ([0.4, 0.4], ""),
         ([], ""),
         ([-0.1, 0.2], "1 of 2 frames costs 100 % of it."),
     ],
@@ -78,7 +79,7 @@ def test_few_cases_that_cost_half_are_counted(costs: list[float], sentence: str)
 def test_the_worst_case_is_named_and_escaped() -> None:
     rows = [{"name": "<b>", "costs": 0.25, "missed": 0.05, "surplus": 0.2}, {"name": "a", "costs": 0.0, "missed": 0.0}]
     assert name_worst(rows, "videos") == (
-        'Worst: <a href="#videos">&lt;b&gt;</a>, which costs 0.250, most of it surplus.'
+        'Worst: <a href="#videos">&lt;b&gt;</a>, which costs 0.250, 80 % of it surplus.'
     )
     assert not name_worst(rows[:1], "videos")
     assert not name_worst(rows[1:] * 2, "videos")

@@ -121,7 +121,7 @@ def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr().out
     assert "AP over 20 groups of images or videos" in printed
     assert "all is better" in printed
-    assert "third loses, beside all: Miss +" in printed
+    assert "third loses by other kinds than all: Miss +" in printed
     document = json.loads((tmp_path / "compared.json").read_text())
     assert document["metric"] == "AP"
     assert document["kinds"]["third"]["Miss"] > document["kinds"]["all"]["Miss"]

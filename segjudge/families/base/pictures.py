@@ -661,6 +661,7 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         "looked_at": len(painted),
         "units": len(truth.units),
         "item": noun.removesuffix("s").capitalize(),
+        "plural": noun,
         "single": all(len(painting.frames) == 1 for painting in painted),
         "follows": painter.follows,
     }

@@ -361,6 +361,7 @@ class UnitTools(FamilyTools):
             f"and what all {self.groups} cost too."
         )
         totals = losses.totals()
+        lost_what = f"what {metric} lacks" if metric in report.protocol.metrics[1:] else "what is lost"
         styles = {fault.name: fault.style for fault in FAULTS.values()}
         kinds = [
             {"kind": name, "about": meaning, "cost": totals[name], "style": styles.get(name, "")}
@@ -378,7 +379,7 @@ class UnitTools(FamilyTools):
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         return [
-            make_verdict(report, metric, rank_kinds(totals), costs, noun, worst),
+            make_verdict(report, metric, rank_kinds(totals, lost_what), costs, noun, worst),
             make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,
@@ -502,7 +503,7 @@ class UnitTools(FamilyTools):
             return self.meanings[metric][0].upper() + self.meanings[metric][1:]
         if name is None or name["stem"] not in self.meanings:
             return metric
-        window = f" over {name['frames']} frames" if name["frames"] else ""
+        window = f" over {quantity(int(name['frames']), 'frame')}" if name["frames"] else ""
         category = f" ({name['category'].lower()})" if name["category"] else ""
         text = self.meanings[name["stem"]] + window + category
         return text[0].upper() + text[1:]

@@ -19,11 +19,13 @@ _EXACT, _NEAR = 0.85, 0.5
 
 
 def list_keypoints(diagnosis: InstanceDiagnosis) -> list[Row]:
-    """A row for each point, those that cost most first."""
+    """A row for each point, those that cost most first; none where no detection shows a person."""
     keypoints = diagnosis.judged.truth.keypoints
     if keypoints is None:
         return []
     found_people = _find_people(diagnosis)
+    if not len(found_people.record):
+        return []
     places = _place_points(diagnosis, keypoints, found_people)
     marked = keypoints.marked[found_people.annotation]
     lost = np.where(marked, 1 - places.similarity, 0) / np.maximum(marked.sum(axis=1, keepdims=True), 1)

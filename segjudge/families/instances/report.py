@@ -18,7 +18,7 @@ from segjudge.families.instances.diagnosis import (
     measure_localisation_error,
 )
 from segjudge.report.confusion import make_confusion
-from segjudge.report.page import PageOptions, Section, make_kinds, make_list, make_tables, make_verdict
+from segjudge.report.page import LITTLE, PageOptions, Section, make_kinds, make_list, make_tables, make_verdict
 from segjudge.report.tables import format_number
 
 from .keypoints import LEAST_OKS, list_keypoints
@@ -46,14 +46,15 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
                 "worst_images", "Worst images", {"about": about, "pictures": pictures, "open": _OPEN}, package=_PACKAGE
             )
         )
-    if diagnosis.protocol.keypoints:
+    points = list_keypoints(diagnosis)
+    if points:
         about = (
             f"Of the people found, if only inexactly, in detections kept (OKS from {LEAST_OKS} on): what each point "
             "costs of their mean OKS, those that cost most first; all together cost 1 − OKS. exact: similarity of .85 "
             "and more, near: of .5 and more; else swapped lies on another point of the same person, foreign on this "
             "point of somebody else, and far on neither."
         )
-        sections.append(make_list("Keypoints", list_keypoints(diagnosis), about))
+        sections.append(make_list("Keypoints", points, about))
     sections += [
         _make_categories(costly),
         _make_curves(diagnosis, costly),
@@ -88,13 +89,13 @@ def make_compared_sections(diagnoses: Mapping[str, InstanceDiagnosis], options: 
 
 def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
     """Say in words which errors cost most, in how many categories, and which is the worst."""
-    costliest, next_kind, *_ = sorted(diagnosis.list_kinds(), key=lambda row: -row["cost"])
-    kinds = ""
-    if costliest["cost"] > 0:
-        rises = [
-            f"without {row['kind']} errors ({row['about']}) by {row['cost']:.3f}" for row in (costliest, next_kind)
-        ]
-        kinds = f"AP at an {diagnosis.protocol.measure} of one half would rise most {rises[0]}, then {rises[1]}."
+    costliest = sorted((row for row in diagnosis.list_kinds() if row["cost"] >= LITTLE), key=lambda row: -row["cost"])
+    rises = [f"without {row['kind']} errors ({row['about']}) by {row['cost']:.3f}" for row in costliest[:2]]
+    precision, kinds = f"AP at an {diagnosis.protocol.measure} of one half", ""
+    if rises:
+        kinds = f"{precision} would rise most {', then '.join(rises)}."
+    elif diagnosis.errors.average(diagnosis.errors.precision) < 1 - LITTLE:
+        kinds = f"{precision} would not rise without the errors of any one kind: several are in each other's way."
     costs = [row["costs"] for row in costly]
     worst: Markup | str = ""
     if len(costly) > 1:
@@ -202,7 +203,7 @@ def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
         "Detections from the best threshold on, matched with instances of any category at an "
         f"{diagnosis.protocol.measure} of one half; a cell chooses pictures that have it."
     )
-    return make_confusion([*diagnosis.names, "nothing"], table, "detections", about)
+    return make_confusion([*diagnosis.names, "nothing"], table, "detections", about, "instances")
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:

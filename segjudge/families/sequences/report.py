@@ -92,6 +92,8 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
     about = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
     about["smaller"] = any(sequence.width > width for sequence in sequences)
     columns = ["sequence", "objects", "frames", "size", "categories"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return [
         make_player([], sequences, about, streams | pictures),
         Section("tables", "Tables", {"tables": {"sequences": (columns, rows)}}),

@@ -422,3 +422,12 @@ def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
     text = page.read_text()
     assert "AP at an OKS of one half" in text
     assert 'id="keypoints"' in text
+
+
+def test_a_report_in_which_nobody_is_shown_tells_of_no_points(tmp_path: Path) -> None:
+    from segjudge.cli import main
+
+    results, truth = write(tmp_path, TRUTH, [{**RECORD, "keypoints": [900, 900, 2] * POINTS}])
+    page = tmp_path / "report.html"
+    assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0
+    assert 'id="keypoints"' not in page.read_text()
