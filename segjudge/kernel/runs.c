@@ -241,14 +241,17 @@ static int compare_group(
             space += 2 * its->count;
         }
     }
+    int among = sent->text == real->text && sent->starts == real->starts; /* masks are compared with each other */
     for (int64_t i = 0, next; i < group->count; i = next) {
         int64_t number = group->sent[i], limit = 0;
-        cover mine;
+        cover mine = {NULL, 0};
         for (next = i; next < group->count && group->sent[next] == number; next++) {
             int64_t end = end_of(&covers[group->real[next] - group->lowest]);
             limit = end > limit ? end : limit;
         }
-        if (!take_cover(&mine, sent_space, text_of(sent, number), length_of(sent, number), limit))
+        if (among && number >= group->lowest && number <= group->highest)
+            mine = covers[number - group->lowest];
+        if (!mine.parts && !take_cover(&mine, sent_space, text_of(sent, number), length_of(sent, number), limit))
             return 0;
         for (int64_t j = i; j < next; j++)
             shared[j] = shared_by(&mine, &covers[group->real[j] - group->lowest]);

@@ -316,6 +316,16 @@ def test_nothing_is_loaded_that_is_not_needed(statement: str, ours: int, others:
     assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
 
 
+def test_numpys_docstrings_are_written_when_a_program_asks_for_them() -> None:
+    statement = (
+        "import sys, segjudge.commands, numpy; before = numpy.ndarray.__doc__\n"
+        "[module.add_newdoc for name, module in list(sys.modules.items()) if name.endswith('._add_newdocs')]\n"
+        "print(before, len(numpy.ndarray.__doc__) > 1000)"
+    )
+    words = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True).stdout.split()
+    assert words == ["None", "True"]
+
+
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
 def test_the_upload_loads_on_the_worker_what_its_phases_need() -> None:
     truth, results = str(ANNOTATIONS), str(STRONG)

@@ -382,6 +382,9 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     by_kernel, by_numpy = switch(lambda: backend().mask_overlaps(pairs, sent, real, crowd).tolist())
     assert by_kernel == by_numpy
     assert len(by_kernel) == bounds[-1]
+    among = Pairs(pairs.prediction % 15, pairs.truth, bounds)
+    by_kernel, by_numpy = switch(lambda: backend().mask_overlaps(among, real, real, crowd).tolist())
+    assert by_kernel == by_numpy
 
 
 @pytest.mark.parametrize("seed", range(60))
