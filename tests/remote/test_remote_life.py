@@ -62,12 +62,15 @@ STEPS: dict[str, Any] = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [
+        *((step, signal.SIGTERM) for step in STEPS),
+        *((step, number) for step in ("download", "poll") for number in (signal.SIGINT, signal.SIGHUP)),
+    ],
+)
 def test_a_stop_is_obeyed_at_every_step(server: Rehearsal, operator: Operator, step: str, number: int) -> None:
     kinds, only, struck = STEPS[step]
-    if number != signal.SIGTERM and step not in ("download", "poll"):
-        return  # the same handler: two steps tell
     sent = submitted(server)
     with network(server, *kinds, only=only) as bad:
         process = operator.start(API_SERVER=bad.address)
