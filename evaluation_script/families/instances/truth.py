@@ -11,7 +11,7 @@ import zipfile
 from dataclasses import field
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -184,6 +184,8 @@ class _Document:
         self._images = sorted(document["images"], key=lambda image: image["id"])
         self._categories = sorted(document["categories"], key=lambda category: category["id"])
         self._annotations = document["annotations"]
+        #: What some annotations say something under.
+        self._keys = set().union(*self._annotations)
         self._notes = notes
 
     def truth(self) -> InstanceTruth:
@@ -228,14 +230,14 @@ class _Document:
             checked.area,
             np.array(list(map(bool, self._values_of("iscrowd", repeat(0), "to be 0"))), bool),
             pack_texts(masks),
-            self._boxes(),
+            self._column("bbox", (0, 0, 0, 0)).reshape(-1, 4),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,
             self._pairs(images, "neg_category_ids")
             if any("neg_category_ids" in image for image in self._images)
             else None,
             self._pairs(images, "not_exhaustive_category_ids"),
-            np.array([annotation.get("hidden", -1) for annotation in self._annotations], float),
+            self._column("hidden", -1),
             keypoints,
             keypoint_fault,
             all("segmentation" in annotation for annotation in self._annotations),
@@ -243,8 +245,7 @@ class _Document:
 
     def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
         """Return the keypoints, or why they cannot be scored, which concerns nobody who compares masks."""
-        entries = [*self._annotations, *self._categories]
-        if not any("keypoints" in entry or "sigmas" in entry for entry in entries):
+        if self._keys.union(*self._categories).isdisjoint(("keypoints", "sigmas")):
             return None, ""
         try:
             return read_true_keypoints(self._annotations, self._categories), ""
@@ -292,9 +293,11 @@ class _Document:
             self._notes.append(f"{quantity(lacking, 'annotation')} without {key}: it is taken {origin}")
         return [annotation.get(key, own) for annotation, own in zip(self._annotations, missing)]
 
-    def _boxes(self) -> Array:
-        boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]
-        return np.array(boxes, float).reshape(-1, 4)
+    def _column(self, key: str, missing: Union[float, Tuple[float, ...]]) -> Array:
+        """Return what annotations say, or what stands for it where they say nothing."""
+        if key not in self._keys:
+            return np.tile(np.array(missing, float), len(self._annotations))
+        return np.array([annotation.get(key, missing) for annotation in self._annotations], float)
 
 
 def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
