@@ -109,9 +109,16 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
     """Put the summary of a split after its verdict and before all else."""
     before = sum(section.template == VERDICT for section in sections[:1])
-    tools = tools_of(report.protocol.family)
-    meanings = {name: tools.describe_metric(name) for name in report.values}
-    return [*sections[:before], make_summary(report, meanings), *sections[before:]]
+    return [*sections[:before], make_summary(report, _describe_metrics(report)), *sections[before:]]
+
+
+def _describe_metrics(report: Report) -> dict[str, str]:
+    """Say what metrics mean, as far as this version knows the protocol and them; what was stored may name others."""
+    protocol = PROTOCOLS.get(report.protocol.name)
+    if protocol is None:
+        return {}
+    tools, metrics = tools_of(protocol.family), {*protocol.metrics, *FAMILIES[protocol.family].own_metrics}
+    return {name: tools.describe_metric(name) for name in report.values if name in metrics}
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
