@@ -39,7 +39,7 @@ def frames() -> list[tuple[str, int]]:
 
 def rle(mask: Any) -> Any:
     encoded = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
-    return {"size": list(SIZE), "counts": encoded["counts"].decode()}
+    return {"size": list(mask.shape), "counts": encoded["counts"].decode()}
 
 
 def written(folder: Path, files: dict[str, Any]) -> Path:
@@ -83,6 +83,22 @@ def mevis(folder: Path) -> Path:
         for name in VIDEOS for number, one in enumerate(ids[name], 1)
     }  # fmt: skip
     return written(folder / "valid_u", {"meta_expressions.json": {"videos": videos}, "mask_dict.json": masks})
+
+
+def revos(folder: Path) -> Path:
+    """MeViS's with the type of each expression, and the masks of all that they could mean."""
+    truth = mevis(folder / "mevis")
+    listing = json.loads((truth / "meta_expressions.json").read_text())
+    masks = json.loads((truth / "mask_dict.json").read_text())
+    foreground = {}
+    for name, video in listing["videos"].items():
+        for expression in video["expressions"].values():
+            expression["type_id"] = {0: 2, 1: 0, 2: 1}[len(expression["anno_id"])]
+        both = [masks[str(one)] for one in video["expressions"]["2"]["anno_id"]]
+        foreground[name] = {"masks_rle": [[mask for mask in of_frame if mask] for of_frame in zip(*both, strict=True)]}
+    return written(folder / "ReVOS", {
+        "meta_expressions_valid_.json": listing, "mask_dict.json": masks, "mask_dict_foreground.json": foreground,
+    })  # fmt: skip
 
 
 def ref_youtube_vos(folder: Path) -> Path:
@@ -405,7 +421,7 @@ def stuff_records() -> list[dict[str, Any]]:
 #: By the name of a protocol, where its truth is not laid out as that of most of its track.
 OWN: dict[str, Callable[[Path], Path]] = {
     "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
-    "ref-youtube-vos": ref_youtube_vos, "long-rvos": long_rvos, "long-rvos-official": long_rvos,
+    "revos": revos, "revos-official": revos, "ref-youtube-vos": ref_youtube_vos, "long-rvos": long_rvos, "long-rvos-official": long_rvos,
     "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
@@ -438,18 +454,23 @@ def send_davis(_truth: Path) -> bytes:
     return zipped({f"{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()})
 
 
-def send_mevis(truth: Path) -> bytes:
+def send_mevis(truth: Path, meta: str = "meta_expressions.json", value: int = 255) -> bytes:
     """A black and white PNG for each video, expression and frame; nothing in those that mean nothing."""
     masks = json.loads((truth / "mask_dict.json").read_text())
-    videos = json.loads((truth / "meta_expressions.json").read_text())["videos"]
+    videos = json.loads((truth / meta).read_text())["videos"]
     numbers = {"swan": {3: 1, 7: 2}, "goat": {12: 1, 5: 2}}
     files = {}
     for name, video in videos.items():
         for key, expression in video["expressions"].items():
             for k, frame in enumerate(video["frames"]):
                 seen = [numbers[name][one] for one in expression["anno_id"] if masks[str(one)][k]]
-                files[f"{name}/{key}/{frame}.png"] = png(np.isin(labels(name, k), seen) * np.uint8(255))
+                files[f"{name}/{key}/{frame}.png"] = png(np.isin(labels(name, k), seen) * np.uint8(value))
     return zipped(files)
+
+
+def send_revos(truth: Path) -> bytes:
+    """Masks of 0 and 1, which its script needs."""
+    return send_mevis(truth, "meta_expressions_valid_.json", 1)
 
 
 def send_ref_youtube_vos(_truth: Path) -> bytes:
@@ -614,6 +635,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "mevis": (send_mevis, {"J&F-Mean": 1}),
     "mevis-official": (send_mevis, {"J&F-Mean": 1}),
     "mevis-v2": (send_mevis, {"J&F-Mean": 1, "N-acc": 1, "T-acc": 1, "Final": 1}),
+    "revos": (send_revos, {"J&F-Mean": 1, "A-Mean": 1, "R-reasoning-Mean": 1, "J-no-target-Mean": 1}),
+    "revos-official": (send_revos, {"J&F-Mean": 1, "A-Mean": 1, "R-reasoning-Mean": 1}),
     "ref-youtube-vos": (send_ref_youtube_vos, {"J&F-Mean": 1}),
     "long-rvos": (send_long_rvos, {"J&F-Mean": 1, "tIoU-Mean": 1, "vIoU-hybrid-Mean": 1}),
     "long-rvos-official": (send_long_rvos, {"J&F-Mean": 1, "tIoU-Mean": 1, "vIoU-hybrid-Mean": 1}),

@@ -6,11 +6,12 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Collection, Dict, FrozenSet, Iterable, List, Optional, Set
+from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set
 
 import numpy as np
 
 from ..files import Files, Flaw, Problem, Problems, name_list, printable
+from . import png
 from . import run_lengths as rle
 from .backend import MergingRule, backend, too_many_objects
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, labels_in, overlaps, pack, words_across
@@ -66,6 +67,8 @@ class ObjectMasks(MaskFiles):
     #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
     _disjoint_in: str
     _unread: FrozenSet[str] = frozenset()
+    #: Those that are scored as 0, since some of their masks cannot be compared.
+    faulty: FrozenSet[str] = frozenset()
 
     def leave_out(self, labels: Iterable[str]) -> None:
         """Read no masks of these objects."""
@@ -132,6 +135,40 @@ class ObjectFolders(ObjectMasks):
         stack, faults = backend().read_object(self._files, names, size, self._rule)
         _report(faults, problems)
         return None if faults else stack
+
+
+class GreyFolders(ObjectFolders):
+    """`sequence/object/00000.png`: each folder holds one object, and it matters how bright its pixels are."""
+
+    def fits(self, label: str, sizes: Mapping[str, Size]) -> bool:
+        """Return whether an object has a mask in each of these frames, and of its size."""
+        members = self.members.get(label, {})
+        return all(frame in members and self._has_size(members[frame], size) for frame, size in sizes.items())
+
+    def _has_size(self, name: str, size: Size) -> bool:
+        try:
+            return png.size_of(next(iter(self._files.read_chunks(name)), b"")) == size
+        except Flaw:  # which is told where the mask is read
+            return True
+
+    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+        block, complete = empty_labels(len(frames), size, bool), True
+        for flags, frame in zip(block, frames):
+            name = self.members[label][frame]
+            try:
+                flags[:, : size[1]] = self._read_greys(name, size) != 0
+            except Flaw as flaw:
+                problems.add(flaw.at(name))
+                complete = False
+        return crop(pack(block), size) if complete else None
+
+    def read_greys(self, label: str, frame: str, size: Size) -> Array:
+        """Return how bright the pixels of a mask are that `stack` could read."""
+        return self._read_greys(self.members[label][frame], size)
+
+    def _read_greys(self, name: str, size: Size) -> Array:
+        png.check_length(self._files.sizes[name], size)
+        return png.read_greys(self._files.read(name), size)
 
 
 def _report(faults: List[Problem], problems: Problems) -> None:

@@ -30,6 +30,8 @@ _BYTES_PER_PIXEL, _BYTES_BESIDE = 8, 1 << 20
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 #: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
 _UNDECODED = 173
+#: What red, green and blue add to a pixel's brightness, of 32,768.
+_BRIGHTNESS = np.array([9798, 19235, 3735], np.uint32)
 _SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
@@ -62,13 +64,40 @@ class Header(NamedTuple):
 
 def read_labels(data: bytes, size: Size) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
+    _, numbers = _read_numbers(data, size)
+    return numbers if numbers.ndim == 2 else _labels_of_colours(numbers)
+
+
+def read_greys(data: bytes, size: Size) -> Array:
+    """Return how bright every pixel of a picture of this (height, width) is, in 8 bits, as OpenCV reads it in grey."""
+    header, numbers = _read_numbers(data, size)
+    if header.colour == GREY:
+        greys = numbers >> 8 if header.depth == 16 else numbers * (255 // ((1 << header.depth) - 1))
+        return greys.astype(np.uint8)
+    wide = (numbers if numbers.ndim == 3 else _palette_of(data)[numbers])[..., :3].astype(np.uint32)
+    return ((wide @ _BRIGHTNESS + (1 << 14)) >> 15).astype(np.uint8)
+
+
+def _palette_of(data: bytes) -> Array:
+    """Return the 256 colours of a sound picture; black where it has fewer."""
+    colours, position, kind = np.zeros((256, 3), np.uint8), len(SIGNATURE), b""
+    while kind not in (b"PLTE", b"IEND"):
+        length, kind = struct.unpack_from(">I4s", data, position)
+        if kind == b"PLTE":
+            count = min(length // 3, 256)
+            colours[:count] = np.frombuffer(data, np.uint8, 3 * count, position + 8).reshape(-1, 3)
+        position += 12 + length
+    return colours
+
+
+def _read_numbers(data: bytes, size: Size) -> Tuple[Header, Array]:
+    """Return the header of a picture of this (height, width), and its pixels: numbers, or colours."""
     header, pixels = _chunks_of_size(data, size)
     if header.colour == _GREY_ALPHA:
         raise Flaw("is grey with an alpha channel", _SAVE_AGAIN)
     if header.colour in (RGB, _RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", _SAVE_AGAIN)
-    numbers = _read_by_pillow(header, pixels)
-    return numbers if numbers.ndim == 2 else _labels_of_colours(numbers)
+    return header, _read_by_pillow(header, pixels)
 
 
 def read_codes(data: bytes, size: Size) -> Array:

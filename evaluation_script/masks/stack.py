@@ -81,6 +81,14 @@ class Stack(NamedTuple):
             return self
         return Stack(np.ascontiguousarray(self.words[indices]), self.top, self.column, self.size)
 
+    def draw(self, frame: int) -> Array:
+        """Return the pixels of a frame as booleans (height, width)."""
+        flags = np.zeros(self.size, bool)
+        rows, words = self.words.shape[1:]
+        covered = flags[self.top : self.top + rows, self.column * WORD : (self.column + words) * WORD]
+        covered[:] = unpack(self.words[frame], covered.shape[1])
+        return flags
+
     def without(self, stack: Stack) -> Stack:
         """Return the pixels that another stack does not have."""
         windows = overlap(self, stack)
@@ -162,6 +170,20 @@ def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
     bottom = max(stack.top + stack.words.shape[1] for stack in visible)
     end = max(stack.column + stack.words.shape[2] for stack in visible)
     return add_stacks(Stack(np.zeros((frames, bottom - top, end - column), np.uint64), top, column, size), visible)
+
+
+def layers_of(stacks: Iterable[Stack], frames: int, size: Size) -> List[Stack]:
+    """Return the pixels that any of the stacks has, those that two of them have at least, and so on."""
+    layers: List[Stack] = []
+    for stack in stacks:
+        surplus = stack
+        for index, layer in enumerate(layers):
+            shared = layer.without(layer.without(surplus))
+            layers[index] = join_stacks([layer, surplus], frames, size)
+            surplus = crop(shared.words, size, shared.top, shared.column)
+        if surplus.words.size:
+            layers.append(surplus)
+    return layers
 
 
 def add_stacks(window: Stack, stacks: Iterable[Stack]) -> Stack:

@@ -29,7 +29,7 @@ from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, 
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack
+from segjudge.evaluation_script.masks.stack import Array, Stack, Stacks
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.files import LOCAL_LIMITS
 
@@ -168,18 +168,14 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
     }
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
-            masks = {frame: _runs_of(stack, frame, block.size) for frame in np.flatnonzero(stack.area).tolist()}
+            masks = {frame: _runs_of(stack, frame) for frame in np.flatnonzero(stack.area).tolist()}
             for frame, counts in zip(masks, rle.compress_many(list(masks.values())), strict=True):
                 objects[label][block.start + frame] = {"size": block.size, "counts": counts}
     return objects
 
 
-def _runs_of(stack: Stack, frame: int, size: Size) -> list[int]:
-    rows, words = stack.words.shape[1:]
-    mask = np.zeros(size, bool)
-    covered = mask[stack.top : stack.top + rows, stack.column * WORD : (stack.column + words) * WORD]
-    covered[:] = unpack(stack.words[frame], covered.shape[1])
-    return runs_of_mask(mask)
+def _runs_of(stack: Stack, frame: int) -> list[int]:
+    return runs_of_mask(stack.draw(frame))
 
 
 def _compare(sequences: list[Sequence], out: str) -> None:

@@ -225,7 +225,7 @@ def test_run_lengths_are_those_of_the_whole_frame() -> None:
         masks = [np.kron(rng.random((3, 3)) < 0.5, np.ones((30, 30)))[:height, :width] > 0 for _ in range(3)]
         stack = stack_of(*masks)
         for place in np.flatnonzero(stack.area).tolist():
-            assert compression._runs_of(stack, place, (height, width)) == runs_of_mask(masks[place])
+            assert compression._runs_of(stack, place) == runs_of_mask(masks[place])
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

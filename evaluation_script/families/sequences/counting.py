@@ -6,15 +6,16 @@ are what processes send each other and what a part holds (`docs/scale.md`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import field
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
 from ...files.problems import Problem, Problems, printable
 from ...masks.backend import backend
-from ...masks.files import MaskFiles, SalientImages
+from ...masks.files import GreyFolders, MaskFiles, ObjectMasks, SalientImages
 from ...masks.similarity import (
     Counts,
     Disk,
@@ -24,11 +25,11 @@ from ...masks.similarity import (
     disk,
     reach,
 )
-from ...masks.stack import Array, Stack, Stacks, empty_stack, join_stacks
+from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
 from ...values import dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
-from .truth import VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, ranges_of
+from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, name_layer, ranges_of
 
 #: The fields of `similarity.Counts`.
 FIELDS = 7
@@ -58,7 +59,8 @@ class SequenceCounts(NamedCounts):
     rows: Array
     #: (objects, labels that each is compared with, fields, rows).
     counts: Array
-    #: MOSEv2's two boundary similarities (objects, 2, rows); empty in other protocols.
+    #: MOSEv2's two boundary similarities, or ReVOS's A and R, NaN of an object that is scored as 0 (objects, 2, rows);
+    #: empty in other protocols.
     strict: Array
     #: Predicted objects that the truth does not have, and the first frame of each.
     unknown: Dict[str, str] = field(default_factory=dict)
@@ -67,6 +69,8 @@ class SequenceCounts(NamedCounts):
     #: What is wrong with its masks: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
+    #: Objects of which masks hold other values than 0 and 1, where those are compared.
+    shaded: List[str] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -106,14 +110,14 @@ class SequenceCounts(NamedCounts):
         count = max(self.problem_count, added.problem_count) if repeated else self.problem_count + added.problem_count
         return SequenceCounts(
             self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.is_sent,
-            problems, max(count, len(problems)),
+            problems, max(count, len(problems)), sorted({*self.shaded, *added.shaded}),
         )  # fmt: skip
 
     def _head(self) -> Tuple[object, ...]:
         return self.name, self.frames, self.objects, self.is_sent, self.counts.shape[:3], self.strict.shape[:2]
 
     def _remarks(self) -> Tuple[object, ...]:
-        return self.unknown, self.proposals, self.problems, self.problem_count
+        return self.unknown, self.proposals, self.problems, self.problem_count, self.shaded
 
     def describe(self) -> Dict[str, object]:
         return {
@@ -127,6 +131,7 @@ class SequenceCounts(NamedCounts):
             "unknown": list(self.unknown.items()),
             "proposals": self.proposals,
             "sent": self.is_sent,
+            **({"shaded": self.shaded} if self.shaded else {}),
         }
 
     def numbers(self) -> Tuple[Array, ...]:
@@ -159,7 +164,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     proposals = [str(label) for label in header["proposals"]]
     return SequenceCounts(
         str(header["name"]), frames, objects, index, counts, strict, unknown, proposals, bool(header["sent"]),
-        problems, count,
+        problems, count, list(map(str, header.get("shaded", ()))),
     )  # fmt: skip
 
 
@@ -260,7 +265,8 @@ def count_sequence(
     counts, strict = [np.zeros((len(objects), labels, FIELDS, 0), np.int64)], [np.zeros((len(objects), 2, 0))]
     #: The first frame of each predicted label: of all that are matched, else of those that the truth does not have.
     first_frames: Dict[str, str] = {}
-    for indices, truth_masks, predictions, empty in _read_blocks(truth, masks, frames, protocol, problems):
+    shaded: Set[str] = set()
+    for indices, truth_masks, predictions, empty, aside in _read_blocks(truth, masks, frames, protocol, problems):
         if protocol.proposals or not is_one_mask(protocol):
             truth_labels = set() if protocol.proposals else truth.objects.keys() | objects.keys()
             for label in [label for label in predictions if label not in truth_labels and label not in first_frames]:
@@ -269,6 +275,10 @@ def count_sequence(
             of_block = compare_masks(truth_masks, predictions, list(objects), protocol, empty)
             counts.append(of_block[0])
             strict.append(of_block[1])
+            if protocol.accuracy:
+                names = [truth.frames[frame] for frame in frames[indices]]
+                block = PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)
+                strict[-1] = block.rate_in_grey(masks, names, shaded) if protocol.grey else block.rate()
         rows.append(indices)
     return SequenceCounts(
         truth.name,
@@ -287,13 +297,17 @@ def count_sequence(
         masks is not None,
         list(problems),
         problems.count,
+        sorted(shaded),
     )
 
 
 def _read_blocks(
     truth: Sequence, masks: Optional[MaskFiles], frames: Array, protocol: SequenceProtocol, problems: Problems
-) -> Iterator[Tuple[Array, Stacks, Stacks, Stack]]:
-    """Yield which of these frames a block holds, both sides, and an empty mask; none after a mask with a problem."""
+) -> Iterator[Tuple[Array, Stacks, Stacks, Stack, Stacks]]:
+    """Yield which of these frames a block holds, both sides, an empty mask, and the truth's masks aside.
+
+    None follows a mask with a problem.
+    """
     for index, block in enumerate(truth.blocks):
         indices = np.flatnonzero((frames >= block.start) & (frames < block.stop))
         if not len(indices):
@@ -302,9 +316,14 @@ def _read_blocks(
         predictions = {} if masks is None else masks.stacks(names, block.size, problems)
         if predictions is not None and not problems:
             rows, empty = frames[indices] - block.start, empty_stack(len(indices), block.size)
-            truth_masks = {label: stack.frames(rows) for label, stack in truth.read_block(index).items()}
+            truth_masks, aside = (
+                {label: stack.frames(rows) for label, stack in read(index).items()}
+                for read in (truth.read_block, truth.read_aside if protocol.accuracy else lambda _: {})
+            )
+            if protocol.accuracy and not truth.has_foreground:
+                aside = {name_layer(FOREGROUND, 1): join_stacks(list(truth_masks.values()), len(indices), block.size)}
             truth_masks, predictions = prepare_masks(truth_masks, predictions, protocol, empty)
-            yield indices, truth_masks, predictions, empty
+            yield indices, truth_masks, predictions, empty, aside
 
 
 def _is_unseen(name: str, truth: Sequence, split: Split) -> bool:
@@ -365,6 +384,70 @@ def compare_masks(
             region = Region(truth[name]) if name in truth else no_region
             strict[number] = _strict_boundary(region, regions.get(labels[number][0], no_region))
     return counts, strict
+
+
+#: What ReVOS's script adds to the foreground of a frame, by which it divides.
+_ADDED = 1e-6
+
+
+class PixelBlock(NamedTuple):
+    """What ReVOS's A and R of a block are made of."""
+
+    objects: List[str]
+    #: (objects, fields, frames)
+    counts: Array
+    truth: Stacks
+    predicted: Stacks
+    aside: Stacks
+    size: Size
+
+    def rate(self) -> Array:
+        """Return A and R (objects, 2, frames): of yes and no, by the pixels of the foreground."""
+        of_objects = [Counts(*of_object) for of_object in self.counts]
+        outside = np.array([of_object.prediction - of_object.shared for of_object in of_objects])
+        missed = np.array([of_object.truth - of_object.shared for of_object in of_objects])
+        foreground = self._layers(FOREGROUND)
+        return self._rates(outside + missed, outside, foreground[0].area if foreground else np.zeros(outside.shape[1]))
+
+    def rate_in_grey(self, masks: Optional[MaskFiles], frames: List[str], shaded: Set[str]) -> Array:
+        """Return A and R as ReVOS's script: of numbers of 8 bits, by the foreground's pixels, each as often as named.
+
+        They are NaN of an object that cannot be compared. What is predicted in other values than 0 and 1 is added to
+        the shaded objects.
+        """
+        wrong, outside = np.zeros((2, len(self.objects), len(frames)))
+        for row, name in enumerate(self.objects):
+            truths, predicted = self._layers(name), self.predicted.get(name)
+            for column, frame in enumerate(frames):
+                times = np.zeros(self.size, np.uint8)
+                for layer in truths:
+                    times += layer.draw(column)
+                if isinstance(masks, GreyFolders) and name not in masks.faulty:
+                    greys = masks.read_greys(name, frame, self.size)
+                else:
+                    greys = np.zeros_like(times) if predicted is None else predicted.draw(column).astype(np.uint8)
+                wrong[row, column] = np.count_nonzero(times != greys)
+                outside[row, column] = ((1 - times) * greys).sum(dtype=np.int64)  # what is below 0 or above 255 wraps
+                if greys.max(initial=0) > 1:
+                    shaded.add(name)
+        foreground = sum((layer.area for layer in self._layers(FOREGROUND)), np.zeros(len(frames)))
+        rates = self._rates(wrong, outside, foreground + _ADDED)
+        if isinstance(masks, ObjectMasks):
+            rates[np.array([name in masks.faulty for name in self.objects])] = np.nan
+        return rates
+
+    def _layers(self, name: str) -> List[Stack]:
+        """Return an object's mask, if it has any, and what several of its parts share."""
+        masks = {**self.aside, **({name_layer(name, 1): self.truth[name]} if name in self.truth else {})}
+        return [masks[layer] for layer in itertools.takewhile(masks.__contains__, _list_layers(name))]
+
+    def _rates(self, wrong: Array, outside: Array, foreground: Array) -> Array:
+        share = np.where(foreground > 0, 1 - outside / np.maximum(foreground, _ADDED), outside == 0)
+        return np.stack([1 - wrong / (self.size[0] * self.size[1]), np.maximum(share, 0.0)], axis=1)
+
+
+def _list_layers(name: str) -> Iterator[str]:
+    return (name_layer(name, number) for number in itertools.count(1))
 
 
 #: MOSEv2's second F matches within this share of the root of the object's area.
@@ -442,7 +525,6 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
     """The counts of the sequences of one split, whoever counted them."""
 
     noun = "sequence"
-    in_groups = False
     decode = staticmethod(decode_counts)
 
     def __init__(
@@ -454,6 +536,7 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         strict: bool = False,
     ) -> None:
         super().__init__(protocol, names, strict=strict)
+        self.in_groups = bool(protocol.balanced)
         #: What was noted before anything was decoded: kinds of notes, and what they are about.
         self.notes = list(notes)
 

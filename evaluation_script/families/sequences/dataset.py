@@ -7,7 +7,7 @@ Ref-YouTube-VOS.  `segjudge pack` reads the same way as a plain annotation file 
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
-from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks
+from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks, layers_of
 from ..base.family import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (
@@ -30,7 +30,20 @@ from .layouts import (
     sort_dataset,
     unseen_names,
 )
-from .truth import VOID, Block, ObjectFacts, Ranges, Sequence, Split, blocks_of, label_order, ranges_of
+from .truth import (
+    FOREGROUND,
+    VOID,
+    Block,
+    ObjectFacts,
+    Ranges,
+    Sequence,
+    Split,
+    blocks_of,
+    label_order,
+    name_layer,
+    only,
+    ranges_of,
+)
 
 #: LVOS annotates every fifth frame.
 _LVOS_STEP = 5
@@ -199,7 +212,11 @@ def _read_expressions(
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         keys = " and ".join(filter(None, (key, layout.kind)))
         raise HostError(f"{root}: {name} is not a file of expressions that say their {keys} ({error!r})") from None
-    source = _LabelSource(files, root, layout, subset) if key == "obj_id" else _RunLengthSource(files, root, name)
+    source: Union[_LabelSource, _RunLengthSource]
+    if key == "obj_id":
+        source = _LabelSource(files, root, layout, subset)
+    else:
+        source = _RunLengthSource(files, root, name, layout.foreground)
     masked_videos = [video for video in videos if source.has(video)]
     notes = []
     if len(masked_videos) < len(videos):
@@ -259,10 +276,10 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
 
 
 class _Expressions(MaskFiles):
-    """The masks of expressions, each the union of those that it names."""
+    """The masks of expressions, each the union of those that it names, and their further layers if these are asked."""
 
-    def __init__(self, masks: MaskFiles, video: _Video) -> None:
-        self._masks, self._names = masks, video.expressions
+    def __init__(self, masks: MaskFiles, video: _Video, *, layered: bool) -> None:
+        self._masks, self._names, self._layered = masks, video.expressions, layered
 
     def frames(self) -> Set[str]:
         return self._masks.frames()
@@ -271,40 +288,65 @@ class _Expressions(MaskFiles):
         masks = self._masks.stacks(frames, size, problems)
         if masks is None:
             return None
-        unions: Dict[Tuple[str, ...], Stack] = {}
+        unions: Dict[Tuple[str, ...], List[Stack]] = {}
         for names in set(self._names.values()):
-            unions[names] = join_stacks([masks[name] for name in names if name in masks], len(frames), size)
-        return {label: unions[names] for label, names in self._names.items() if unions[names].words.size}
+            stacks = [masks[name] for name in names if name in masks]
+            join = layers_of if self._layered else _join
+            unions[names] = join(stacks, len(frames), size)
+        named = {label: unions[names] for label, names in self._names.items() if unions[names]}
+        layers = {
+            name_layer(label, number): stack
+            for label, stacks in named.items()
+            for number, stack in enumerate(stacks, 1)
+            if number > 1 or label == FOREGROUND
+        }
+        return {**{label: stacks[0] for label, stacks in named.items() if label != FOREGROUND}, **layers}
 
 
-def _sequence(video: _Video, masks: MaskFiles, frames: List[str], sizes: Iterator[Size], root: str) -> Sequence:
-    read = _read_masks(_Expressions(masks, video), frames, sizes, root)
+def _join(stacks: List[Stack], frames: int, size: Size) -> List[Stack]:
+    union = join_stacks(stacks, frames, size)
+    return [union] if union.words.size else []
+
+
+def _sequence(
+    video: _Video,
+    masks: MaskFiles,
+    frames: List[str],
+    sizes: Iterator[Size],
+    root: str,
+    foreground: Optional[Tuple[str, ...]] = None,
+) -> Sequence:
+    """Return a video; with a foreground, the masks of that, it has their layers and those of expressions aside."""
+    named = video if foreground is None else video._replace(expressions={**video.expressions, FOREGROUND: foreground})
+    read = _read_masks(_Expressions(masks, named, layered=foreground is not None), frames, sizes, root)
     facts = {
         label: ObjectFacts(
             ranges_of(read.visible[label]) if label in read.visible else [], [(0, len(frames))], video.kinds.get(label)
         )
         for label in video.expressions
     }
-    return Sequence(video.name, frames, read.blocks, facts, read.read_block, lists_objects=True)
+    if foreground is None:
+        return Sequence(video.name, frames, read.blocks, facts, read.read_block, lists_objects=True)
+    aside = tuple(sorted({name_layer(FOREGROUND, 1), *read.visible} - facts.keys()))
+    own, beside = only(read.read_block, facts.keys()), only(read.read_block, aside)
+    return Sequence(
+        video.name, frames, read.blocks, facts, own, lists_objects=True, aside=aside, read_aside=beside
+    )  # fmt: skip
 
 
 class _RunLengthSource:
     """`mask_dict.json`: for each mask its run lengths or null, frame by frame of its video's list."""
 
-    def __init__(self, files: Files, root: str, beside: str) -> None:
+    def __init__(self, files: Files, root: str, beside: str, foreground: str) -> None:
         self._root = root
-        names = _find_files(files, MASKS)
-        names = [name for name in names if name.rpartition("/")[0] == beside.rpartition("/")[0]] or names
-        if len(names) != 1:
-            raise HostError(f"{root}: has {len(names) or 'no'} {MASKS} for {beside}; without one there is no truth")
-        try:
-            self._masks: Dict[str, List[Any]] = dict(json.loads(files.read(names[0])))
-        except (ValueError, TypeError) as error:
-            raise HostError(f"{root}: {names[0]} is not an object of run lengths ({error!r})") from None
+        self._masks = _read_beside(files, root, beside, MASKS)
+        #: Of each video the masks of all that could be meant, where the dataset has them.
+        self._foreground = _read_beside(files, root, beside, foreground) if foreground else None
 
     def has(self, video: _Video) -> bool:
-        """Return whether all masks are there that a video's expressions name."""
-        return self._masks.keys() >= {name for names in video.expressions.values() for name in names}
+        """Return whether all masks are there that a video's expressions name, and its foreground if any has one."""
+        named = {name for names in video.expressions.values() for name in names}
+        return self._masks.keys() >= named and (self._foreground is None or video.name in self._foreground)
 
     def sequence(self, video: _Video) -> Sequence:
         """Return a video with its masks."""
@@ -312,6 +354,8 @@ class _RunLengthSource:
         try:
             named = dict.fromkeys(name for names in video.expressions.values() for name in names)
             objects = {name: [mask or None for mask in self._masks[name]] for name in named}
+            foreground = None if self._foreground is None else _foreground_of(self._foreground[video.name])
+            objects.update(foreground or {})
             shapes = {tuple(mask["size"]) for masks in objects.values() for mask in masks if mask}
             ((height, width),) = shapes
         except (KeyError, TypeError, ValueError):
@@ -319,7 +363,31 @@ class _RunLengthSource:
         masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, limit=len(objects))
         if problems:
             raise HostError(f"{self._root}: {problems.text('the truth')}")
-        return _sequence(video, masks, video.frames, iter([(height, width)] * len(video.frames)), self._root)
+        sizes = iter([(height, width)] * len(video.frames))
+        names = None if foreground is None else tuple(foreground)
+        return _sequence(video, masks, video.frames, sizes, self._root, names)
+
+
+def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, Any]:
+    """Return the masks in the one file of this name, that in the folder of the expressions before others."""
+    names = _find_files(files, file)
+    names = [name for name in names if name.rpartition("/")[0] == beside.rpartition("/")[0]] or names
+    if len(names) != 1:
+        raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; without one there is no truth")
+    try:
+        return dict(json.loads(files.read(names[0])))
+    except (ValueError, TypeError) as error:
+        raise HostError(f"{root}: {names[0]} is not an object of run lengths ({error!r})") from None
+
+
+def _foreground_of(entry: Dict[str, Any]) -> Dict[str, List[Any]]:
+    """Return the masks of a video's foreground, frame by frame; a frame has one of them, several or none."""
+    rows = [masks if isinstance(masks, list) else [masks] for masks in entry["masks_rle"]]
+    count = max(map(len, rows), default=0)
+    return {
+        f"foreground {number}": [row[number] or None if number < len(row) else None for row in rows]
+        for number in range(count)
+    }
 
 
 class _LabelSource:

@@ -25,7 +25,17 @@ from ...files import (
     verb,
 )
 from ...files.archive import JSON_NAME, UPLOAD, open_files
-from ...masks.files import LabelImages, MaskFiles, ObjectFolders, ObjectMasks, RequiredFrames, RunLengths, SalientImages
+from ...masks.files import (
+    GreyFolders,
+    LabelImages,
+    MaskFiles,
+    ObjectFolders,
+    ObjectMasks,
+    RequiredFrames,
+    RunLengths,
+    SalientImages,
+)
+from ...masks.stack import Size
 from ...runner.parallel import Part
 from ..base.engine import CountingJob, Engine, LossReader
 from ..base.family import Progress, ScoringRules
@@ -103,7 +113,8 @@ class SequenceSubmission:
         members = self._folders[name]
         if "" not in members:
             shared, many = "" if self._overlapping else name, self._protocol.many_values
-            return ObjectFolders(self._files, members, self.problems, most_objects, shared, many_values=many)
+            folders = GreyFolders if self._protocol.grey else ObjectFolders
+            return folders(self._files, members, self.problems, most_objects, shared, many_values=many)
         kind = SalientImages if self._protocol.salient else LabelImages
         return kind(self._files, members[""], most_objects)
 
@@ -304,30 +315,40 @@ class OpenedSequences:
 
     def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
         """Report the objects of a sequence that were not sent; return it without those that are left out."""
-        required = self._require_frames(sequence)
+        required, rule = self._require_frames(sequence), self._protocol.missing_object
         labels_sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
-        if self._protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
+        if rule is not MissingRule.ERROR and isinstance(masks, ObjectMasks):
             labels_sent = {
                 label
                 for label in labels_sent & required.keys()
                 if not masks.missing_frames({label: self._list_needed(required[label])})
+                and (not isinstance(masks, GreyFolders) or masks.fits(label, _sizes_of(sequence)))
             }
             masks.leave_out(set(masks.labels()) - labels_sent)
+            if rule is MissingRule.ZEROS:
+                masks.faulty = frozenset(required.keys() - labels_sent)
         missing = [label for label in required if label and label not in labels_sent]
         if not missing:
             return sequence
         lacking = f"{quantity(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
         fault, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
-        if self._protocol.missing_object is MissingRule.ERROR:
+        if rule is MissingRule.ERROR or (rule is MissingRule.ZEROS and not isinstance(masks, ObjectMasks)):
             self._submission.problems.add(Problem(sequence.name, fault, remedy))
+            return sequence
+        if rule is MissingRule.ZEROS:
+            self._warnings.add(
+                "objects", Problem(sequence.name, f"{fault}, all of the frames' size (scored as 0)", remedy)
+            )
             return sequence
         self._warnings.add("objects", Problem(sequence.name, f"{fault} (left out of the means)", remedy))
         objects_left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
         return sequence._replace(objects=objects_left)
 
     def _list_needed(self, frames: List[str]) -> List[str]:
-        """Return the frames without which an expression is left out."""
-        return [_FIRST_FRAME, *frames] if self._protocol.missing_frame is MissingRule.ERROR else frames[:1]
+        """Return the frames that an expression cannot lack."""
+        if self._protocol.missing_frame is MissingRule.EMPTY:
+            return frames[:1]
+        return frames if self._protocol.missing_object is MissingRule.ZEROS else [_FIRST_FRAME, *frames]
 
     def _require_frames(self, sequence: Sequence) -> RequiredFrames:
         return {
@@ -337,7 +358,8 @@ class OpenedSequences:
 
     def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
         """Report the frames of a sequence that were not sent, and those that the truth does not have."""
-        for problem in masks.missing_frames(self._require_frames(sequence)):
+        required, faulty = self._require_frames(sequence), masks.faulty if isinstance(masks, ObjectMasks) else ()
+        for problem in masks.missing_frames({label: required[label] for label in required if label not in faulty}):
             if self._protocol.missing_frame is MissingRule.ERROR:
                 self._submission.problems.add(problem)
             else:
@@ -347,6 +369,11 @@ class OpenedSequences:
             were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
             fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
             self._warnings.add("frames", Problem(sequence.name, fault, "Name the frames as the truth does"))
+
+
+def _sizes_of(sequence: Sequence) -> Dict[str, Size]:
+    """Return the size of each frame."""
+    return {frame: block.size for block in sequence.blocks for frame in sequence.frames[block.start : block.stop]}
 
 
 def _load_losses() -> LossReader:

@@ -51,6 +51,8 @@ class Layout(NamedTuple):
     #: The key that says an expression's kind, and what is said otherwise there than here.
     kind: str = ""
     kinds: Tuple[Tuple[str, str], ...] = ()
+    #: The file with the masks of all that expressions could mean, where R is divided by them.
+    foreground: str = ""
 
 
 GENERIC = Layout("generic")
@@ -68,6 +70,13 @@ LAYOUTS = {
         Layout(
             "long-rvos", names_masks="obj_id", object_folders=True, kind="type", kinds=(("static+dynamic", "hybrid"),)
         ),
+        Layout(
+            "revos",
+            names_masks="anno_id",
+            kind="type_id",
+            kinds=(("0", "referring"), ("1", "reasoning"), ("2", "no-target")),
+            foreground="mask_dict_foreground.json",
+        ),
         Layout("lvos"),
         Layout("vost"),
         Layout("youtube-vos", unseen_categories=YOUTUBE_UNSEEN),
@@ -80,7 +89,8 @@ LAYOUTS = {
 #: Protocols whose truth is laid out as that of another.
 ALIASES = {
     "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
-    "long-rvos-official": "long-rvos", "ref-davis17-strict": "ref-davis17",
+    "revos-official": "revos", "long-rvos-official": "long-rvos",
+    "ref-davis17-strict": "ref-davis17",
 }  # fmt: skip
 
 

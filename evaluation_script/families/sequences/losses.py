@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections import Counter
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -251,7 +252,7 @@ class ObjectLosses:
 
 def has_kinds(protocol: SequenceProtocol) -> bool:
     """Return whether the kinds sum to what a protocol's mean loses."""
-    return not protocol.reappearance and bool({"J&F-Mean", "J-Mean"} & set(protocol.metrics))
+    return not (protocol.reappearance or protocol.grey) and bool({"J&F-Mean", "J-Mean"} & set(protocol.metrics))
 
 
 class _LossCounter:
@@ -333,14 +334,21 @@ def mean_shares(weighted: Iterable[Tuple[List[float], float]]) -> List[float]:
     return [math.fsum(shares[kind] * weight for shares, weight in rows) / total for kind in range(len(KINDS))]
 
 
-def shares_of(objects: List[Tuple[List[float], bool]], protocol: SequenceProtocol) -> List[float]:
-    """Return the loss by kind as the protocol's mean takes it, from that of each object and whether it is unseen.
+def shares_of(objects: List[Tuple[List[float], str]], protocol: SequenceProtocol) -> List[float]:
+    """Return the loss by kind as the protocol's mean takes it, from that of each object and its group.
 
-    Where the protocol tells classes apart, those that are seen count as much as those that are not.
+    Where the protocol tells groups apart, those that are seen count as much as those that are not, for example.
     """
-    counts = {unseen: sum(entry[1] is unseen for entry in objects) for unseen in (False, True)}
-    weights = {unseen: 1 / max(count, 1) if protocol.by_class else 1.0 for unseen, count in counts.items()}
-    return mean_shares((shares, weights[unseen]) for shares, unseen in objects)
+    counts = Counter(group for _, group in objects)
+    halves = [half for half in protocol.halves if half in counts]
+    weights = {group: float(not halves) for group in counts}
+    weights.update({half: 1 / counts[half] for half in halves})
+    return mean_shares((shares, weights[group]) for shares, group in objects)
+
+
+def half_of(score: ObjectScore, protocol: SequenceProtocol) -> str:
+    """Return the group of objects that a score belongs to: whether it is seen, or its kind."""
+    return ("unseen" if score.unseen else "seen") if protocol.by_class else score.kind
 
 
 def pair_with_scores(pairs: List[SequencePair], report: SequenceReport) -> List[ScoredSequence]:
@@ -436,7 +444,13 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
     for data in results_of_processes(work, costs, jobs, lambda _: None):
         entries.add(json.loads(data))
     rows = entries.rows()
-    objects = [(entry["shares"], entry["unseen"]) for row in rows for entry in row["objects"] if entry["frames"]]
+    groups = {(score.sequence, score.name): half_of(score, protocol) for score in report.scores}
+    objects = [
+        (entry["shares"], groups[row["name"], entry["name"]])
+        for row in rows
+        for entry in row["objects"]
+        if entry["frames"]
+    ]
     return {
         "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
         "exact": has_kinds(protocol),

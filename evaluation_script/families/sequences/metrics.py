@@ -8,7 +8,7 @@ from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Opti
 
 import numpy as np
 
-from ...files.problems import Problem, Problems, name_list, printable
+from ...files.problems import Problem, Problems, name_list, printable, quantity
 from ...masks.overlaps import best_proposals
 from ...masks.similarity import (
     Counts,
@@ -92,8 +92,8 @@ def _list_parts(metrics: Tuple[str, ...]) -> FrozenSet[str]:
     return frozenset(component for named in metrics for component in COMBINED.get(named, (named,)))
 
 
-def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> Values:
-    """Return every per-object metric that the protocol names, except MOSEv2's, from J and F of the frames."""
+def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol, rates: Optional[Array] = None) -> Values:
+    """Return every per-object metric that the protocol names, except MOSEv2's, from J and F of the frames (A and R)."""
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
@@ -104,7 +104,9 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> V
         name, _, kind = metric.rpartition("-")
         if name in series:
             values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
-    if protocol.kinds:
+    if rates is not None:
+        values["A-Mean"], values["R-Mean"] = map(mean, rates)
+    elif protocol.kinds:
         values.update(_span_similarity(counts, j))
     empty = not counts.truth.any()
     values["N-acc" if empty else "T-acc"] = float(empty != counts.prediction.any())
@@ -202,6 +204,10 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
             problems.add(Problem(sequence, fault, remedy))
         else:
             warnings.add("surplus", Problem(sequence, f"{fault}, which were ignored", remedy))
+    if counts.shaded:
+        masks = f"{quantity(len(counts.shaded), 'expression', len(counts.objects))}"
+        fault = f"masks of {masks} hold other values than 0 and 1, which lowers A and R: {name_list(counts.shaded)}"
+        warnings.note("shaded", Problem(sequence, f"{fault}. Save masks as 0 and 1", ""))
     if _miss_all(counts, protocol):
         fault = "no mask shares a pixel with the object of its number: check the numbers of the objects"
         warnings.note("numbers", Problem(sequence, fault, ""))  # a guess
@@ -250,9 +256,12 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
             values = {metric: None if "appear_" in metric else 0.0 for metric in values}
         values = _only_named(values, protocol)
     else:
-        values = summary(of_object, j, f, protocol)
-        if not counts.is_sent:
+        rates = counts.strict[index][:, flags] if protocol.accuracy else None
+        values = summary(of_object, j, f, protocol, None if rates is None else np.nan_to_num(rates))
+        if not counts.is_sent or (rates is not None and np.isnan(rates).any()):
             values = {metric: None if value is None else 0.0 for metric, value in values.items()}
+    if protocol.grey:
+        values = {metric: None if value is None else round(100 * value, 2) / 100 for metric, value in values.items()}
     frames = [counts.frames[frame] for frame in np.flatnonzero(flags)]
     values = {**values, **_own_statistics(of_object, j, f)}
     return ObjectScore(counts.name, scored.name, values, frames, j, f, scored.unseen, proposal, scored.kind)
@@ -272,6 +281,8 @@ class _ScoreTable:
         self._groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
         self._groups.update({kind: np.array([score.kind == kind for score in scores], bool) for kind in protocol.kinds})
         self._protocol, self._metrics = protocol, (*protocol.metrics, *BESIDE)
+        #: Where nothing says the kinds of objects, all count alike.
+        self._halves = protocol.halves if protocol.by_class or any(score.kind for score in scores) else ()
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
     def means(self) -> Values:
@@ -295,9 +306,8 @@ class _ScoreTable:
         counts = {  # unique loads masked arrays
             group: int(np.count_nonzero(np.bincount(self._video_of[rows]))) for group, rows in self._groups.items()
         }
-        if self._protocol.by_class and metric in self._protocol.metrics and not _group_of(metric):
-            seen, unseen = counts["seen"], counts["unseen"]
-            return min(seen or unseen, unseen or seen)
+        if self._halves and metric in self._protocol.metrics and not _group_of(metric):
+            return min(filter(None, (counts[half] for half in self._halves)), default=0)
         return counts[_group_of(metric)]
 
     def _mean(self, metric: str, group: str) -> Array:
@@ -316,11 +326,10 @@ class _ScoreTable:
             group = _group_of(metric)
             if metric not in COMBINED:
                 values[metric] = mean(metric.replace(f"-{group}-", "-") if group else metric, group)
-        if self._protocol.by_class:
-            for letter in {metric[0] for metric in values if "-seen-" in metric}:
-                values[f"{letter}-Mean"] = _average_of_each(
-                    values[f"{letter}-seen-Mean"], values[f"{letter}-unseen-Mean"]
-                )
+        for metric in self._protocol.metrics if self._halves else ():
+            if metric not in COMBINED and not _group_of(metric):
+                halves = [metric.replace("-Mean", f"-{half}-Mean") for half in self._halves]
+                values[metric] = _average_of_each(*(values[half] for half in halves))
         for metric in self._protocol.metrics:
             if metric in COMBINED:
                 values[metric] = _average_of_each(*(values[component] for component in COMBINED[metric]))
@@ -381,7 +390,7 @@ class SequenceReport(Report):
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         sums_by_metric = super().sums(metrics)
-        for metric in list(sums_by_metric):
+        for metric in [] if self.protocol.balanced else list(sums_by_metric):
             sums, counts = self._table.sums(metric)
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
                 sums_by_metric[metric] = sums, counts

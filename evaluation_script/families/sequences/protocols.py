@@ -76,10 +76,21 @@ class SequenceProtocol:
     overlapping: bool = False
     #: Kinds of objects, of which each has means of its own: what the truth says as their category.
     kinds: Tuple[str, ...] = ()
+    #: Kinds whose means are averaged to the mean over all; others are not in it.
+    balanced: Tuple[str, ...] = ()
+    #: ReVOS's A and R: the pixels that are right, and what is predicted outside, by all that could be meant.
+    accuracy: bool = False
+    #: As its script: pixels are compared by brightness in 8 bits, and the values of objects rounded to 0.01 %.
+    grey: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
     reappearance: bool = False
     #: Raised with whatever changes any score.
     revision: int = 1
+
+    @property
+    def halves(self) -> Tuple[str, ...]:
+        """The groups of objects that count the same in the mean over all, however many there are of each."""
+        return ("seen", "unseen") if self.by_class else self.balanced
 
 
 DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
@@ -89,7 +100,13 @@ _YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-s
 LVOS = (*_YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
 _REFERRING = (*_PLAIN, "N-acc", "T-acc", "Final")
 _KINDS = ("static", "dynamic", "hybrid")
+_PIXELS = (*_PLAIN, "A-Mean", "R-Mean")
 _SPANS = (*_PLAIN, "tIoU-Mean", "vIoU-Mean")
+_TYPES = ("referring", "reasoning", "no-target")
+_REVOS_OFFICIAL, _REVOS = (
+    (*_PIXELS, *(name.replace("-Mean", f"-{kind}-Mean") for kind in kinds for name in _PIXELS))
+    for kinds in (_TYPES[:2], _TYPES)
+)
 _LONG_RVOS = (*_SPANS, *(name.replace("-Mean", f"-{kind}-Mean") for kind in _KINDS for name in _SPANS))
 _MOSEV2 = (
     *("J&F_new-Mean", "J-Mean", "F_new-Mean", "F-Mean", "J&F-Mean"),
@@ -103,7 +120,7 @@ BESIDE = ("J-Volume", "F-Volume", "J-Visible", "F-Visible", "False-Alarm")
 #: Metrics that are averages of others.
 COMBINED = {
     "J&F-Mean": ("J-Mean", "F-Mean"),
-    **{f"J&F-{kind}-Mean": (f"J-{kind}-Mean", f"F-{kind}-Mean") for kind in _KINDS},
+    **{f"J&F-{kind}-Mean": (f"J-{kind}-Mean", f"F-{kind}-Mean") for kind in (*_KINDS, *_TYPES)},
     "J&F_new-Mean": ("J-Mean", "F_new-Mean"),
     "disappear_J&F_new-Mean": ("disappear_J-Mean", "disappear_F_new-Mean"),
     "reappear_J&F_new-Mean": ("reappear_J-Mean", "reappear_F_new-Mean"),
@@ -166,6 +183,16 @@ _long_rvos = replace(
     metrics=_LONG_RVOS,
     many_values=True,
     kinds=_KINDS,
+)
+_revos = replace(
+    _mevis,
+    name="revos",
+    about=f"{_mevis.about[:-1]}; A and R compare masks as yes or no; "
+    "the mean of referring and reasoning expressions, those without a target apart.",
+    metrics=_REVOS,
+    kinds=_TYPES,
+    balanced=_TYPES[:2],
+    accuracy=True,
 )
 
 _ROWS = (
@@ -255,6 +282,18 @@ _ROWS = (
         about="Each expression is an object, in the listed frames that the truth has. "
         "No evaluator of Ref-YouTube-VOS is public: this is an assumption.",
         missing=MissingRule.ERROR,
+    ),
+    _revos,
+    replace(
+        _revos,
+        name="revos-official",
+        about="Each expression is an object, in all frames, and 0 where it lacks a mask of the frame's size; "
+        "A and R compare numbers of 8 bits, so masks of 0 and 255 lower them; rounded to 0.01 % before means.",
+        metrics=_REVOS_OFFICIAL,
+        kinds=_TYPES[:2],
+        missing_object=MissingRule.ZEROS,
+        many_values=True,
+        grey=True,
     ),
     _long_rvos,
     replace(

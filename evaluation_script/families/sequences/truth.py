@@ -12,7 +12,20 @@ import hashlib
 import json
 import zipfile
 from dataclasses import field, replace
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
 
 import numpy as np
 
@@ -69,6 +82,14 @@ class Sequence(NamedTuple):
     salient: bool = True
     #: The dataset lists its objects: those with a lifespan, in its order.
     lists_objects: bool = False
+    #: Masks beside those of objects, which are read apart: layers of overlapping ones (`name_layer`).
+    aside: Tuple[str, ...] = ()
+    read_aside: Callable[[int], Stacks] = lambda _: {}
+
+    @property
+    def has_foreground(self) -> bool:
+        """Whether it says what could be meant, and not only what expressions mean."""
+        return name_layer(FOREGROUND, 1) in self.aside
 
     @property
     def cost(self) -> int:
@@ -128,6 +149,9 @@ class Split(SplitTruth):
     def list_oddities(self, protocol: SequenceProtocol) -> List[str]:
         if protocol.by_class and not self.tells_unseen:
             return ["nothing says which classes are unseen (--unseen FILE); all count as seen"]
+        if protocol.accuracy and not all(sequence.has_foreground for sequence in self.sequences):
+            remark = "expressions have no types and count alike, and R is divided by what they mean"
+            return [f"it was not packed with --layout revos: {remark}"]
         return []
 
     def read_through(self) -> str:
@@ -136,6 +160,20 @@ class Split(SplitTruth):
             for number in range(len(sequence.blocks)):
                 sequence.read_block(number)
         return f"{len(self.sequences)} sequences of {sum(len(sequence.frames) for sequence in self.sequences)} frames"
+
+
+#: The object that stands for all that expressions could mean.
+FOREGROUND = ""
+
+
+def name_layer(label: str, number: int) -> str:
+    """Return the name of the pixels that so many of an object's masks have at least."""
+    return f"{label}+{number}"
+
+
+def only(read_block: Callable[[int], Stacks], labels: Collection[str]) -> Callable[[int], Stacks]:
+    """Return what reads these masks of blocks alone."""
+    return lambda index: {label: stack for label, stack in read_block(index).items() if label in labels}
 
 
 def ranges_of(flags: Array) -> Ranges:
@@ -202,9 +240,9 @@ def write(path: str, splits: Dict[str, Split]) -> None:
 
 
 def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) -> Dict[str, Any]:
-    digest, labels = hashlib.sha256(), list(sequence.objects)
+    digest, labels = hashlib.sha256(), [*sequence.objects, *sequence.aside]
     for index in range(len(sequence.blocks)):
-        data = _pack_block(sequence.read_block(index), labels)
+        data = _pack_block({**sequence.read_block(index), **sequence.read_aside(index)}, labels)
         digest.update(data)
         add_member(archive, _member(split, sequence.name, index), data)
     return {
@@ -216,6 +254,7 @@ def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) ->
         "salient": sequence.salient,
         "told": sequence.lists_objects,
         "sha256": digest.hexdigest(),
+        **({"aside": sequence.aside} if sequence.aside else {}),
     }
 
 
@@ -256,7 +295,8 @@ def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], name
 
 def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Sequence:
     blocks = [Block(start, stop, (height, width)) for start, stop, height, width in entry["blocks"]]
-    labels = list(entry["objects"])
+    aside = tuple(entry.get("aside", ()))
+    labels = [*entry["objects"], *aside]
 
     def read_block(index: int) -> Stacks:
         try:
@@ -271,10 +311,12 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
         entry["frames"],
         blocks,
         {label: _facts(facts) for label, facts in entry["objects"].items()},
-        read_block,
+        only(read_block, entry["objects"]) if aside else read_block,
         entry["unseen"],
         entry["salient"],
         entry["told"],
+        aside,
+        only(read_block, aside),
     )
 
 

@@ -37,15 +37,18 @@ _MEASURES = {
     "F": "boundary similarity",
     "J&F_new": "the mean of J and the second F",
     "F_new": "boundary similarity with a tolerance that depends on the object's size",
+    "A": "share of the pixels that are right",
+    "R": "1 minus the pixels predicted outside of the truth, by those of all that could be meant",
     "tIoU": "share of the frames with the object in truth or prediction that have it in both",
     "vIoU": "J summed over the frames with the object in both, by the number of those with it in either",
     "V": "spread of J&F over time; lower is better",
 }
+_KINDS = ("static", "dynamic", "hybrid", "referring", "reasoning", "no-target")
 _STATISTICS = {
     "Mean": "{}",
     "seen-Mean": "{}, over the classes of the training data",
     "unseen-Mean": "{}, over the classes that the training data lack",
-    **{f"{kind}-Mean": f"{{}}, over {kind} expressions" for kind in ("static", "dynamic", "hybrid")},
+    **{f"{kind}-Mean": f"{{}}, over {kind} expressions" for kind in _KINDS},
     "Recall": "share of frames above one half: {}",
     "Decay": "loss from the first to the last quarter of the frames, lower is better: {}",
 }

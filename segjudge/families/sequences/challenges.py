@@ -91,6 +91,7 @@ def make_demo(protocol: SequenceProtocol) -> Content:
     layouts = {
         "sav": _publish_sav,
         "mevis": _publish_mevis,
+        "revos": _publish_revos,
         "ref-youtube-vos": _publish_ref_youtube_vos,
         "long-rvos": _publish_long_rvos,
     }
@@ -120,6 +121,20 @@ def _publish_mevis(videos: list[Scene]) -> Content:
         listing[video.name] = {"expressions": expressions, "frames": [name for name, _ in label_frames(video)]}
     yield "meta_expressions.json", {"videos": listing}
     yield "mask_dict.json", masks
+
+
+def _publish_revos(videos: list[Scene]) -> Content:
+    (_, listing), (_, masks) = _publish_mevis(videos)
+    foreground = {}
+    for name, video in listing["videos"].items():
+        ids = {str(number) for expression in video["expressions"].values() for number in expression["anno_id"]}
+        for expression in video["expressions"].values():
+            expression["type_id"] = {0: 2, 1: 0}.get(len(expression["anno_id"]), 1)
+        frames = zip(*(masks[number] for number in sorted(ids)), strict=True)
+        foreground[name] = {"masks_rle": [[mask for mask in of_frame if mask] for of_frame in frames]}
+    yield "meta_expressions_valid_.json", listing
+    yield "mask_dict.json", masks
+    yield "mask_dict_foreground.json", foreground
 
 
 def _publish_ref_youtube_vos(videos: list[Scene]) -> Content:

@@ -23,6 +23,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
+    half_of,
     has_kinds,
     mean_shares,
     pair_with_scores,
@@ -221,7 +222,7 @@ class _LossReader:
             if view.losses.objects:
                 sequences.append(view.losses)
         objects = [
-            (losses.shares, losses.score.unseen)
+            (losses.shares, half_of(losses.score, report.protocol))
             for sequence in sequences
             for losses in sequence.objects
             if losses.score.frames
@@ -418,6 +419,7 @@ _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
         len(sequence.objects), (2, 4), ("alone", "2 or 3 in the sequence", "4 and more")
     ),
     "absence": lambda _, losses: "1 absent at times" if losses.absent else "0 always there",
+    "kind": lambda _, losses: f"0 {losses.score.kind}",
     "class": lambda _, losses: "1 unseen" if losses.score.unseen else "0 seen",
 }
 

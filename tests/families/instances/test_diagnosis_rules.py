@@ -402,7 +402,7 @@ def test_kinds_are_known_where_they_sum_to_the_mean() -> None:
 
 def test_classes_count_the_same_where_the_protocol_tells_them_apart() -> None:
     kinds = len(FAILURES)
-    objects = [([0.3] * kinds, False), ([0.6] * kinds, False), ([0.9] * kinds, True)]
+    objects = [([0.3] * kinds, "seen"), ([0.6] * kinds, "seen"), ([0.9] * kinds, "unseen")]
     assert shares_of(objects, SEQUENCE_PROTOCOLS["davis2017"]) == pytest.approx([0.6] * kinds)
     assert shares_of(objects, SEQUENCE_PROTOCOLS["lvos"]) == pytest.approx([(0.45 + 0.9) / 2] * kinds)
     assert shares_of(objects[:2], SEQUENCE_PROTOCOLS["lvos"]) == pytest.approx([0.45] * kinds)
