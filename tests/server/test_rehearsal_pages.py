@@ -84,7 +84,7 @@ def test_two_rows_are_compared(server: Rehearsal) -> None:
         return page if "What can be told apart" in page else ""
 
     text = waited(comparison, 60)
-    assert "6 of Swapping: swapping.json.gz loses +0.178 beside 1 of Careful: careful.json.gz: swap" in text
+    assert "6 of Swapping: swapping.json.gz loses 0.178 more than 1 of Careful: careful.json.gz: swap" in text
     assert ".place { background-color" in text, "bars have the colours of kinds"
     assert 'id="frames"' in text
     assert "form=" not in aurora.get(f"{server.address}/challenges/1/leaderboard/5").text

@@ -162,7 +162,7 @@ def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.C
     results = [str(tmp_path / f"{name}.zip") for name in ("good", "leaking")]
     command = ["compare", *results, "--truth", str(tmp_path / "truth.zip"), "--protocol", "vos-benchmark", "--kinds"]
     assert main([*command, "--json", str(tmp_path / "out.json")]) == 0
-    assert "beside good: leak +" in capsys.readouterr().out
+    assert "more than good: leak +" in capsys.readouterr().out
     document = json.loads((tmp_path / "out.json").read_text())
     difference = sum(document["kinds"]["leaking"].values()) - sum(document["kinds"]["good"].values())
     assert difference == pytest.approx(document["pairs"][0]["difference"], abs=1e-9)
