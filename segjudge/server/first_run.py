@@ -140,7 +140,10 @@ def open_date(services: Services, challenge: int, phase: int) -> str:
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:
-    """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
+    """Let a team for each sample submission send it, where a phase is open; return how many were sent.
+
+    They are baselines: where the truth is public, participants may open their reports.
+    """
     count = 0
     for phase in services.store.phases(challenge):
         if why_closed(services, challenge, phase.id):
@@ -159,6 +162,7 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
             with open(path, "rb") as file:
                 file_id = services.files.keep(file, name, "input_file")
             fields = {"method_name": name, "is_public": "true"}
-            submitting.send(services, user, PhaseTarget(challenge, phase.id), fields, file_id)
+            number = submitting.send(services, user, PhaseTarget(challenge, phase.id), fields, file_id)
+            services.submissions.update(number, is_baseline=True)
             count += 1
     return count

@@ -29,7 +29,14 @@ from segjudge.report.page import PAGES as REPORT
 
 from .accounts import PARTICIPANT
 from .actions import hosting, submitting
-from .actions.reading import file_for_participants, find_comparison_page, find_report_page, why_no_report
+from .actions.reading import (
+    file_for_participants,
+    find_comparison_page,
+    find_report_page,
+    is_shown_baseline,
+    sees_baselines,
+    why_no_report,
+)
 from .actions.submitting import PhaseTarget
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
@@ -486,8 +493,12 @@ def _reports(request: UserRequest, phase: ChallengePhase, submissions: list[int]
     """Return the submissions whose page this user may open."""
     if request.user is None:
         return set()
-    rows = request.services.store.find(Submission, Submission.id.in_(submissions))
-    return {row.id for row in rows if _has_report(request, phase, row)}
+    services, challenge = request.services, _find_challenge(request, phase.challenge_id)
+    rows = services.store.find(Submission, Submission.id.in_(submissions))
+    own = {row.id for row in rows if _has_report(request, phase, row)}
+    foreign_rows = [row for row in rows if row.id not in own and is_shown_baseline(row) and row.submission_result_file]
+    baselines = {row.id for row in foreign_rows if not why_no_report(services, challenge, phase, row)}
+    return own | baselines if baselines and sees_baselines(services, request.user, phase) else own
 
 
 def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:

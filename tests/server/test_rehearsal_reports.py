@@ -128,6 +128,59 @@ def test_another_team_is_refused_and_who_has_no_name_logs_in(
     assert report(server, people["host"], 10**6).status_code == 404
 
 
+def test_where_the_truth_is_public_participants_open_the_reports_of_baselines_and_compare_them(
+    server: Rehearsal, people: dict[str, requests.Session]
+) -> None:
+    number, own = scored(server, STRONG, DEV), int(server.submit("borealis", STRONG, DEV).json()["id"])
+    assert server.settled(own)["status"] == "finished"
+    split = server.get("/api/challenges/1/challenge_phase_split", "host").json()[0]["id"]
+    path = f"/leaderboard/{split}/compare?submission={own}&submission={number}"
+
+    def look(who: requests.Session) -> tuple[int, str]:
+        answers = waited(lambda: [it for it in [who.get(server.address + path, timeout=30)] if WAITING not in it.text])
+        return answers[0].status_code, answers[0].text
+
+    assert look(people["borealis"])[0] == 403
+    mark(server, number)
+    assert report(server, people["borealis"], number).text == report(server, people["host"], number).text
+    link = f'href="/submissions/{number}/report"'
+    board = f"{server.address}/challenges/1/teams/{server.people['aurora']['team']}"
+    assert link in people["borealis"].get(board, timeout=30).text
+    assert link not in requests.get(board, timeout=30).text
+    code, text = look(people["borealis"])
+    assert (code, "Where they differ" in text or "compared" in text) == (200, True)
+    assert people["borealis"].get(f"{server.address}/submissions/{number}", timeout=30).status_code == 403
+    mark(server, number)
+    assert report(server, people["borealis"], number).status_code == 403, "no baseline any more"
+    mark(server, number)
+    server.call(
+        "PATCH",
+        f"/api/jobs/challenges/1/submissions/{number}/update_submission_meta/",
+        "host",
+        json={"is_public": False},
+    )
+    assert report(server, people["borealis"], number).status_code == 403, "on no leaderboard"
+
+
+@pytest.mark.parametrize(("file", "phase"), [(SECRET, TEST), (COARSE, INSTANCES)])
+def test_where_the_truth_is_hidden_a_baseline_stays_its_teams(
+    server: Rehearsal, people: dict[str, requests.Session], file: Path, phase: int
+) -> None:
+    number = scored(server, file, phase)
+    mark(server, number)
+    refused = report(server, people["borealis"], number)
+    assert (refused.status_code, FULL in refused.text) == (403, False)
+    board = f"{server.address}/challenges/1/teams/{server.people['aurora']['team']}"
+    assert f"/submissions/{number}/report" not in people["borealis"].get(board, timeout=30).text
+
+
+def mark(server: Rehearsal, number: int) -> None:
+    """Mark a submission as a baseline, or no more."""
+    path = f"/api/jobs/challenges/1/submissions/{number}/update_submission_meta/"
+    is_baseline = server.get(f"/api/jobs/submission/{number}", "host").json()["is_baseline"]
+    assert server.call("PATCH", path, "host", json={"is_baseline": not is_baseline}).status_code == 200
+
+
 def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:

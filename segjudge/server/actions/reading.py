@@ -8,6 +8,7 @@ withheld, and of its result file what belongs to a visible split is shown.
 import json
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -138,18 +139,20 @@ def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhas
 def find_report_page(services: Services, user: User, submission: int) -> str | None:
     """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
 
-    Hosts see everything.  So do participants where the phase's detail is `all` and all of its splits are public;
-    elsewhere they see a page of what the phase left for them.
+    Hosts see everything.  So do participants, of their own and of baselines, where the phase's detail is `all` and all
+    of its splits are public; elsewhere they see, of their own alone, a page of what the phase left for them.
     """
     row = services.submissions.get(submission)
-    services.accounts.check_may_see_submission(user, row)
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    reader = _reader_of(services, user, phase, row)
     reason = why_no_report(services, challenge, phase, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
-    sees_all, team = _sees_all(services, user, phase, row.team_id)
+    sees_all, team = _sees_all(services, user, phase, reader)
     if sees_all is None:
         return None
+    if not sees_all:
+        services.accounts.check_may_see_submission(user, row)
     order = _order_for_hosts(services, challenge, phase, row) if sees_all else _order_for_participants(services, row)
     return services.report_pages.find_or_order(order, team)
 
@@ -157,24 +160,28 @@ def find_report_page(services: Services, user: User, submission: int) -> str | N
 def find_comparison_page(services: Services, user: User, split: ChallengePhaseSplit, numbers: list[int]) -> str | None:
     """Return the page that compares two submissions on a split, None while it is being made.
 
-    Who sees all of their reports may see it: hosts, and participants of their own where the phase's detail is `all`.
+    Who sees all of their reports may see it: hosts, and participants of their own and of baselines where the phase's
+    detail is `all`.
     """
     if len(set(numbers)) != 2:
         raise Refusal(400, "Tick two submissions.")
     rows = [services.submissions.get(number) for number in numbers]
     phase = services.store.require(ChallengePhase, split.phase_id)
     challenge = services.store.require(Challenge, phase.challenge_id)
+    reader = HOSTS
     for row in rows:
-        services.accounts.check_may_see_submission(user, row)
+        reader = _reader_of(services, user, services.submissions.phase_of(row), row)
         if row.phase_id != phase.id:
             raise Refusal(400, f"Submission {row.id} is of another phase.")
         reason = why_no_report(services, challenge, phase, row)
         if reason:
             raise Refusal(404, f"Submission {row.id} cannot be compared: {reason}")
-    sees_all, team = _sees_all(services, user, phase, rows[0].team_id)
+    sees_all, team = _sees_all(services, user, phase, reader)
     if sees_all is None:
         return None
     if not sees_all:
+        for row in rows:
+            services.accounts.check_may_see_submission(user, row)
         raise Refusal(403, "This phase shows its participants too little of a submission to compare two.")
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
@@ -182,6 +189,31 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
         files[side], values[f"{side}_name"] = _results(challenge, row), _title(services, row).partition(" ")[2]
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
     return services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), team)
+
+
+def sees_baselines(services: Services, user: User | None, phase: ChallengePhase) -> bool:
+    """Return whether a user may open the reports of a phase's baselines; not yet while that is looked up."""
+    team = services.accounts.team_of(user, phase.challenge_id)
+    if user is None or team is None:
+        return False
+    with suppress(Refusal):
+        return bool(_sees_all(services, user, phase, team.id)[0])
+    return False
+
+
+def is_shown_baseline(row: Submission) -> bool:
+    """Return whether the hosts show a submission on the leaderboards as something to compare with."""
+    return row.is_baseline and row.is_public and not row.is_flagged and row.status == FINISHED
+
+
+def _reader_of(services: Services, user: User, phase: ChallengePhase, row: Submission) -> int:
+    """Return the team for which a page of a submission is made; refuses who may not ask for one."""
+    team = services.accounts.team_of(user, phase.challenge_id)
+    boards = services.store.splits_of(phase.id)
+    shown = is_shown_baseline(row) and all(services.accounts.may_see_board(user, phase, split) for split in boards)
+    if team is None or not shown:
+        services.accounts.check_may_see_submission(user, row)
+    return row.team_id if team is None else team.id
 
 
 def _sees_all(services: Services, user: User, phase: ChallengePhase, team: int) -> tuple[bool | None, int]:
