@@ -1,4 +1,4 @@
-"""The demo's photographs, films and images: the same every time, small, free to use, and in the repository as they are made."""
+"""The demo's photographs, films and images: the same every time, small, free to use, and stored as they are made."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from demo import panoptic
 from demo.films import FILMS
 from demo.images import draw_image
 from demo.methods import METHODS
 from demo.sequences import PHASE, compressed, encode_picture, run_lengths
+from segjudge import score
 from segjudge.datasets.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
 from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.platforms.evalai.bundle.bundle_source import read_phases
 from tests.builders import ROOT
 
 PICTURES = ROOT / "pictures" / PHASE
@@ -64,6 +67,29 @@ def test_the_photographs_of_instances_show_each_one_where_the_truth_has_it(numbe
         assert np.mean(differs[visible] > 20) > 0.8, f"instance {index} stands out from what it lies on"
     with Image.open(ROOT / "pictures" / INSTANCE_PHASE / f"{image_name(number)}.jpg") as stored:
         assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
+
+
+def test_the_challenge_of_segments_scores_each_method_by_its_fault(tmp_path: Path) -> None:
+    folder = tmp_path / "photographs"
+    panoptic.write(folder, 3)
+    phase = read_phases((folder / "evaluation_script/phases.py").read_bytes(), "phases.py")[0]
+    truth = str(folder / phase.annotations)
+    picture, segments = panoptic.draw_image(1)
+
+    with Image.open(folder / "pictures/val/000000000002.jpg") as stored:
+        assert np.abs(np.asarray(stored, int) - picture).mean() < 8
+    assert {number // 1000 for number in np.unique(segments).tolist()} <= {*panoptic.THINGS, *panoptic.STUFF}
+    assert phase.detail == "all"
+    samples = {path.stem: path for path in (folder / "examples/val").iterdir()}
+    assert samples.keys() == panoptic.METHODS.keys()
+    values = {name: score(str(path), truth, protocol="coco-panoptic").metrics["val"] for name, path in samples.items()}
+    careful = values["careful"]
+    assert max(values, key=lambda name: values[name]["PQ"]) == "careful"
+    assert values["merging"]["RQ-Things"] < 0.7 < careful["RQ-Things"]
+    assert values["splitting"]["RQ-Things"] < careful["RQ-Things"]
+    assert values["forgetful"]["RQ-Things"] < careful["RQ-Things"]
+    assert values["confused"]["PQ-Stuff"] < values["splitting"]["PQ-Stuff"] == careful["PQ-Stuff"]
+    assert values["coarse"]["SQ"] < careful["SQ"]
 
 
 def test_the_truth_of_instances_names_the_photographs_and_has_their_size() -> None:

@@ -1,0 +1,318 @@
+"""A challenge of photographs whose every pixel is of a thing or of stuff: `python -m demo.panoptic [FOLDER]`.
+
+It is a folder as `segjudge new` writes it, with a public truth, pictures, and samples that fail in known ways:
+`segjudge rehearse FOLDER --seed-demo` has its board, reports and comparisons.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segjudge.datasets.compression import code_png
+from segjudge.evaluation_script.files.packed import EPOCH
+from segjudge.families.base.challenges import encode_json
+from segjudge.families.truths import TruthSource
+from segjudge.starting.new_challenge import NewChallenge, create
+
+from .drawing import (
+    SIZE,
+    Floats,
+    Frame,
+    Ground,
+    Labels,
+    Pose,
+    blur,
+    load_cutout,
+    load_ground,
+    load_view,
+    make_clouds,
+    make_wood,
+)
+from .films import SEED
+from .sequences import encode_picture, replace
+
+PHASE = "val"
+#: What is in the images; a segment's id is so many times the number of its category, and its own number beside.
+THINGS = {1: "astronaut", 2: "raccoon", 3: "cup", 4: "shuttle", 5: "rocket", 6: "photograph"}
+STUFF = {11: "wall", 12: "grass", 13: "gravel", 14: "sky", 15: "table"}
+_IDS = 1000
+_COUNT = 12
+#: The id of each pixel's segment.
+Segments = NDArray[np.int64]
+_Method = Callable[[Segments, np.random.Generator], Segments]
+
+
+# ── the images ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an image is taken: what is behind and below, where the one ends, and what may stand there."""
+
+    behind: tuple[int, Callable[[], Ground]]
+    below: tuple[int, Callable[[], Ground]]
+    horizon: float
+    rough: float
+    #: Categories, each with the least and the largest height.
+    things: Mapping[int, tuple[int, int]]
+    path: Callable[[], Ground] | None = None
+
+
+def draw_image(number: int) -> tuple[NDArray[np.uint8], Segments]:
+    """Draw an image: its picture, and the id of the segment that each pixel is of."""
+    generator = np.random.default_rng([SEED, 3, number])
+    place = _PLACES[number % len(_PLACES)]
+    canvas, stuff = _draw_ground(place, generator)
+    names = generator.choice(list(place.things), int(generator.integers(4, 7)))
+    feet = np.sort(generator.uniform(0, 1, len(names)))
+    across = generator.permutation(np.linspace(50, SIZE[1] - 50, len(names)))
+    for index, (category, depth, x) in enumerate(zip(names.tolist(), feet.tolist(), across.tolist(), strict=True), 1):
+        least, largest = place.things[category]
+        height = least + (largest - least) * depth
+        bottom = SIZE[0] * (place.horizon + 0.06) + (SIZE[0] * (0.92 - place.horizon)) * depth
+        turn = float(generator.uniform(-10, 10))
+        looks = _LOOKS[category]
+        canvas.draw(
+            load_cutout(looks[(number + index) % len(looks)]),
+            Pose(0, x, bottom - height / 2, height, turn),
+            index,
+            0.45,
+        )
+    ids = np.append(0, [category * _IDS + index for index, category in enumerate(names.tolist(), 1)])
+    segments: Segments = np.where(canvas.labels > 0, ids[canvas.labels], stuff.astype(np.int64) * _IDS)
+    return canvas.picture(), segments
+
+
+def _draw_ground(place: _Place, generator: np.random.Generator) -> tuple[Frame, Labels]:
+    """Draw what an image's things stand on and before; return which category is where."""
+    rows, columns = np.mgrid[: SIZE[0], : SIZE[1]].astype(np.float32)
+    wave = make_clouds(generator, SIZE, (6, 40)) - 0.5
+    edge = SIZE[0] * place.horizon + place.rough * wave
+    is_below = rows > edge
+    canvas = place.behind[1]().seen(*generator.uniform(0, 40, 2).tolist(), 1.0)
+    front = place.below[1]().seen(*generator.uniform(0, 60, 2).tolist(), 1.0)
+    near = np.clip((rows - SIZE[0] * place.horizon) / 60, 0, 1)[..., None]
+    _lay(canvas, front.colours * (0.72 + 0.28 * near), is_below)
+    stuff = np.where(is_below, place.below[0], place.behind[0]).astype(np.uint8)
+    if place.path is not None:
+        middle = generator.uniform(140, 340) + 0.5 * (rows - 200) * generator.uniform(-1, 1)
+        wide = 26 + 0.5 * (rows - SIZE[0] * place.horizon) + 16 * wave
+        is_path = is_below & (np.abs(columns - middle) < wide)
+        _lay(canvas, place.path().seen(0, 0, 1.2).colours, is_path)
+        stuff[is_path] = _number(STUFF, "gravel")
+    return canvas, stuff
+
+
+def _lay(canvas: Frame, colours: Floats, where: NDArray[np.bool_]) -> None:
+    """Lay something over a part of the frame, with a soft edge."""
+    alpha = blur(where.astype(np.float32), 1)[..., None]
+    canvas.colours = canvas.colours * (1 - alpha) + colours * alpha
+
+
+def _number(categories: Mapping[int, str], name: str) -> int:
+    return next(number for number, other in categories.items() if other == name)
+
+
+#: What a category looks like: names of the material, in turn.
+_LOOKS: Mapping[int, tuple[str, ...]] = {
+    1: ("astronaut",),
+    2: ("raccoon",),
+    3: ("cup",),
+    4: ("shuttle",),
+    5: ("rocket",),
+    6: ("photo-cat", "photo-coffee", "photo-raccoon", "photo-rocket"),
+}
+
+
+def _wall() -> Ground:
+    return load_ground("brick", (0.2, 0.06, 0.03), (1.0, 0.72, 0.55), lies=True)
+
+
+def _pale_wall() -> Ground:
+    return load_ground("brick", (0.3, 0.34, 0.36), (0.82, 0.86, 0.84), lies=True)
+
+
+def _grass() -> Ground:
+    return load_ground("grass", (0.0, 0.06, 0.0), (0.72, 0.9, 0.38))
+
+
+def _gravel() -> Ground:
+    return load_ground("gravel", (0.12, 0.1, 0.09), (0.95, 0.9, 0.84))
+
+
+def _table() -> Ground:
+    return make_wood(SEED, (0.26, 0.12, 0.05), (0.72, 0.45, 0.24))
+
+
+def _sky() -> Ground:
+    return Ground(load_view("pad").colours[:300] * np.array((1.3, 1.25, 1.2), np.float32))
+
+
+_PLACES = (
+    _Place((11, _wall), (12, _grass), 0.36, 16, {2: (50, 120), 1: (90, 190), 3: (34, 70)}, _gravel),
+    _Place((14, _sky), (13, _gravel), 0.6, 8, {4: (90, 190), 5: (110, 220), 1: (60, 150)}),
+    _Place((11, _pale_wall), (15, _table), 0.42, 0, {3: (56, 120), 6: (60, 110), 2: (60, 120)}),
+)
+
+
+# ── the methods ─────────────────────────────────────────────────────────────
+
+
+def _careful(truth: Segments, generator: np.random.Generator) -> Segments:
+    """Is good at all of it, and a little off at every edge."""
+    ids = np.unique(truth)
+    noise = 1.1 * (make_clouds(generator, SIZE, (14, 24)) - 0.5)
+    fields = [blur((truth == number).astype(np.float32), 4) + noise * (number in _things(truth)) for number in ids]
+    segments: Segments = ids[np.argmax(fields, axis=0)]
+    return segments
+
+
+def _coarse(truth: Segments, _generator: np.random.Generator) -> Segments:
+    """Decides for blocks of eighteen pixels."""
+    ids, side = np.unique(truth), 18
+    height, width = (-(-length // side) * side for length in SIZE)
+    padded = np.pad(truth, ((0, height - SIZE[0]), (0, width - SIZE[1])), mode="edge")
+    blocks = padded.reshape(height // side, side, width // side, side)
+    small = ids[np.argmax([(blocks == number).mean(axis=(1, 3)) for number in ids], axis=0)]
+    return small.repeat(side, axis=0).repeat(side, axis=1)[: SIZE[0], : SIZE[1]]
+
+
+def _merging(truth: Segments, generator: np.random.Generator) -> Segments:
+    """Takes all things of a category for one."""
+    segments = _careful(truth, generator)
+    category = segments // _IDS
+    return np.where(category < 10, category * _IDS + 1, segments)
+
+
+def _splitting(truth: Segments, generator: np.random.Generator) -> Segments:
+    """Breaks every wide thing in two."""
+    segments = _careful(truth, generator)
+    for number in _things(segments):
+        _, columns = np.nonzero(segments == number)
+        half = columns.min() + 0.42 * (np.ptp(columns))
+        if np.ptp(columns) > 60:
+            segments[(segments == number) & (np.arange(SIZE[1]) > half)] = number + 500
+    return segments
+
+
+def _confused(truth: Segments, generator: np.random.Generator) -> Segments:
+    """Takes rockets for shuttles, half of the cups for photographs, and gravel for grass."""
+    segments = _careful(truth, generator)
+    taken = {5: 4, 13: 12}
+    for number in np.unique(segments).tolist():
+        category = taken.get(number // _IDS, number // _IDS)
+        if number // _IDS == 3 and number % 2:
+            category = 6
+        segments[segments == number] = category * _IDS + number % _IDS
+    return segments
+
+
+def _forgetful(truth: Segments, generator: np.random.Generator) -> Segments:
+    """Overlooks what is small, and sees in its place what is around it."""
+    segments = _careful(truth, generator)
+    for number in _things(segments):
+        mask = segments == number
+        if mask.sum() < 3500:
+            around = (blur(mask.astype(np.float32), 6) > 0.02) & ~mask
+            ids, counts = np.unique(segments[around], return_counts=True)
+            segments[mask] = ids[counts.argmax()]
+    return segments
+
+
+def _things(segments: Segments) -> list[int]:
+    return [number for number in np.unique(segments).tolist() if number < 10 * _IDS]
+
+
+#: By the names of their samples.
+METHODS: Mapping[str, _Method] = {
+    "careful": _careful,
+    "coarse": _coarse,
+    "merging": _merging,
+    "splitting": _splitting,
+    "confused": _confused,
+    "forgetful": _forgetful,
+}
+
+
+# ── files ───────────────────────────────────────────────────────────────────
+
+
+def write(folder: Path, count: int = _COUNT) -> None:
+    """Write the challenge with so many images into a folder that is new or empty."""
+    drawn = [draw_image(number) for number in range(count)]
+    truths = [segments for _, segments in drawn]
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
+        for name, data in _published(truths).items():
+            replace(Path(temporary, name), data)
+        source = TruthSource(temporary, "coco-panoptic")
+        create(NewChallenge(str(folder), "coco-panoptic", source, "Every pixel of photographs"), lambda *_: None)
+    for number, (picture, _) in enumerate(drawn, 1):
+        replace(folder / "pictures" / PHASE / f"{number:012d}.jpg", encode_picture(picture))
+    examples = folder / "examples" / PHASE
+    shutil.rmtree(examples)
+    examples.mkdir()
+    for name, method in METHODS.items():
+        _write_sample(examples / f"{name}.zip", make_results(method, truths))
+    phases = folder / "evaluation_script/phases.py"
+    text = phases.read_text()
+    shown = text.replace(f'codename="{PHASE}",', f'codename="{PHASE}",\n        detail="all",')
+    phases.write_text(shown)
+
+
+def make_results(method: _Method, truths: list[Segments]) -> list[Segments]:
+    """Make a method's segments of all images."""
+    return [method(truth, np.random.default_rng([SEED, 4, number])) for number, truth in enumerate(truths)]
+
+
+def _published(truths: list[Segments]) -> dict[str, bytes]:
+    """The truth as COCO publishes its own."""
+    categories = [
+        {"id": number, "name": name, "isthing": int(kind is THINGS)}
+        for kind in (THINGS, STUFF)
+        for number, name in kind.items()
+    ]
+    images = [{"id": number, "file_name": f"{number:012d}.png"} for number in range(1, len(truths) + 1)]
+    annotations = [
+        {"image_id": image["id"], "file_name": image["file_name"], "segments_info": _list_segments(segments)}
+        for image, segments in zip(images, truths, strict=True)
+    ]
+    files = {f"panoptic_{PHASE}/{image['file_name']}": code_png(truths[place]) for place, image in enumerate(images)}
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    return {**files, f"panoptic_{PHASE}.json": encode_json(document)}
+
+
+def _list_segments(segments: Segments) -> list[dict[str, int]]:
+    ids, areas = np.unique(segments, return_counts=True)
+    return [
+        {"id": number, "category_id": number // _IDS, "iscrowd": 0, "area": area}
+        for number, area in zip(ids.tolist(), areas.tolist(), strict=True)
+    ]
+
+
+def _write_sample(path: Path, results: list[Segments]) -> None:
+    """Write a method's results as a submission, in the same bytes every time."""
+    files = {name.replace(f"panoptic_{PHASE}", "segments"): data for name, data in _published(results).items()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in files.items():
+            out.writestr(zipfile.ZipInfo(name, EPOCH), data)
+
+
+def main() -> None:
+    """Write the challenge, and say what to do with it."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "dist/photo-panoptic")
+    write(folder)
+    print(f"{folder}: {_COUNT} photographs, and {len(METHODS)} methods with a fault of their own.")
+    print(f"Next: segjudge rehearse {folder} --seed-demo, and open the address that it prints.")
+
+
+if __name__ == "__main__":
+    main()
