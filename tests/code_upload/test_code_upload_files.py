@@ -97,7 +97,7 @@ def installed(name: str, folder: Path) -> Path:
             words = [one for one in shlex.split(rest)[1:] if one != "--no-cache-dir"]
             where = [str(FOLDER / one) if one.endswith(".lock") else one for one in words]
             done = subprocess.run(
-                [str(python), "-m", "pip", *where, "--disable-pip-version-check", "-q"],
+                [str(python), "-m", "pip", *where, "--disable-pip-version-check", "--no-compile", "-q"],
                 cwd=source, capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr[-2000:]

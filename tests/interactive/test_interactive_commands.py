@@ -314,7 +314,9 @@ def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path
             clock.now += 1
             return model(**output)
 
-        session = DavisInteractiveSession(dataset=dataset, report_save_dir=tmp_path / name, clock=clock)
+        session = DavisInteractiveSession(
+            dataset=dataset, report_save_dir=tmp_path / name, clock=clock, max_nb_interactions=2
+        )
         found = run(session, timed, dataset.image_paths, lambda *_: None, steps=False)
         areas[name] = found["auc"]
         assert len(session.samples) == 4
