@@ -30,8 +30,8 @@ _BYTES_PER_PIXEL, _BYTES_BESIDE = 8, 1 << 20
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 #: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
 _UNDECODED = 173
-#: What red, green and blue add to a pixel's brightness, of 32,768.
-_BRIGHTNESS = np.array([9798, 19235, 3735], np.uint32)
+#: What red, green and blue add to a pixel's brightness, of 32,768: those of OpenCV 4.8.1, which rounds down.
+_BRIGHTNESS = np.array([9797, 19234, 3737], np.uint32)
 _SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
@@ -75,7 +75,7 @@ def read_greys(data: bytes, size: Size) -> Array:
         greys = numbers >> 8 if header.depth == 16 else numbers * (255 // ((1 << header.depth) - 1))
         return greys.astype(np.uint8)
     wide = (numbers if numbers.ndim == 3 else _palette_of(data)[numbers])[..., :3].astype(np.uint32)
-    return ((wide @ _BRIGHTNESS + (1 << 14)) >> 15).astype(np.uint8)
+    return (wide @ _BRIGHTNESS >> 15).astype(np.uint8)
 
 
 def _palette_of(data: bytes) -> Array:

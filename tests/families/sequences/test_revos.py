@@ -209,7 +209,7 @@ def test_pictures_are_as_bright_as_opencv_reads_them() -> None:
     assert read_greys(png(grid > 3), (2, 4)).tolist() == [[0] * 4, [255] * 4]
     assert read_greys(png(grid.astype(np.uint16) * 300), (2, 4)).tolist() == (grid.astype(int) * 300 // 256).tolist()
     colours = np.array([[[128, 0, 0], [0, 128, 0], [0, 0, 128], [255, 255, 255]]] * 2, np.uint8)
-    assert read_greys(png(colours), (2, 4)).tolist() == [[38, 75, 15, 255]] * 2
+    assert read_greys(png(colours), (2, 4)).tolist() == [[38, 75, 14, 255]] * 2
     palette = raw_png(2, 1, 8, 3, b"\0\1\7", chunk(b"PLTE", bytes([9, 9, 9, 128, 0, 0])))
     assert read_greys(palette, (1, 2)).tolist() == [[38, 0]]
     with pytest.raises(Flaw, match="4×2 pixels"):
