@@ -17,6 +17,8 @@ from segjudge.report.tables import format_number
 _Adjustment = Literal["none", "holm"]
 #: Rows of weights that are looked at together, which bounds the memory.
 _BLOCK = 250
+#: The column with the ranks that most redrawings of the cases give.
+SPREAD = "95 % of redrawings"
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class RankedTask:
             body.append(
                 [f"{rank:g}", name, format_number(value), spread, str(beaten), *(f"{rank:g}" for rank in other_ranks)]
             )
-        return ["rank", "algorithm", "value", "95 % of redrawings", "better than", *self.by_method], body
+        return ["rank", "algorithm", "value", SPREAD, "better than", *self.by_method], body
 
     def sign(self, row: int, column: int) -> str:
         """Whether an algorithm is better (+) or worse (−) than another, or cannot be told apart (=)."""

@@ -17,7 +17,7 @@ from segjudge.showing.browser import ShownPage
 from segjudge.system.errors import OptionError, UsageError
 
 from . import METHODS, Method
-from .rankings import RankedTask, Rule, TaskScores, average_ranks, rank_by_all
+from .rankings import SPREAD, RankedTask, Rule, TaskScores, average_ranks, rank_by_all
 from .score_tables import name_scores, read_scores, read_table, scores_of, tasks_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _MISSING = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are left out"}
 _Missing = Literal["zero", "last", "remove"]
 _PACKAGE = "segjudge.analysis"
+_COLUMNS = (
+    "Better than: the number of others that it is significantly better than; the columns after it have its rank by "
+    "each way of ranking."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,9 +179,11 @@ def _make_section(task: RankedTask, rule: Rule, *, several: bool) -> Section:
     columns, rows = task.cells()
     names, order = [task.scores.algorithms[row] for row in task.order], task.order
     values = {
-        "about": f"{len(task.scores.cases)} cases, ranked by {rule.method}. {task.tau}.",
+        "about": f"{len(task.scores.cases)} cases, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
         "columns": columns,
-        "rows": [[*map(_number_of, row)] for row in rows],
+        "rows": [
+            [cell if column == SPREAD else _number_of(cell) for column, cell in zip(columns, row)] for row in rows
+        ],
         "names": names,
         "apart": {(names[i], names[k]): task.sign(order[i], order[k]) for i, k in permutations(range(len(order)), 2)},
     }
