@@ -38,6 +38,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
+    "saliency": ("saliency --repeat 1", "saliency --images 1 --large 1 --repeat 1"),
     "orphans": ("orphans coco-box coco", "orphans coco-keypoints coco-panoptic ovis --scale 0.0005"),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
@@ -64,7 +65,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks", "scans")
+WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency")
 
 
 def machine() -> str:

@@ -400,6 +400,16 @@ def scans(folder: Path) -> Path:
     return written(folder / "dataset", files)
 
 
+def grey_maps() -> dict[str, bytes]:
+    """Masks of both objects of each frame, by data set: a video each."""
+    return {f"{name}/{k}.png": png((labels(name, k) > 0) * np.uint8(255)) for name, k in frames()}
+
+
+def saliency(folder: Path) -> Path:
+    """Both videos as data sets of salient objects."""
+    return written(folder / "masks", {name.replace("/", "/GT/"): data for name, data in grey_maps().items()})
+
+
 def coco_stuff(folder: Path) -> Path:
     """Both videos as images of COCO-Stuff: grass with a tree and a wall."""
     sizes = [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(frames()))]
@@ -432,7 +442,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
-    "phrases": phrases, "scans": scans,
+    "phrases": phrases, "scans": scans, "saliency": saliency,
 }  # fmt: skip
 
 
@@ -626,6 +636,10 @@ def send_video_phrases(truth: Path) -> bytes:
     ]).encode()  # fmt: skip
 
 
+def send_grey_maps(_truth: Path) -> bytes:
+    return zipped(grey_maps())
+
+
 def send_scans(_truth: Path) -> bytes:
     return zipped({f"sequences/08/predictions/{k:06d}.label": scan_values(*one) for k, one in enumerate(frames())})
 
@@ -671,9 +685,11 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "semantic-kitti-panoptic": (send_scans, {"PQ": 1, "PQ_dagger": 1, "RQ-Stuff": 1}),
     "semantic-kitti-moving": (send_scans, {"IoU-moving": 1}),
     "sa-co-veval-official": (send_video_phrases, {"pHOTA": 1, "mAP": 1, "TETA": 1}),
+    "sod": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
+    "sod-official": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
 }
 #: Of each family the protocol whose upload others take too.
-_LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold", "scans": "semantic-kitti"}
+_LIKE = {"semantic": "vspw", "tracks": "burst", "phrases": "sa-co-gold", "scans": "semantic-kitti", "saliency": "sod"}
 
 
 def upload(protocol: str, truth: Path) -> bytes:

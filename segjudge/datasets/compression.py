@@ -241,8 +241,9 @@ def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 
 
 def grey_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
-    """Return a grey image of 16 bits."""
-    return _png(labels.shape, (16, png.GREY), labels.astype(">u2").view(np.uint8), effort=effort)
+    """Return a grey image: of bytes one of 8 bits, else one of 16."""
+    depth, kind = (8, "u1") if labels.dtype == np.uint8 else (16, ">u2")
+    return _png(labels.shape, (depth, png.GREY), labels.astype(kind).view(np.uint8), effort=effort)
 
 
 def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:

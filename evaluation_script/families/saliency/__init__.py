@@ -1,0 +1,14 @@
+"""Grey maps of salient, camouflaged or finely cut objects beside masks: S, E, F, weighted F and MAE.
+
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting`, `engine`,
+`files` and `protocols`.  The rest is reached through the engine.
+"""
+
+from __future__ import annotations
+
+from ..base.family import Family
+from .protocols import LAYOUT, SALIENCY_PROTOCOLS
+
+__all__ = ["FAMILY", "counting", "engine", "files", "protocols"]
+
+FAMILY = Family("saliency", SALIENCY_PROTOCOLS, ("sequences",), (LAYOUT,))

@@ -1,0 +1,199 @@
+"""What is counted in an image: how many pixels of object and background have which value, and what follows."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Tuple
+
+import numpy as np
+
+from ...masks.stack import Array
+from .protocols import SaliencyProtocol
+from .weighting import measure_weighted
+
+#: Values of a map end here; a pixel of a truth is of the object above the middle.
+VALUES, MIDDLE = 256, 128
+#: Columns of an image: its data set; pixels of the object, of what lies above the middle of the map, and of both; and
+#: what is a mean over images.
+GROUP, TRUTH_AREA, MAP_AREA, SHARED, S, E_ADAPTIVE, F_ADAPTIVE, WEIGHTED_F, ABSOLUTE_ERROR = range(9)
+COLUMNS = 9
+#: Rows of curves, of a number for each threshold.
+F_CURVE, E_CURVE = range(2)
+#: How precision weighs beside recall.
+_BETA = 0.3
+_EPSILON = float(np.spacing(1))
+#: So many pixels are counted at once.
+_BLOCK = 1 << 16
+#: A level as near to the threshold is on the side on which the mean of all pixels, one by one, has it.
+_CLOSE = 1e-9
+
+
+class _Histograms(NamedTuple):
+    """Of each value how many pixels have it: of background and object, in the corners around the object's centre."""
+
+    #: Top or bottom, left or right, background or object, value.
+    corners: Array
+    #: Rows and columns of the upper left corner.
+    centre: Tuple[int, int]
+
+
+def count_map(group: int, truth: Array, values: Array, protocol: SaliencyProtocol) -> Dict[str, Array]:
+    """Return the tables of an image: booleans of its object, and a map of 8 bits."""
+    histograms = _count_corners(truth, values)
+    counts = histograms.corners.sum(axis=(0, 1))
+    levels = _list_levels(counts.sum(axis=0), protocol)
+    curves, adaptive = _measure_thresholds(counts, levels, _find_threshold(counts, values, levels), protocol)
+    area = int(counts[1].sum())
+    row = [
+        float(group),
+        area,
+        counts[:, MIDDLE + 1 :].sum(),
+        counts[1, MIDDLE + 1 :].sum(),
+        _measure_structure(histograms, values, counts, levels, protocol),
+        adaptive[E_CURVE],
+        adaptive[F_CURVE],
+        measure_weighted(values, truth, levels) if area else 0.0,
+        (counts[0] @ levels + counts[1] @ (1 - levels)) / truth.size,
+    ]
+    return {"image": np.array(row, float), "curves": curves}
+
+
+def _count_corners(truth: Array, values: Array) -> _Histograms:
+    height, width = truth.shape
+    by_row, by_column = np.count_nonzero(truth, axis=1), np.count_nonzero(truth, axis=0)
+    area = by_row.sum()
+    if area:
+        centre = [int(np.round((np.arange(len(side)) @ side) / area)) + 1 for side in (by_row, by_column)]
+    else:
+        centre = [height, width]
+    corners = np.zeros((2, 2 * 2 * VALUES), np.int64)
+    is_right = np.arange(width) >= centre[1]
+    offsets = (is_right * (2 * VALUES)).astype(np.uint16)
+    step = max(1, _BLOCK // width)
+    for side, (top, bottom) in enumerate(((0, centre[0]), (centre[0], height))):
+        for start in range(top, bottom, step):
+            rows = slice(start, min(start + step, bottom))
+            keys = truth[rows] * np.uint16(VALUES)
+            keys += values[rows]
+            keys += offsets
+            corners[side] += np.bincount(keys.reshape(-1), minlength=corners.shape[1])
+    return _Histograms(corners.reshape(2, 2, 2, VALUES), (centre[0], centre[1]))
+
+
+def _list_levels(counts: Array, protocol: SaliencyProtocol) -> Array:
+    """Return the level from 0 to 1 of each value; the script stretches those that a map has."""
+    levels = np.arange(VALUES) / (VALUES - 1)
+    held_values = levels[np.flatnonzero(counts)[[0, -1]]]
+    if protocol.as_script and held_values[0] != held_values[1]:
+        levels = np.clip((levels - held_values[0]) / (held_values[1] - held_values[0]), 0, 1)
+    return levels
+
+
+def _find_threshold(counts: Array, values: Array, levels: Array) -> float:
+    """Return twice the mean level, 1 at the most."""
+    threshold = 2 * float(counts.sum(axis=0) @ levels) / values.size
+    if (np.abs(levels - threshold) < _CLOSE).any():
+        threshold = 2 * float(levels[values].mean())
+    return min(threshold, 1.0)
+
+
+def _measure_thresholds(
+    counts: Array, levels: Array, threshold: float, protocol: SaliencyProtocol
+) -> Tuple[Array, List[float]]:
+    """Return F and E at thresholds from the highest to 0, and at one more."""
+    steps = np.zeros((2, VALUES + 1), np.int64)
+    places = VALUES - 1 - (levels * (VALUES - 1)).astype(np.uint8).astype(int)
+    for side in (0, 1):
+        steps[side, :VALUES] = np.cumsum(np.bincount(places, counts[side], VALUES).astype(np.int64))
+    steps[:, VALUES] = counts[:, levels >= threshold].sum(axis=1)
+    false, true = steps
+    curves = np.stack([_measure_f(false, true, counts), _measure_e(false, true, counts, protocol)])
+    return curves[:, :VALUES], curves[:, VALUES].tolist()
+
+
+def _measure_f(false: Array, true: Array, counts: Array) -> Array:
+    precision, recall = true / np.maximum(false + true, 1), true / max(int(counts[1].sum()), 1)
+    both = (1 + _BETA) * precision * recall
+    means: Array = both / np.where(both == 0, 1, _BETA * precision + recall)
+    return means
+
+
+def _measure_e(false: Array, true: Array, counts: Array, protocol: SaliencyProtocol) -> Array:
+    """Return how well sides agree in where they are above their means, as a mean over pixels."""
+    background, area = counts.sum(axis=1).tolist()
+    pixels = background + area
+    predicted = false + true
+    if not area:
+        total: Array = pixels - predicted
+    elif not background:
+        total = predicted
+    else:
+        total = np.zeros(len(true))
+        mean, own_mean = predicted / pixels, area / pixels
+        for pixels_of_kind, side, own_side in (
+            (true, 1, 1), (false, 1, 0), (area - true, 0, 1), (background - false, 0, 0)
+        ):  # fmt: skip
+            own_deviation, deviation = own_side - own_mean, side - mean
+            alignment = 2 * (deviation * own_deviation) / (deviation**2 + own_deviation**2 + _EPSILON)
+            total += (alignment + 1) ** 2 / 4 * pixels_of_kind
+    means: Array = total / (pixels - 1 + _EPSILON if protocol.as_script else pixels)
+    return means
+
+
+def _measure_structure(
+    histograms: _Histograms, values: Array, counts: Array, levels: Array, protocol: SaliencyProtocol
+) -> float:
+    """Return S: how alike object and background are within, and the corners around the object's centre to the truth."""
+    background, area = (int(pixels) for pixels in counts.sum(axis=1))
+    pixels = background + area
+    if not area or not background:
+        mean = float(counts.sum(axis=0) @ levels) / pixels
+        return mean if area else 1 - mean
+    own_share: float = area / pixels
+    within = own_share * _compare_side(counts[1], levels) + (1 - own_share) * _compare_side(counts[0], 1 - levels)
+    (height, width), (bottom, right) = values.shape, histograms.centre
+    shares = [bottom * right / pixels, bottom * (width - right) / pixels, (height - bottom) * right / pixels]
+    shares.append(1 - sum(shares))
+    areas = [(rows, columns) for rows in (slice(0, bottom), slice(bottom, height))
+             for columns in (slice(0, right), slice(right, width))]  # fmt: skip
+    alike = 0.0
+    for share, corner, region in zip(shares, histograms.corners.reshape(4, 2, VALUES), areas):
+        if corner.any():
+            mean = _find_mean(corner, values, region, levels, protocol)
+            alike += share * _compare_corner(corner, mean, levels)
+    return max(0.0, 0.5 * within + 0.5 * alike)
+
+
+def _find_mean(
+    counts: Array, values: Array, region: Tuple[slice, slice], levels: Array, protocol: SaliencyProtocol
+) -> float:
+    """Return the mean level of a corner; of one that is even the script's, which may miss it in the last digit: then
+    that corner is not alike at all.
+    """
+    held_values = np.flatnonzero(counts.sum(axis=0))
+    if len(held_values) > 1:
+        return float(counts.sum(axis=0) @ levels) / int(counts.sum())
+    is_whole = levels[held_values[0]] in (0, 1)
+    return float(levels[held_values[0]] if is_whole or not protocol.as_script else levels[values][region].mean())
+
+
+def _compare_side(counts: Array, levels: Array) -> float:
+    """Return how near to 1 levels are, and how even."""
+    pixels = int(counts.sum())
+    mean = float(counts @ levels) / pixels
+    deviation = float(np.sqrt(counts @ (levels - mean) ** 2 / (pixels - 1))) if pixels > 1 else 0.0
+    return 2 * mean / (mean * mean + 1 + deviation + _EPSILON)
+
+
+def _compare_corner(counts: Array, mean: float, levels: Array) -> float:
+    """Return the structural similarity of both sides of a corner."""
+    background, area = (int(pixels) for pixels in counts.sum(axis=1))
+    pixels = background + area
+    own_mean, less = area / pixels, pixels - 1 + _EPSILON
+    deviations = levels - mean
+    spread = float(counts.sum(axis=0) @ deviations**2) / less
+    own_spread = (area * (1 - own_mean) ** 2 + background * own_mean * own_mean) / less
+    common = float(counts[1] @ deviations * (1 - own_mean) - counts[0] @ deviations * own_mean) / less
+    agreement, bound = 4 * mean * own_mean * common, (mean * mean + own_mean * own_mean) * (spread + own_spread)
+    if agreement:
+        return agreement / (bound + _EPSILON)
+    return float(bound == 0)

@@ -1,0 +1,146 @@
+"""Maps and masks as PNGs: a folder of them, or one for each data set, whose images are named by it then.
+
+A mask may be `GT/NAME.png` beside pictures; a submission holds `NAME.png`, or `DATASET/NAME.png`, below any folders.
+"""
+
+from __future__ import annotations
+
+from typing import AbstractSet, Dict, List, Optional
+
+import numpy as np
+
+from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.limits import ArchiveLimits, Files
+from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list
+from ...masks import png
+from ...masks.backend import backend
+from ...masks.stack import Array, Size
+from ..base.truth import DEFAULT_SPLIT
+from ..base.units import HOST_LIMITS, Unit, UnitSubmission, UnitTruth, png_frame
+from .counting import MIDDLE
+from .protocols import LAYOUT, SaliencyProtocol
+
+SEND = "Send one zip with a grey PNG for each image, named as its mask; of several data sets, a folder for each"
+_GREYS = "Save grey values from 0 to 255: PIL's mode L, or OpenCV's imwrite of (height, width)"
+_ENDING = ".png"
+#: Folders of masks beside those of pictures, in small letters and without what lies between words.
+_MASK_FOLDERS = frozenset({"gt", "gts", "mask", "masks", "gtobject", "groundtruth", "groundtruthmask", "annotations"})
+#: The colour types of PNGs, behind the size and the depth in their header.
+_DEPTH, _COLOUR = 24, 25
+
+
+def read_grey(data: bytes, size: Size) -> Array:
+    """Return the grey of each pixel of a PNG of this (height, width), in 8 bits; of 16 bits the upper ones."""
+    if data.startswith(png.SIGNATURE) and len(data) > _COLOUR:
+        if data[_COLOUR] == png.PALETTE:
+            raise Flaw("has a palette in place of grey values", _GREYS)
+        if png.is_coloured(data):
+            return _read_colours(data, size)
+    values = backend().read_labels(data, size)
+    depth = data[_DEPTH]
+    if depth > 8:
+        return (values >> 8).astype(np.uint8)
+    return values if depth == 8 else values * np.uint8(255 // ((1 << depth) - 1))
+
+
+def _read_colours(data: bytes, size: Size) -> Array:
+    """Return the grey of a picture whose channels are equal."""
+    if data[_DEPTH] > 8:
+        raise Flaw("is a 16-bit colour image", _GREYS)
+    codes = backend().read_codes(data, size)
+    grey = codes & 0xFF
+    if (codes != grey * 0x010101).any():
+        raise Flaw("is a picture in colours", _GREYS)
+    return grey.astype(np.uint8)
+
+
+def _read_mask(data: bytes, size: Size) -> Array:
+    values = read_grey(data, size)
+    check_mask(values)
+    return (values > MIDDLE).view(np.uint8)
+
+
+def check_mask(values: Array) -> None:
+    """Raise a Flaw where a mask numbers its object, in the place of making it bright."""
+    if values.max() == 1:
+        raise Flaw("holds 0 and 1, where 255 is the object", "Write 0 and 255")
+
+
+def _is_mask_folder(name: str) -> bool:
+    plain = "".join(filter(str.isalnum, name.lower()))
+    return plain in _MASK_FOLDERS or plain.endswith(("mask", "masks"))
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read the masks of a data set, of the one that is named, or of all that there are."""
+    try:
+        files = open_files(path, HOST_LIMITS)
+        paths = [name.split("/") for name in sorted(files.sizes) if name.lower().endswith(_ENDING)]
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+    if subset not in ("", DEFAULT_SPLIT):
+        paths = [parts for parts in paths if subset in parts[:-1]]
+    paths = [parts for parts in paths if any(map(_is_mask_folder, parts[:-1]))] or paths
+    if not paths:
+        raise HostError(f"{path}: has no PNG" + (f" in a folder {subset}" if subset else ""))
+    folders = ["/".join(folder for folder in parts[:-1] if not _is_mask_folder(folder)) for parts in paths]
+    names = {folder: folder.rpartition("/")[2] for folder in sorted(set(folders))}
+    if len(set(names.values())) < len(names):
+        raise HostError(f"{path}: has several data sets of one name: {name_list(sorted(names))}")
+    datasets = list(names.values())
+    members: Dict[str, List[str]] = {}
+    groups: Dict[str, int] = {}
+    for parts, folder in zip(paths, folders):
+        stem = parts[-1][: -len(_ENDING)]
+        name = stem if len(datasets) == 1 else "/".join(filter(None, (names[folder], stem)))
+        members.setdefault(name, []).append("/".join(parts))
+        groups[name] = datasets.index(names[folder])
+    doubled = [masks for masks in members.values() if len(masks) > 1]
+    if doubled:
+        raise HostError(f"{path}: has several masks of one image: {name_list(doubled[0])}")
+    units = [_open_unit(files, name, member, groups[name]) for name, (member,) in members.items()]
+    return UnitTruth(SaliencyProtocol.family, LAYOUT, {"subsets": [[name or "all"] for name in datasets]}, units)
+
+
+def _open_unit(files: Files, name: str, member: str, group: int) -> Unit:
+    return Unit(name, 1, lambda: [png_frame(files, member, [], _read_mask)], {"group": group})
+
+
+class SaliencySubmission(UnitSubmission):
+    """The maps of a submission, below any other folders."""
+
+    noun = "image"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: SaliencyProtocol, limits: ArchiveLimits) -> None:
+        super().__init__(path, truth, limits, SEND)
+        self.protocol = protocol
+        self._members: Dict[str, List[str]] = {}
+        images = truth.elsewhere.union(truth.item_names)
+        datasets = {name.rpartition("/")[0] for name in images} - {""}
+        for member in sorted(self.files.sizes):
+            if member.lower().endswith(_ENDING):
+                name = self._name_image(member[: -len(_ENDING)].split("/"), datasets)
+                self._members.setdefault(name, []).append(member)
+        if not self._members:
+            self.close()
+            raise SubmissionError.of(Problem(UPLOAD, "has no PNG", SEND))
+
+    def _name_image(self, parts: List[str], datasets: AbstractSet[str]) -> str:
+        """Return the name of an image: behind that of the innermost folder that is called as a data set."""
+        folders = [folder for folder in map(self.truth_names.respell, parts[-2::-1]) if folder in datasets]
+        return self.truth_names.respell("/".join([*folders[:1], parts[-1]]))
+
+    def names(self) -> AbstractSet[str]:
+        return self._members.keys()
+
+    def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:
+        """Return the map of an image; None where there is a problem with its file."""
+        member, *repeats = self._members[name]
+        try:
+            if repeats:
+                raise Flaw(f"is sent again as {name_list(repeats)}", "Send one PNG for each image")
+            png.check_length(self.files.sizes[member], size)
+            return read_grey(self.files.read(member), size)
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+            return None

@@ -1,0 +1,53 @@
+"""Grey maps in memory: values from 0 to 255, and a mask that has an object above the middle, or flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
+from segjudge.evaluation_script.families.saliency.counting import COLUMNS, MIDDLE, VALUES, count_map
+from segjudge.evaluation_script.families.saliency.files import check_mask
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.memory import SamplesInMemory, UnitFrames, common_size, read_array, refusal
+
+_FORM = "Give whole numbers from 0 to 255 as (height, width), or booleans"
+
+
+class MapsInMemory(SamplesInMemory):
+    """Counts grey maps (height, width) beside masks."""
+
+    table, columns = "image", COLUMNS
+
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        del frame
+        mask, values = _read_grey(truth, f"truth of {sequence}"), _read_grey(prediction, f"prediction of {sequence}")
+        common_size((mask.shape, values.shape), "maps", sequence)
+        try:
+            check_mask(mask)
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(f"truth of {sequence}")) from None
+        return UnitCounts("", count_map(0, mask > MIDDLE, values, self.protocol)).encode()
+
+    def check(self, data: bytes) -> None:
+        super().check(data)
+        if decode_unit(data).tables["curves"].shape != (2, VALUES):
+            raise ValueError("has no curves")
+
+    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
+        del units
+        return {"subsets": [["all"]]}
+
+
+def _read_grey(side: object, location: str) -> Array:
+    values = read_array(side, location)
+    if values.dtype.kind not in "bui" or values.ndim != 2 or not values.size:
+        raise refusal(location, f"is of {values.dtype} and has the shape {values.shape}", _FORM)
+    if values.dtype == bool:
+        return values * np.uint8(VALUES - 1)
+    if values.min() < 0 or values.max() >= VALUES:
+        raise refusal(location, f"has values from {values.min()} to {values.max()}", _FORM)
+    return values.astype(np.uint8)

@@ -1,0 +1,52 @@
+"""Grey maps as pictures: an image's object, and what is above the middle of its map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.saliency.counting import MIDDLE
+from segjudge.evaluation_script.families.saliency.engine import read_object
+from segjudge.evaluation_script.families.saliency.files import SaliencySubmission
+from segjudge.evaluation_script.families.saliency.protocols import SaliencyProtocol
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks.stack import Size
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+
+
+class SaliencyPainter(UnitPainter):
+    """Paints images, each with one object at the most on either side."""
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, SaliencyProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no grey maps")
+        self._submission = SaliencySubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        for index, frame in enumerate(frames):
+            truth, prediction = read_object(frame.read()), np.zeros(frame.size, bool)
+            if self._submission is not None:
+                values = self._submission.read(unit.name, frame.size, Problems())
+                prediction = prediction if values is None else values > MIDDLE
+            maps = None
+            if index in drawn:
+                rows, columns = sample_rows_and_columns(frame.size, drawn[index])
+                maps = np.stack([side[rows[:, None], columns] for side in (truth, prediction)]).astype(np.uint16)
+            own, predicted = (
+                _make_side(name, int(np.count_nonzero(side))) for name, side in (("object", truth), ("map", prediction))
+            )
+            shared = np.full((len(own.keys), len(predicted.keys)), float(np.count_nonzero(truth & prediction)))
+            yield SeenFrame(own, predicted, shared, np.zeros(len(predicted.keys), bool), maps)
+
+
+def _make_side(name: str, area: int) -> Side:
+    names = [name] if area else []
+    areas = np.array([area] if area else [], np.int64)
+    return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))

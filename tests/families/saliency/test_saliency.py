@@ -1,0 +1,313 @@
+"""Grey maps: every number of PySODMetrics, the safe rules by hand, files as people send them, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import distance_transform_edt
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
+from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.saliency import weighting
+from segjudge.evaluation_script.families.saliency.counting import count_map
+from segjudge.evaluation_script.families.saliency.files import read_truth
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
+from segjudge.testing import CHECKS, Case
+from tests.builders import png, zipped
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+
+DATA = FAMILIES_DATA / "sod"
+GOLDEN = read_golden(DATA)
+#: What PySODMetrics gives beside our metrics.
+OTHERS = ("of", "precision_at_128", "recall_at_128", "HCE")
+EXACT = {"abs": 1e-12, "rel": 0}
+
+
+def folder(path: Path, images: dict[str, Any]) -> Path:
+    """Write PNGs by their names: arrays of bytes, or their files."""
+    for name, image in images.items():
+        file = path / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(image if isinstance(image, bytes) else png(np.asarray(image, np.uint8)))
+    return path
+
+
+def truth_of(path: Path, images: dict[str, Any]) -> UnitTruth:
+    return read_truth(str(folder(path, images)))
+
+
+def disk(radius: float, size: int = 20, at: tuple[float, float] = (9, 11)) -> Any:
+    y, x = np.mgrid[:size, : size + 4]
+    return (np.hypot(y - at[0], x - at[1]) < radius) * np.uint8(255)
+
+
+def saved(values: Any, mode: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(values).convert(mode).save(out, "PNG", **options)
+    return out.getvalue()
+
+
+def one(tmp_path: Path, truth: Any, sent: Any, protocol: str = "sod") -> dict[str, Any]:
+    return score_units(folder(tmp_path / "s", {"a": sent}), truth_of(tmp_path / "t", {"a": truth}), protocol)
+
+
+# ── the script's numbers ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["published", "packed"])
+def test_the_scripts_numbers_are_ours(packed: bool, tmp_path: Path) -> None:
+    if "images" not in GOLDEN:
+        pytest.skip("needs the shared data")
+    truth = read_truth(str(DATA / "truth"))
+    truth = pack_units(truth, tmp_path) if packed else truth
+    cases = {name: ([name], expected) for name, expected in GOLDEN["images"].items()}
+    cases |= {name: (expected["of"], expected) for name, expected in GOLDEN["sets"].items()}
+    for name, (images, expected) in cases.items():
+        chosen = truth.select(images, PROTOCOLS["sod-official"])
+        values = score_units(DATA / "submission", chosen, "sod-official")
+        official = {metric: value for metric, value in expected.items() if metric not in OTHERS}
+        assert values == pytest.approx(official, **EXACT), name
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_among_pixels_as_near_the_one_is_taken_that_scipy_takes(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    truth = draw.random((40, 50)) < (0.01, 0.2)[seed % 2]
+    truth[3, 4] = True
+    squares = weighting._square_distances(truth, ~truth)
+    distances, (rows, columns) = distance_transform_edt(~truth, return_indices=True)
+    assert (squares == np.rint(distances**2)).all()
+    values = draw.integers(0, 256, truth.shape).astype(np.uint8)
+    # Errors of the object alone are what means take in outside it: by SciPy's choice they are the same.
+    errors = 1 - np.arange(256) / 255
+    spread = errors[values[rows, columns]]
+    kernel = np.exp(-(np.arange(-3, 4) ** 2) / 50)
+    kernel /= kernel.sum()
+    around = np.pad(spread, 3)
+    for axis in (0, 1):
+        around = np.apply_along_axis(np.convolve, axis, around, kernel, "valid")
+    total = np.minimum(errors[values], around)[truth].sum()
+    assert weighting._sum_inside(values, truth, squares, errors) == pytest.approx(total, abs=1e-9)
+
+
+def test_an_object_far_away_is_as_far_as_it_counts() -> None:
+    truth = np.zeros((2, 700), bool)
+    truth[0, 0] = True
+    squares = weighting._square_distances(truth, ~truth)
+    assert squares[0].tolist() == [min(x, 255) ** 2 for x in range(700)]
+    assert weighting._weights()[-1] == pytest.approx(2, abs=1e-15)
+
+
+# ── the safe rules ──────────────────────────────────────────────────────────
+
+
+def test_maps_count_as_they_are_sent(tmp_path: Path) -> None:
+    mask = disk(6)
+    faint = one(tmp_path, mask, mask // 2)
+    assert faint["MAE"] == pytest.approx((1 - 127 / 255) * (mask > 0).mean(), **EXACT)
+    stretched = one(tmp_path, mask, mask // 2, "sod-official")
+    assert (stretched["MAE"], stretched["wF"]) == (0, pytest.approx(1))
+
+
+def test_a_perfect_map_has_no_more_than_one(tmp_path: Path) -> None:
+    mask = disk(6)
+    for metric, value in one(tmp_path, mask, mask).items():
+        mean = {"E_mean": 1 - 0.75 / 256, "MAE": 0}
+        if metric not in ("E_mean", "F_mean"):
+            assert value == pytest.approx(mean.get(metric, 1), abs=1e-9), metric
+    assert one(tmp_path, mask, mask, "sod-official")["E_max"] == pytest.approx(480 / 479, **EXACT)
+
+
+def test_images_without_an_object_are_told_by_themselves(tmp_path: Path) -> None:
+    masks = {"a": disk(6), "b": disk(0), "c": disk(0), "d": disk(5)}
+    sent = {"a": disk(5), "b": disk(3), "c": disk(0) + 128, "d": disk(7)}
+    counts = count_units(folder(tmp_path / "s", sent), truth_of(tmp_path / "t", masks), "sod")
+    report = engine_of("saliency").report("val", counts)
+    both = {name: {key: side[key] for key in "ad"} for name, side in (("t", masks), ("s", sent))}
+    alone = score_units(folder(tmp_path / "s2", both["s"]), truth_of(tmp_path / "t2", both["t"]), "sod")
+    assert report.values == alone
+    assert report.rows()["empty"] == [{"split": "val", "name": "no object", "predicted empty": 0.5, "images": 2}]
+    assert "empty" not in engine_of("saliency").report("val", count_units(
+        tmp_path / "s", read_truth(str(tmp_path / "t")), "sod-official")).rows()  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["sod", "sod-official"])
+def test_odd_shapes_and_centres_score(protocol: str) -> None:
+    """A single pixel, a line, an object in the last column: where corners are empty the script has no number."""
+    for shape, place in (((1, 1), (0, 0)), ((1, 9), (0, 8)), ((9, 1), (4, 0)), ((7, 7), (6, 6)), ((3, 300), (1, 0))):
+        truth = np.zeros(shape, bool)
+        truth[place] = True
+        for values in (truth * np.uint8(255), np.zeros(shape, np.uint8), np.full(shape, 77, np.uint8)):
+            tables = count_map(0, truth, values, PROTOCOLS[protocol])  # type: ignore[arg-type]
+            assert all(np.isfinite(table).all() and (table >= 0).all() for table in tables.values())
+
+
+@pytest.mark.parametrize("protocol", ["sod", "sod-official"])
+def test_what_images_and_data_sets_cost_sums_to_the_loss(protocol: str, tmp_path: Path) -> None:
+    masks = {f"{one}/{k}": disk(k) for one in "xy" for k in range(5)}
+    sent = {name: disk(k, at=(9, 7 + 3 * k)) for k, name in enumerate(masks)}
+    counts = count_units(folder(tmp_path / "s", sent), truth_of(tmp_path / "t", masks), protocol)
+    tools, report = tools_of("saliency"), engine_of("saliency").report("val", counts)
+    assert isinstance(tools, UnitTools)
+    losses = tools.measure_losses(counts)
+    assert sum(losses.totals().values()) == pytest.approx(1 - (report.values["S"] or 0), abs=1e-12)
+    assert losses.by_category.sum(axis=0) == pytest.approx(losses.by_unit.sum(axis=0), abs=1e-12)
+    assert [row["name"] for row in report.rows()["datasets"]] == ["x", "y"]
+
+
+# ── files as people have and send them ──────────────────────────────────────
+
+
+GREY = np.arange(480).reshape(20, 24).astype(np.uint8)
+FORMS = {
+    "RGB": saved(GREY, "RGB"),
+    "RGBA": saved(GREY, "RGBA"),
+    "16 bits": png((GREY.astype(np.uint16) << 8) | 7),
+    "interlaced": saved(GREY, "L", interlace=1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_map_scores_the_same_in_every_form(form: str, tmp_path: Path) -> None:
+    assert one(tmp_path / "1", disk(6), FORMS[form]) == one(tmp_path / "2", disk(6), GREY)
+
+
+def test_one_bit_is_black_and_white(tmp_path: Path) -> None:
+    flags = saved(disk(6), "1")
+    assert one(tmp_path / "1", flags, flags) == one(tmp_path / "2", disk(6), disk(6))
+
+
+def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
+    names = {"CAMO": ("0", "1"), "COD10K": ("1", "2")}
+    masks = {f"{name}/GT/{k}": disk(4 + int(k)) for name, own in names.items() for k in own}
+    pictures = {f"{name}/Imgs/{k}": GREY for name, own in names.items() for k in own}
+    truth = truth_of(tmp_path / "t", {**masks, **pictures})
+    assert truth.item_names == ["CAMO/0", "CAMO/1", "COD10K/1", "COD10K/2"]
+    sent = {name.replace("/GT", "").replace("CAMO", "maps/CAMO/best"): disk(7) for name in masks}
+    values = score_units(folder(tmp_path / "s", sent), truth, "sod")
+    alone = read_truth(str(tmp_path / "t"), "CAMO")
+    assert alone.item_names == ["0", "1"]
+    flat = score_units(folder(tmp_path / "s2", {"0": disk(7), "1": disk(7)}), alone, "sod")
+    report = engine_of("saliency").report("val", count_units(tmp_path / "s", truth, "sod"))
+    assert report.rows()["datasets"][0]["S"] == flat["S"] != values["S"]
+    with pytest.raises(HostError, match="has no PNG in a folder NC4K"):
+        read_truth(str(tmp_path / "t"), "NC4K")
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        ({"a": disk(5) // 255}, "a.png: cannot be read (holds 0 and 1, where 255 is the object)"),
+        ({"x/DUT/GT/a": disk(5), "y/DUT/GT/a": disk(5)}, "several data sets of one name"),
+        ({"DUT/GT/a": disk(5), "DUT/a": disk(5), "DUT/masks/a": disk(5)}, "several masks of one image"),
+        ({"a": saved(disk(5), "P")}, "has a palette"),
+        ({}, "has no PNG"),
+    ],
+)
+def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(images: dict[str, Any], words: str, tmp_path: Path) -> None:
+    tmp_path.joinpath("t").mkdir()
+    with pytest.raises(HostError, match=re.escape(words)):
+        truth_of(tmp_path / "t", images).read_through()
+
+
+COLOURS = np.stack([GREY, GREY, GREY.T.reshape(GREY.shape)], axis=-1)
+REFUSED = {
+    "other size": ({"b": disk(5, 21)}, r"b.png: is 25×21 pixels but the frame is 24×20"),
+    "colours": ({"b": saved(COLOURS, "RGB")}, "b.png: is a picture in colours. Save grey values from 0 to 255"),
+    "palette": ({"b": saved(GREY, "P")}, "b.png: has a palette in place of grey values"),
+    "alpha": ({"b": saved(GREY, "LA")}, "b.png: is grey with an alpha channel"),
+    "no PNG": ({"b": b"JFIF"}, "b.png: is not a PNG"),
+    "cut": ({"b": png(GREY)[:-30]}, "b.png: is cut off"),
+    "header alone": ({"b": png(GREY)[:20]}, "b.png: is cut off"),
+    "16 bits in colours": ({"b": png(GREY)[:24] + b"\x10\x02" + png(GREY)[26:]}, "b.png: is a 16-bit colour image"),
+    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is sent again as x/b.png. Send one PNG for each image"),
+    "missing": ({"c": GREY}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_grey_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) -> None:
+    sent, words = REFUSED[name]
+    truth = truth_of(tmp_path / "t", {"a": disk(4), "b": disk(5)})
+    with pytest.raises(SubmissionError, match=words.replace(".", r"\.")):
+        score_units(folder(tmp_path / "s", {"a": GREY, **sent}), truth, "sod")
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [(disk(6) // 255, "no map has a value above 128: check that values reach from 0 to 255"),
+     (255 - disk(6), "not one map overlaps its object: check which image each belongs to")],
+)  # fmt: skip
+def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, words: str, tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"a": disk(6)})
+    (warning,) = segjudge.score(folder(tmp_path / "s", {"a": sent}), truth, "sod").warnings
+    assert words in warning
+
+
+# ── other doors ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("sent", "truth", "words"),
+    [
+        (GREY / 255, disk(6), "prediction of a: is of float64"),
+        (GREY.astype(int) + 1, disk(6), "prediction of a: has values from 1 to 256"),
+        (GREY[None], disk(6), "has the shape"),
+        (GREY[1:], disk(6), "has maps of 24×20 and 24×19"),
+        (GREY, disk(6) // 255, "truth of a: holds 0 and 1"),
+    ],
+)
+def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, truth: Any, words: str) -> None:
+    with pytest.raises(SubmissionError, match=words):
+        segjudge.score_arrays({"a": sent}, {"a": truth}, "sod")
+
+
+def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"near": disk(6), "far": disk(6), "none": disk(0)})
+    sent = [
+        str(folder(tmp_path / name, {"near": disk(radius), "far": disk(3, at=(3, 3)), "none": disk(2)}))
+        for name, radius in (("first", 5), ("second", 4))
+    ]
+    out, words = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "sod"]
+    assert main(["report", sent[0], *words, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert text.index("far<") < text.index("near<")
+    assert "wrong object" in text
+    assert "predicted empty" in text
+    assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
+    assert "loses most" in out.read_text(encoding="utf-8")
+
+
+# ── what all families promise ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(check, marks=[pytest.mark.long] * (check in ("hostile", "python39"))) for check in CHECKS]
+)
+def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
+    masks = {f"{k}": disk(3 + k) for k in range(5)}
+    sent = {key: np.roll(mask, 2, axis=1) // 2 + GREY // 3 for key, mask in masks.items()}
+    paths = {kind: tmp_path / f"{kind}.zip" for kind in ("results", "faulty")}
+    for kind, images in (("results", sent), ("faulty", {**sent, "1": disk(5, 21), "3": COLOURS})):
+        paths[kind].write_bytes(zipped({f"{key}.png": png(image) for key, image in images.items()}))
+    CHECKS[name](
+        Case(
+            "sod",
+            folder(tmp_path / "truth", masks),
+            {"results": paths["results"]},
+            arrays={"results": lambda: (sent, masks)},
+            faults={paths["faulty"]: ["1.png: is 25×21", "3.png: is a picture in colours"]},
+            other_truth=folder(tmp_path / "other", {key: disk(8 - int(key)) for key in masks}),
+        )
+    )
