@@ -48,6 +48,10 @@ FIGURES: dict[str, tuple[str, str]] = {
         "tracks cityscapes coco-stuff --scale 0.02",
         "tracks cityscapes coco-stuff --scale 0.004 --size 60x90 --repeat 1",
     ),
+    "street-instances": (
+        "tracks cityscapes-instance --scale 0.02",
+        "tracks cityscapes-instance --scale 0.004 --size 60x90 --repeat 1",
+    ),
     "stages": ("stages --functions 5", "stages --set empty --repeat 1"),
     "stages-of-instances": ("stages --images 1000 --functions 5", "stages --images 4 --repeat 1"),
     "cores": ("cores --repeat 1", "cores --scale 0.001 --repeat 1"),

@@ -79,6 +79,18 @@ answer({{f"{{weighted}}IoU{{groups}}": found[f"averageScore{{'Inst' if weighted 
         for weighted in ("", "i") for groups, kind in (("", "Classes"), ("-categories", "Categories"))}})
 """
 
+CITYSCAPES_INSTANCES = f"""{COMPAT}
+os.environ["CITYSCAPES_DATASET"], os.environ["CITYSCAPES_RESULTS"] = f"{{data}}/truth", f"{{data}}/results"
+from glob import glob
+from cityscapesscripts.evaluation import evalInstanceLevelSemanticLabeling as script
+os.chdir(data)  # where it writes its matches
+script.args.JSONOutput, script.args.quiet, script.args.gtInstancesFile = False, True, f"{{data}}/instances.json"
+truths = glob(script.args.groundTruthSearch)
+found = script.evaluateImgLists([script.getPrediction(truth, script.args) for truth in truths], truths, script.args)
+os.remove(script.args.gtInstancesFile)
+answer({{"AP": found["averages"]["allAp"], "AP50%": found["averages"]["allAp50%"]}})
+"""
+
 STEP = f"""{COMPAT}
 import glob
 from PIL import Image

@@ -180,6 +180,27 @@ def cityscapes(folder: Path, lot: Lot, scale: float, size: Size) -> None:
         save(folder / "results" / f"{stem}.png", wrong[regions.labels(0, lot.normal(0, 1, (30, 2)))])
 
 
+def cityscapes_instances(folder: Path, lot: Lot, scale: float, size: Size) -> None:
+    """500 images of val, with 20 objects each and 40 detections, half of them of noise."""
+    labels = np.array([label for label, _ in SEMANTIC_PROTOCOLS["cityscapes"].sizes])
+    for number in range(scaled(500, scale)):
+        regions, stem = Regions(lot, size, 30), f"town_{number:06d}_000019"
+        classes = np.append(lot.choice(labels, 20), np.full(10, 7))
+        objects = np.where(classes == 7, classes, classes * 1000 + np.arange(30))
+        path = folder / f"truth/gtFine/val/town/{stem}_gtFine_instanceIds.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(objects.astype(np.uint16)[regions.labels(0)]).save(path, compress_level=3)
+        lines = []
+        for shift in (1, 12):
+            moved = regions.labels(0, lot.normal(0, shift, (30, 2)))
+            for region in range(20):
+                name = f"masks/{stem}_{shift}_{region}.png"
+                save(folder / "results" / name, np.uint8(255) * (moved == region))
+                label = classes[region] if lot.random() < 0.9 else lot.choice(labels)
+                lines.append(f"{name} {label} {lot.random():.3f}\n")
+        write(folder / f"results/{stem}.txt", "".join(lines))
+
+
 def coco_stuff(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     """5,000 images of val2017, with 8 labels each."""
     categories = [{"id": label, "name": f"s{label}", "supercategory": f"g{label % 15}"} for label in range(92, 184)]

@@ -59,6 +59,10 @@ SETS = {
         track_sets.cityscapes, (1024, 2048), {"cityscapes": ("cityscapesScripts", track_peers.CITYSCAPES)}, "truth",
         "results",
     ),
+    "cityscapes-instance": TrackSet(
+        track_sets.cityscapes_instances, (1024, 2048),
+        {"cityscapes-instance-official": ("cityscapesScripts", track_peers.CITYSCAPES_INSTANCES)}, "truth", "results",
+    ),
     "coco-stuff": TrackSet(
         track_sets.coco_stuff, (480, 640), {"coco-stuff-official": ("cocostuffapi", track_peers.COCO_STUFF)}
     ),

@@ -387,6 +387,20 @@ def cityscapes(folder: Path) -> Path:
     return written(folder / "cityscapes", maps)
 
 
+def numbered(name: str, frame: int) -> Any:
+    """The same with numbered objects, enlarged until they count."""
+    ids = streets(name, frame).repeat(4, axis=0).repeat(4, axis=1)
+    return np.where(ids > 7, 1000 * ids, ids).astype(np.uint16)
+
+
+def cityscapes_instances(folder: Path) -> Path:
+    maps = {
+        f"gtFine/val/{name}/{name}_{k:06d}_000019_gtFine_instanceIds.png": png(numbered(name, k))
+        for name, k in frames()
+    }
+    return written(folder / "cityscapes", maps)
+
+
 def scan_values(name: str, frame: int) -> bytes:
     """Every class: stuff in bands, a thing that differs from frame to frame, a car that moves."""
     bands = np.array([40, 44, 48, 49, 50, 51, 70, 71, 72, 80, 81, 81], "<u4").repeat(SIZE[0] // 12)[:, None]
@@ -436,6 +450,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
     "cityscapes-panoptic": coco_panoptic,
     "mots": mots, "kitti-mots": kitti_mots, "coco-keypoints": coco_keypoints, "coco-keypoints-official": coco_keypoints,
     **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
+    "cityscapes-instance": cityscapes_instances, "cityscapes-instance-official": cityscapes_instances,
     "ade20k": label_maps, "cityscapes": cityscapes, "sa-co-veval": video_phrases, "sa-co-veval-official": video_phrases,
     "coco-stuff": coco_stuff, "coco-stuff-official": coco_stuff,
     "bdd100k": label_maps, "bdd100k-drivable": label_maps, "bdd100k-drivable-official": label_maps,
@@ -590,6 +605,17 @@ def send_cityscapes(_truth: Path) -> bytes:
     })  # fmt: skip
 
 
+def send_cityscapes_instances(_truth: Path) -> bytes:
+    """A text for each image that names a mask of every object."""
+    members: dict[str, bytes] = {}
+    for name, k in frames():
+        image, numbers = f"{name}_{k:06d}_000019", numbered(name, k)
+        labels = [number // 1000 for number in np.unique(numbers).tolist() if number >= 1000]
+        members |= {f"pred/{image}/{label}.png": png(np.uint8(255) * (numbers == 1000 * label)) for label in labels}
+        members[f"pred/{image}_pred.txt"] = "".join(f"{image}/{label}.png {label} 0.9\n" for label in labels).encode()
+    return zipped(members)
+
+
 def send_coco_stuff(_truth: Path) -> bytes:
     return json.dumps(stuff_records()).encode()
 
@@ -670,6 +696,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     **{name: (partial(send_step, thing), {"STQ": 1.0, "AQ": 1}) for name, thing in STEP_THINGS.items()},
     "vspw": (send_vspw, {"mIoU": 1, "VC8": 1}),
     "ade20k": (send_label_maps, {"mIoU": 1, "Acc": 1}),
+    "cityscapes-instance": (send_cityscapes_instances, {"AP": 1, "AP50%": 1}),
+    "cityscapes-instance-official": (send_cityscapes_instances, {"AP": 1}),
     "cityscapes": (send_cityscapes, {"IoU": 1, "iIoU": 1, "iIoU-categories": 1}),
     "coco-stuff": (send_coco_stuff, {"mIoU": 1, "fwIoU-super": 1}),
     "coco-stuff-official": (send_coco_stuff, {"mIoU": 1, "Acc-super": 1}),

@@ -134,7 +134,9 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
         scored.report(file(b"\xfd7zXZ\0" + bytes(range(99)), tmp_path / "results.tar.xz"))
     words = {
         "sequences": "Send one zip with a folder of PNG masks for each sequence, or one JSON file",
-        "instances": "Send one JSON file, plain, gzipped or zipped, with a list of records",
+        "instances": "Send one zip with a text for each image, whose lines name a mask, its label and its score"
+        if protocol.startswith("cityscapes")
+        else "Send one JSON file, plain, gzipped or zipped, with a list of records",
         "panoptic": "Send one zip with a folder of PNGs for each sequence: red is the class"
         if "step" in protocol
         else "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",

@@ -1,8 +1,8 @@
 """Masks, boxes or keypoints of instances with scores, in images and videos: AP.
 
 The contract is the row of the registry and the modules that the toolkit's mirror and reports work with: `protocols`,
-`truth` and its `keypoints`, `submission` and its `records`, `matching` and `metrics`.  The rest is reached through the
-engine.
+`truth` and its `keypoints`, `submission` and its `records`, `mask_files` of Cityscapes, `matching`, `cityscapes` and
+`metrics`.  The rest is reached through the engine.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import INSTANCE_PROTOCOLS
 
-__all__ = ["FAMILY", "keypoints", "matching", "metrics", "protocols", "records", "submission", "truth"]
+__all__ = [
+    "FAMILY", "cityscapes", "keypoints", "mask_files", "matching", "metrics", "protocols", "records", "submission",
+    "truth",
+]  # fmt: skip
 
 FAMILY = Family(
     "instances",
     INSTANCE_PROTOCOLS,
     ("categories",),
-    ("coco", "places2017"),
+    ("coco", "places2017", "cityscapes-instance"),
     adjustable_rules=("about", "cap", "id_zero_quirk"),
     gains_by_packing=False,  # packed, it is the same document
     needs_packages=True,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
-from ...runner.parallel import WHOLE, Part
+from ...runner.parallel import WHOLE, Part, results_of_processes
 from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import cut_into_blocks, match_block, merge_counts
+from .mask_files import ReadImage, StreetSubmission, gather
+from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .submission import InstanceRecords, count_passes, read_within_cap
@@ -30,6 +31,8 @@ class _OpenedRecords:
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
         images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
+        if protocol.streets:
+            return self._plan_mask_files(images, progress)
         if rules.jobs == 1:
             passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
             if passes > 1:
@@ -55,6 +58,36 @@ class _OpenedRecords:
             return merge_counts(list(map(match_block, blocks))).encode()
 
         return CountingJob(accumulator, count, list(map(len, parts)))
+
+    def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
+        """Read and match the masks of one image after the other, since they are many files."""
+        truth, protocol, rules = self._truth, self._protocol, self._rules
+        files = StreetSubmission(self._path, truth, protocol, rules.limits)
+
+        count = len(truth.images.ids)
+        is_own = np.isin(np.arange(count), images).tolist()
+        begun = iter(range(count))
+
+        def match_image(index: int) -> Tuple[ReadImage, bytes]:
+            image = files.read(index, masked=is_own[index])
+            if image.records is None:
+                return image, b""
+            (block,) = cut_into_blocks(image.records, truth, protocol, np.array([index]), 1)
+            return image._replace(records=None), match_block(block).encode()
+
+        try:
+            results = list(
+                results_of_processes(
+                    match_image, [1] * count, rules.jobs, lambda _: progress("masks", next(begun), count)
+                )
+            )
+        finally:
+            files.close()
+        notes = gather([image for image, _ in results], files, rules.limits)
+        counts = merge_counts([decode_counts(data) for _, data in results if data])
+        ids, categories = truth.images.ids.tolist(), truth.categories
+        accumulator = InstanceAccumulator(protocol, ids, categories, notes, strict=rules.strict)
+        return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
     def _read(self, only: Optional[Array]) -> InstanceRecords:
         return read_within_cap(self._path, self._truth.images, self._protocol, self._rules, only)

@@ -18,6 +18,7 @@ from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
 from ...values import dataclass
+from .cityscapes import SharedPixels, StreetInstances, judge
 from .keypoints import TrueSets, similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .records import rank_in_group
@@ -180,10 +181,14 @@ def match_block(block: ImageBlock) -> InstanceCounts:
     annotations = _annotations_of(block)
     records, rank, dropped = _apply_cap(block, annotations)
     instances, detections = _instances(block, annotations), _detections(block, records, rank)
-    overlap = _overlap(block, records, annotations)
     rows = np.zeros(len(records), DETECTION)
     rows["image"], rows["category"], rows["rank"] = detections.image, detections.category, rank
     rows["score"] = block.records.score[records]
+    images = np.zeros(len(block.images), IMAGE)
+    images["image"], images["dropped"] = block.images, dropped
+    if protocol.streets:
+        return InstanceCounts(images, _judge_streets(block, records, annotations, rows), rows)
+    overlap = _overlap(block, records, annotations)
     tables = [(rows, _fill_in_matches(rows, instances, detections, overlap))]
     if protocol.occlusion:  # categories once more, with other ranges
         occlusion_rows = rows.copy()
@@ -195,14 +200,68 @@ def match_block(block: ImageBlock) -> InstanceCounts:
         counted = _fill_in_matches(occlusion_rows, hidden, shown, overlap)
         counted["category"] += count
         tables.append((occlusion_rows, counted))
-    images = np.zeros(len(block.images), IMAGE)
-    images["image"], images["dropped"] = block.images, dropped
     detection_rows, truth_table = (np.concatenate(table) for table in zip(*tables))
     if protocol.occlusion:
         detection_rows, truth_table = (
             table[np.lexsort((table["category"], table["image"]))] for table in (detection_rows, truth_table)
         )
     return InstanceCounts(images, truth_table, detection_rows)
+
+
+def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: Array) -> Array:
+    """Fill in how records are judged as in Cityscapes; return how many instances count."""
+    truth, images, protocol = block.truth, block.records.image[records], block.protocol
+    voids = block.annotation_indices[truth.category[block.annotation_indices] < 0]
+    if protocol.street_quirks:
+        voids = voids[truth.crowd[voids]]
+    voids = voids[np.argsort(truth.image[voids], kind="stable")]
+    own_pairs, void_pairs = (
+        _pair_neighbours(rows_key, truth_key)
+        for rows_key, truth_key in (
+            (
+                images * len(truth.categories) + block.records.category[records],
+                truth.image[annotations] * len(truth.categories) + truth.category[annotations],
+            ),
+            (images, truth.image[voids]),
+        )
+    )
+    own, void = (
+        _count_shared(block, records, entries, pairs)
+        for entries, pairs in ((annotations, own_pairs), (voids, void_pairs))
+    )
+    pixels = block.records.pixels[records]
+    on_void = np.bincount(void_pairs.prediction, void, len(records))
+    instances = StreetInstances(
+        truth.pixels[annotations],
+        truth.crowd[annotations],
+        None if truth.distances is None else truth.distances[annotations],
+    )
+    rows["matched"], rows["ignored"] = judge(
+        SharedPixels(own_pairs.prediction, own_pairs.truth, own),
+        instances,
+        (pixels, on_void, block.records.score[records]),
+        doubled=protocol.street_quirks,
+    )
+    return truth_rows(truth.image[annotations], truth.category[annotations], instances.flag_ignored())
+
+
+def _pair_neighbours(predictions: Array, truths: Array) -> Pairs:
+    """Return all pairs with the same key, by which both rise."""
+    low, high = (np.searchsorted(truths, predictions, side=side) for side in ("left", "right"))
+    prediction = np.repeat(np.arange(len(predictions)), high - low)
+    truth = np.arange(len(prediction)) + np.repeat(low - (np.cumsum(high - low) - (high - low)), high - low)
+    starts = np.flatnonzero(np.append(True, predictions[1:] != predictions[:-1])[: len(predictions)])
+    return Pairs(prediction, truth, np.searchsorted(prediction, np.append(starts, len(predictions))))
+
+
+def _count_shared(block: ImageBlock, records: Array, annotations: Array, pairs: Pairs) -> Array:
+    """Return how many pixels the masks of each pair share."""
+    sizes, truth, pixels = block.truth.images.sizes, block.truth, block.records.pixels[records]
+    predicted = Masks(block.records.masks.take(records), pixels, sizes[block.records.image[records]])
+    annotated = Masks(truth.masks.take(annotations), truth.pixels[annotations], sizes[truth.image[annotations]])
+    shares = backend().mask_overlaps(pairs, predicted, annotated, np.ones(len(annotations), bool))
+    shared: Array = np.rint(shares * pixels[pairs.prediction]).astype(np.int64)
+    return shared
 
 
 def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: _Overlap) -> Array:

@@ -14,6 +14,7 @@ from ...masks.stack import Array
 from ...values import dataclass
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
+from .cityscapes import StreetCurves, list_categories, sum_up
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
@@ -131,12 +132,19 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
         self.refuse_missing()
-        detections, caps = self.rank_detections(), self.protocol.detections
         warnings = [*self.notes, *self._warn_of_dropped()]
         if self.strict and warnings:
             problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(problem)
-        curves = detections.curves(_pairs_to_report(caps))
+        if self.protocol.streets:
+            precisions, table = self._trace_streets().precisions(), self.join_parts().detections
+            if len(table):
+                warnings += judge_matches(
+                    "detection", int((~np.isnan(precisions)).any()), 1, int(table["matched"].any())
+                )
+            rows = list_categories(precisions, [(category.id, category.name) for category in self.categories])
+            return InstanceScore(sum_up(precisions), rows, warnings)
+        curves = self.rank_detections().curves(_pairs_to_report(self.protocol.detections))
         if len(self.join_parts().detections):
             has_truth, has_matches = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
             warnings += judge_matches("detection", has_truth, 1, has_matches)
@@ -146,9 +154,13 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         ]
         return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
 
+    def _trace_streets(self) -> StreetCurves:
+        counts = self.join_parts()
+        return StreetCurves(counts.truth, counts.detections, len(self.categories), len(self.images))
+
     def _warn_of_dropped(self) -> List[str]:
         """Return the warning about what lies beyond the cap."""
-        dropped = self._parts[0].images["dropped"]
+        dropped = self.join_parts().images["dropped"]
         total, images = int(dropped.sum()), int((dropped > 0).sum())
         if not total:
             return []
@@ -160,6 +172,13 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         if len(self.images) < 2:
             return {}
         group, caps, frequencies = deal_groups(len(self.images)), self.protocol.detections, self._frequencies()
+        if self.protocol.streets:
+            curves = self._trace_streets()
+            values_of_groups = [sum_up(curves.precisions(group != number)) for number in range(int(group.max()) + 1)]
+            return {
+                name: np.array([values[name] for values in values_of_groups], float)
+                for name in metrics or self.protocol.metrics
+            }
         read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
         read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
         few = metrics and read.keys() >= set(metrics)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
+from .cityscapes import METRICS as STREET_METRICS
 
 #: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
@@ -23,6 +24,8 @@ FREQUENCIES = ("r", "c", "f")
 Range = Tuple[float, float]
 
 PER_IMAGE, PER_CATEGORY = "image", "category"
+#: More detections than a submission may hold.
+_NO_CAP = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ class InstanceProtocol:
     federated: bool = False
     #: Crowds count neither for nor against; else they are as any other instance.
     crowds: bool = True
+    #: As in Cityscapes: texts that name PNGs of masks, judged and summed up in a way of their own.
+    streets: bool = False
+    #: Groups that are too small excuse twice, numbered objects without a class excuse nothing, and of the lines of a
+    #: text that name one mask the last counts.
+    street_quirks: bool = False
     #: Raised with whatever changes any score.
     revision: int = 1
 
@@ -74,6 +82,8 @@ class InstanceProtocol:
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
+        if self.streets:
+            return STREET_METRICS
         if self.keypoints:
             return ("AP", "AP50", "AP75", "APm", "APl", "AR", "AR50", "AR75", "ARm", "ARl")
         recalls = [f"AR@{count}" for count in self.detections]
@@ -121,6 +131,13 @@ _keypoints = InstanceProtocol(
     (20,),
     keypoints=True,
 )
+_streets = InstanceProtocol(
+    "cityscapes-instance",
+    "Masks of objects of 100 pixels and more, above an IoU of .50, .55, … .95; what lies on groups, on smaller objects "
+    "or on what has no class counts neither for nor against; caravans and trailers have none.",
+    (_NO_CAP,),
+    streets=True,
+)
 _video = InstanceProtocol(
     "youtube-vis-2019",
     "Up to 100 instances for each video and category, compared over all frames; the annotation with id 0 cannot be "
@@ -167,6 +184,14 @@ _ROWS = (
         areas=tuple((low, math.nextafter(high, 0)) for low, high in AREAS.values()),  # without the upper end, as there
         boundary=0.02,
         crowds=True,
+    ),
+    _streets,
+    replace(
+        _streets,
+        name="cityscapes-instance-official",
+        about="As Cityscapes' script computes: groups below 100 pixels excuse twice, numbered caravans and trailers "
+        "excuse nothing, and of the lines of a text that name one mask the last counts.",
+        street_quirks=True,
     ),
     _video,
     replace(_video, name="youtube-vis-2021"),

@@ -64,6 +64,8 @@ class InstanceTruth(SplitTruth):
     keypoint_fault: str = ""
     #: Whether every annotation has a mask.
     masked: bool = True
+    #: Of each annotation how far away it is in metres, and in which share of its pixels that was measured.
+    distances: Optional[Array] = None
     family: str = FAMILY_NAME
 
     @property
@@ -241,6 +243,7 @@ class _Document:
             keypoints,
             keypoint_fault,
             all("segmentation" in annotation for annotation in self._annotations),
+            self._distances(),
         )
 
     def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
@@ -253,6 +256,13 @@ class _Document:
             return None, f"has keypoints that cannot be read ({_reason(error)})"
         except Flaw as flaw:
             return None, f"{flaw.fault}. {flaw.remedy}"
+
+    def _distances(self) -> Optional[Array]:
+        """Return distances, those that were not measured as such that nothing is near."""
+        if not any("distance" in annotation for annotation in self._annotations):
+            return None
+        pairs = [(annotation.get("distance", -1), annotation.get("density", 0)) for annotation in self._annotations]
+        return np.array(pairs, float)
 
     def _pairs(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""

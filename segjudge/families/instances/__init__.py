@@ -111,6 +111,9 @@ class _InstanceTools(FamilyTools):
     def describe_metric(self, metric: str) -> str:
         if level := re.fullmatch(r"AP(50|75)", metric):
             return f"Average precision at an intersection over union of .{level[1]}, or of keypoints such an OKS"
+        if near := re.fullmatch(r"AP(50%)?(50m|100m)?", metric):
+            which = f" of instances up to {near[2][:-1]} metres away" if near[2] else ""
+            return f"Average precision{which}, {'at an IoU of .50' if near[1] else 'over IoU (or OKS) .50 to .95'}"
         if level := re.fullmatch(r"AR(50|75)", metric):
             return f"Average recall at an OKS of .{level[1]}"
         if recall := re.fullmatch(r"AR@(\d+)", metric):

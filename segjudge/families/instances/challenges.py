@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
+from segjudge.evaluation_script.families.instances.mask_files import name_of
 from segjudge.evaluation_script.families.instances.protocols import PER_IMAGE, InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
@@ -16,6 +17,8 @@ from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import count_categories, encode_json, move_runs, shift_of
 from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.run_lengths import encode_labels
+
+from .streets import make_street_sample, publish_streets
 
 #: The points of the demo, as shares of width and height, and the sigma of each.
 _POINTS = {"middle": (0.5, 0.5), "top": (0.5, 0), "right": (1, 0.5), "bottom": (0.5, 1), "left": (0, 0.5)}
@@ -34,6 +37,7 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
         "content": f"{total} with {count_categories(len(example.categories))}",
         "about": f"Find every object in {total}.",
         "examples": [int(example.images.ids[0]), example.categories[0].id],
+        "name": name_of(example.names.get(int(example.images.ids[0]), "")) if protocol.streets else "",
         "size": [height, width if lengths is None else width // int(lengths[0])],
         "kind": kind,
         "points": example.images.keypoints,
@@ -43,6 +47,8 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
 
 def _measure_room(images: int, protocol: InstanceProtocol) -> dict[str, int]:
     """What a submission may hold where the usual limits are too narrow for a set of so many images; else nothing."""
+    if protocol.streets:
+        return {}
     each = protocol.detections[-1] if protocol.cap == PER_IMAGE else max(protocol.detections[-1], _DETECTIONS)
     records = images * each
     if records <= INSTANCE_LIMITS.records:
@@ -51,7 +57,11 @@ def _measure_room(images: int, protocol: InstanceProtocol) -> dict[str, int]:
 
 
 def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: float) -> Members:
-    """Yield one JSON with a detection for each instance."""
+    """Yield one JSON with a detection for each instance, or texts and masks."""
+    if protocol.streets:
+        for truth in truths:
+            yield from make_street_sample(truth, share)
+        return
     yield (
         "results.json",
         encode_json([detection for truth in truths for detection in _list_detections(truth, protocol, share)]),
@@ -60,7 +70,7 @@ def make_sample(truths: list[InstanceTruth], protocol: InstanceProtocol, share: 
 
 def _list_detections(truth: InstanceTruth, protocol: InstanceProtocol, share: float) -> Iterator[dict[str, object]]:
     frames = truth.images.frames
-    for index in np.flatnonzero(~truth.crowd).tolist():
+    for index in np.flatnonzero(~truth.crowd & (truth.category >= 0)).tolist():
         image = int(truth.image[index])
         height, width = truth.images.sizes[image].tolist()
         if protocol.keypoints:
@@ -86,6 +96,8 @@ def _list_detections(truth: InstanceTruth, protocol: InstanceProtocol, share: fl
 
 
 def make_demo(protocol: InstanceProtocol) -> Content:
+    if protocol.streets:
+        return publish_streets()
     videos = first_scenes()
     if protocol.keypoints:
         return _publish_keypoints(videos)

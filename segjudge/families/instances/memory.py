@@ -31,6 +31,8 @@ from segjudge.families.base.memory import (
 )
 from segjudge.system.errors import UsageError
 
+from .streets import CATEGORIES
+
 _Record = dict[str, Any]
 #: Columns of detection models, as the keys that COCO gives them.
 _COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
@@ -127,11 +129,17 @@ class InstancesInMemory(MemoryDoor):
         if self.protocol.keypoints:
             lengths = [len(record[self._shape]) for record in records if self._shape in record]
             skeleton = {"keypoints": list(map(str, range(1, max(lengths, default=0) // 3 + 1)))}
+        categories = self._list_categories() or [{"id": number, "name": str(number), **skeleton} for number in ids]
         return {
             f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
-            "categories": self._categories or [{"id": number, "name": str(number), **skeleton} for number in ids],
+            "categories": categories,
             "annotations": completed,
         }
+
+    def _list_categories(self) -> list[_Record]:
+        """The categories that were given, or those that streets have."""
+        streets = [{"id": number, "name": name} for number, name in CATEGORIES.items()]
+        return self._categories or (streets if self.protocol.streets else [])
 
     def _find_size(self, records: list[_Record]) -> tuple[tuple[int, int], int]:
         """The size of an image or of a video's frames, and how many there are."""
@@ -153,7 +161,7 @@ class InstancesInMemory(MemoryDoor):
     def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
         # Files have images in the order of their ids, whatever the order of their list.
         image_tables = [_decode_image(data) for name in sort_by_number(frames) for data in frames[name].values()]
-        rows = self._categories or [
+        rows = self._list_categories() or [
             {"id": number, "name": str(number)}
             for number in sorted({number for image_counts in image_tables for number in image_counts.ids})
         ]

@@ -1,4 +1,4 @@
-"""Instances as their datasets publish them: COCO's JSON, or Places-style PNGs (red: category, green: instance).
+"""Instances as their datasets publish them: COCO's JSON, Places-style PNGs (red: category, green: instance), `streets`.
 
 The official converter of such PNGs to COCO's JSON fails on every current Python; `convert` gives the same annotations,
 numbered from 0 in the same order, and a list of what was odd.
@@ -24,6 +24,8 @@ from segjudge.system.addresses import RemoteFolder
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
+from .streets import convert_streets, holds_streets
+
 
 def open_instances(source: TruthSource, *, progress: Progress = ignore_progress) -> AnnotationFile[truth.InstanceTruth]:
     """Open instance masks: COCO's JSON, a packed file, or with a list of categories a folder of Places-style PNGs."""
@@ -32,14 +34,17 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
         check_subset(source)
     if isinstance(path, RemoteFolder):
         raise UsageError(f"{path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
+    if not source.categories and holds_streets(path):
+        streets = convert_streets(path, split, progress)
+        return AnnotationFile({split: truth.read_document(json.dumps(streets).encode(), path)})
     if not os.path.isdir(path):
         if source.categories:
             raise UsageError(f"categories have no meaning for {path}, which is not a folder of PNGs")
         return AnnotationFile(truth.read(path, split))
     if not source.categories:
         raise UsageError(
-            f"{path}: is a folder. The truth of instances is COCO's JSON, a packed file, or with --categories FILE a "
-            "folder of Places-style PNGs"
+            f"{path}: is a folder. The truth of instances is COCO's JSON, a packed file, Cityscapes' gtFine, or with "
+            "--categories FILE a folder of Places-style PNGs"
         )
     document, oddities = convert(path, source.categories, progress)
     return AnnotationFile({split: truth.read_document(json.dumps(document).encode(), path)}, oddities)
@@ -47,10 +52,16 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
     """Write COCO's JSON or Places-style PNGs as an annotation file; with `split`, add it to one under that name."""
-    if os.path.isdir(source.path):
-        if not source.categories:
+    streets = not source.categories and holds_streets(source.path)
+    if streets or os.path.isdir(source.path):
+        notes: list[str] = []
+        document: _CocoDocument | dict[str, Any]
+        if streets:
+            document = convert_streets(source.path, source.subset or split, progress)
+        elif not source.categories:
             raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
-        document, notes = convert(source.path, source.categories, progress)
+        else:
+            document, notes = convert(source.path, source.categories, progress)
         data = json.dumps(document, separators=(",", ":")).encode()
         images, instances = len(document["images"]), len(document["annotations"])
     else:

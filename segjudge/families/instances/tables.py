@@ -62,7 +62,8 @@ def _counts_of(report: Report) -> InstanceAccumulator:
 
 
 def make_files(report: Report) -> dict[str, str]:
-    unit, text = format_units(report, _METRICS)
+    protocol = _counts_of(report).protocol
+    unit, text = format_units(report, protocol.metrics if protocol.streets else _METRICS)
     return {f"per-{unit}_results": text}
 
 

@@ -1,0 +1,152 @@
+"""Detections judged and summed up as in Cityscapes: pixels that excuse, and a curve that is not smoothed.
+
+A detection matches an instance when their IoU is above a threshold, not at it.  Instances share no pixel, so that none
+matches two; of the detections that match one, the most confident is right.  What matches an instance that does not
+count is left out; what matches none is left out where enough of it lies on what excuses it: pixels without a class,
+groups, and instances that are too small or too far away.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...masks.stack import Array
+from ...values import dataclass
+
+#: What an IoU must be above; the script counts up by .05, and so do its roundings.
+OVERLAPS = np.arange(0.5, 1.0, 0.05)
+#: Ends of metrics for instances of all distances and of near ones: the fewest pixels, and how far away in metres.
+RANGES = (("", 100, np.inf), ("100m", 1000, 100.0), ("50m", 1000, 50.0))
+#: Of an instance's pixels, the share whose distance was measured.
+_LEAST_DENSITY = 0.5
+#: Tables of counts have room for one range more.
+_TABLE_RANGES = 4
+
+
+@dataclass(frozen=True)
+class StreetInstances:
+    """Some instances of the truth."""
+
+    pixels: Array
+    group: Array
+    #: Distance in metres, and the share of pixels that it was measured in; None where the truth has no distances.
+    distances: Optional[Array]
+
+    def flag_outside(self) -> Array:
+        """Flag in each range those that are too small or too far away."""
+        flags = np.ones((_TABLE_RANGES, len(self.pixels)), bool)
+        for number, (_, least, farthest) in enumerate(RANGES):
+            flags[number] = self.pixels < least
+            if number and self.distances is not None:
+                near = (self.distances[:, 0] <= farthest) & (self.distances[:, 1] >= _LEAST_DENSITY)
+                flags[number] |= ~near
+        return flags
+
+    def flag_ignored(self) -> Array:
+        """Flag in each range those that do not count; nothing counts by distance where none is known."""
+        flags = self.flag_outside() | self.group
+        if self.distances is None:
+            flags[1:] = True
+        return flags
+
+
+class SharedPixels(NamedTuple):
+    """Pairs of a detection and an instance of one image and category, by index, and how many pixels they share."""
+
+    detection: Array
+    instance: Array
+    pixels: Array
+
+
+def judge(
+    shared: SharedPixels, instances: StreetInstances, detections: Tuple[Array, Array, Array], *, doubled: bool
+) -> Tuple[Array, Array]:
+    """Return words of bits for each detection, as matching in COCO's way does: whether it is right, or left out.
+
+    Of detections there are pixels, those of them without a class, and scores.  With `doubled`, a group that is too
+    small or too far away excuses by its pixels twice.
+    """
+    pixels, void, score = detections
+    right_words, ignored_words = np.zeros(len(pixels), np.uint64), np.zeros(len(pixels), np.uint64)
+    union = pixels[shared.detection] + instances.pixels[shared.instance] - shared.pixels
+    iou = shared.pixels / np.maximum(union, 1)
+    outside, uncounted = instances.flag_outside(), instances.flag_ignored()
+    # By instance the most confident comes first.
+    order = np.lexsort((shared.detection, -score[shared.detection], shared.instance))
+    for number in range(len(RANGES)):
+        times = (instances.group + outside[number].astype(np.int64)) if doubled else outside[number] | instances.group
+        excused = void + np.bincount(shared.detection, times[shared.instance] * shared.pixels, len(pixels))
+        share = excused / np.maximum(pixels, 1)
+        for step, overlap in enumerate(OVERLAPS.tolist()):
+            matches = order[iou[order] > overlap]
+            detection, instance = shared.detection[matches], shared.instance[matches]
+            is_free, counts, right = (np.ones(len(pixels), bool), *np.zeros((2, len(pixels)), bool))
+            is_free[detection] = False
+            counted = ~uncounted[number][instance]
+            detection, instance = detection[counted], instance[counted]
+            counts[detection] = True
+            right[detection[np.append(True, instance[1:] != instance[:-1])[: len(instance)]]] = True
+            ignored = np.where(is_free, share > overlap, ~counts) | (pixels == 0)
+            bit = np.uint64(1 << (number * len(OVERLAPS) + step))
+            right_words |= np.where(right, bit, np.uint64(0))
+            ignored_words |= np.where(ignored, bit, np.uint64(0))
+    return right_words, ignored_words
+
+
+class StreetCurves:
+    """Judged detections of all images by category and rising score, and how many instances count."""
+
+    def __init__(self, truth: Array, detections: Array, categories: int, images: int) -> None:
+        rows = detections[np.lexsort((detections["score"], detections["category"]))]
+        bounds = np.searchsorted(rows["category"], np.arange(categories + 1))
+        self._rows = [rows[start:stop] for start, stop in zip(bounds[:-1], bounds[1:])]
+        self._instances = np.zeros((categories, len(RANGES), images), np.int64)
+        self._instances[truth["category"], :, truth["image"]] = truth["counted"][:, : len(RANGES)]
+
+    def precisions(self, images: Optional[Array] = None) -> Array:
+        """Return the AP of (ranges, categories, overlaps), of some of the images if these are flagged."""
+        table = np.full((len(RANGES), len(self._rows), len(OVERLAPS)), np.nan)
+        for category, rows in enumerate(self._rows):
+            per_image = self._instances[category]
+            counts = per_image.sum(axis=1) if images is None else per_image[:, images].sum(axis=1)
+            chosen = rows if images is None else rows[images[rows["image"]]]
+            for number in np.flatnonzero(counts).tolist():
+                for step in range(len(OVERLAPS)):
+                    bit = np.uint64(1 << (number * len(OVERLAPS) + step))
+                    judged_rows = chosen[chosen["ignored"] & bit == 0]
+                    right = judged_rows["matched"] & bit != 0
+                    table[number, category, step] = average_precision(judged_rows["score"], right, int(counts[number]))
+        return table
+
+
+def average_precision(score: Array, right: Array, instances: int) -> float:
+    """Return the area under the curve of detections by rising score, which turns at each score."""
+    if not len(score):
+        return 0.0
+    starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
+    true = int(right.sum()) - np.append(0, np.cumsum(right))[starts]
+    precision = np.append(true / (len(score) - starts), 1.0)
+    recall = np.append(true / instances, 0.0)
+    ends = np.concatenate((recall[:1], recall, [0.0]))
+    return float((precision * (0.5 * (ends[:-2] - ends[2:]))).sum())
+
+
+def sum_up(precisions: Array) -> Dict[str, Optional[float]]:
+    """Return the metrics of some categories, by the APs of (ranges, categories, overlaps)."""
+    values = {f"AP{name}": precisions[number] for number, (name, _, _) in enumerate(RANGES)}
+    values.update({"AP50%": precisions[0, :, :1], "AP50%50m": precisions[2, :, :1]})
+    present = {name: table[~np.isnan(table)] for name, table in values.items()}
+    return {name: float(present[name].mean()) if len(present[name]) else None for name in METRICS}
+
+
+METRICS = ("AP", "AP50%", "AP100m", "AP50m", "AP50%50m")
+
+
+def list_categories(precisions: Array, named: Sequence[Tuple[int, str]]) -> List[Dict[str, Any]]:
+    """Return a row for each category, given by id and name."""
+    return [
+        {"id": number, "name": name, **sum_up(precisions[:, index : index + 1])}
+        for index, (number, name) in enumerate(named)
+    ]

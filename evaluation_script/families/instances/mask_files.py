@@ -1,0 +1,279 @@
+"""A submission of instances as Cityscapes has it: a text for each image, whose lines name the PNG of a mask.
+
+    CITY_SEQUENCE_FRAME….txt:  masks/car_0.png 26 0.95
+
+An image's masks are read when it is its turn, and matched before those of the next.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import replace
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from ...files.archive import UPLOAD, open_files
+from ...files.limits import ArchiveLimits
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
+from ...masks import png
+from ...masks.backend import backend
+from ...masks.run_lengths import join_texts, pack_texts, texts_of
+from ...masks.stack import Array
+from ..base.truth import TruthNames, compose
+from .protocols import InstanceProtocol
+from .submission import InstanceRecords, describe_records
+from .truth import InstanceTruth
+
+EXAMPLE = "masks/car_0.png 26 0.95"
+_SEND = f"Send one zip with a text for each image, whose lines name a mask, its label and its score: {EXAMPLE}"
+_SEND_FEWER = "Send fewer masks, those with the highest scores"
+_WRITE = f"Write the path of a mask, its label and its score: {EXAMPLE}"
+_SAVE_MASK = "Save each mask in grey: all that is not 0 is the object"
+#: Labels of Cityscapes, and what objects have where the classes that are scored are numbered from 0.
+LABELS, TRAIN_IDS = range(-1, 34), range(11, 19)
+#: The parts of a file's name that name its image: city, sequence and frame.
+_NAME_PARTS = 3
+_LONGEST_TEXT = 8 << 20
+#: The masks of one image, as run lengths, take so much at the most.
+_MOST_OF_IMAGE = 256 << 20
+_LABEL = re.compile(r"-?[0-9]{1,9}")
+_SCORE = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
+def name_of(file_name: str) -> str:
+    """Return the name of an image by that of one of its files: what they all begin with."""
+    stem = file_name.rpartition("/")[2].rpartition(".")[0] or file_name
+    return "_".join(stem.split("_")[:_NAME_PARTS])
+
+
+class ReadImage(NamedTuple):
+    """What a submission has of one image."""
+
+    image: int
+    #: None where there are problems.
+    records: Optional[InstanceRecords]
+    problems: List[Problem]
+    problem_count: int
+    #: How many lines there are; with a category that the truth lacks; naming a mask once more.
+    lines: int = 0
+    unknown: int = 0
+    repeated: int = 0
+    #: How many have a label that a train id of an object may be.
+    trained: int = 0
+
+
+class StreetSubmission:
+    """The texts and masks of a submission."""
+
+    def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> None:
+        self.images, self._protocol, self._limits = truth.images, protocol, limits
+        self._categories = {category.id: index for index, category in enumerate(truth.categories)}
+        self._files = open_files(path, replace(limits, send=_SEND, smaller=_SEND_FEWER))
+        ids = truth.images.ids.tolist()
+        names = [name_of(truth.names[number]) if number in truth.names else str(number) for number in ids]
+        own_names = TruthNames(names)
+        own, lengths = set(names), sorted({len(name) for name in names}, reverse=True)
+        #: Texts by the name of their image.
+        self._texts: Dict[str, List[str]] = {}
+        for text in self._files.sizes:
+            if text.lower().endswith(".txt"):
+                stem = own_names.respell(compose(text.rpartition("/")[2][: -len(".txt")]))
+                starts = (own_names.respell(stem[:length]) for length in lengths)
+                image = next((start for start in starts if start in own), stem)
+                self._texts.setdefault(image, []).append(text)
+        self._names = names
+        self._members = {compose(name): name for name in self._files.sizes}
+        surplus = sorted(self._texts.keys() - set(names))
+        self.notes = []
+        if surplus:
+            were = verb(len(surplus), "is of no image of the truth and was", "are of no image of the truth and were")
+            self.notes.append(f"{quantity(len(surplus), 'text')} {were} ignored: {name_list(surplus)}")
+        missing = [name for name in names if name not in self._texts]
+        if missing:
+            self.close()
+            fault = f"has no text for {quantity(len(missing), 'image', len(names))}: {name_list(missing, 5)}"
+            if surplus:
+                fault += f"; of no image of the truth: {name_list(surplus)}"
+            remedy = f"{_SEND}. Where nothing was detected, send an empty text"
+            raise SubmissionError.of(Problem(UPLOAD, fault, remedy))
+
+    def close(self) -> None:
+        self._files.close()
+
+    def read(self, image: int, *, masked: bool = True) -> ReadImage:
+        """Read the text of an image, given by its index, and the masks that it names if they are asked for."""
+        problems = Problems()
+        try:
+            return self._read(image, problems, masked=masked)
+        except Flaw as flaw:
+            problems.add(flaw.at(self._texts[self._names[image]][0]))
+            return ReadImage(image, None, problems.first, problems.count)
+
+    def _read(self, image: int, problems: Problems, *, masked: bool) -> ReadImage:
+        texts = self._texts[self._names[image]]
+        if len(texts) > 1:
+            fault = f"is one of {len(texts)} texts of the image: {name_list(sorted(texts), 3)}"
+            raise Flaw(fault, "Send one text for each image")
+        size = tuple(self.images.sizes[image].tolist())
+        rows: List[Tuple[str, int, float]] = []
+        encoded: Dict[str, Tuple[str, int]] = {}
+        lines = held = trained = unknown = 0
+        for number, line in self._lines(texts[0]):
+            lines += 1
+            try:
+                member, label, score = self._read_line(line, texts[0])
+            except Flaw as flaw:
+                problems.add(flaw.at(f"{texts[0]}, line {number}"))
+                continue
+            trained += label in TRAIN_IDS
+            if label not in self._categories:
+                unknown += 1
+                continue
+            rows.append((member, label, score))
+            if member in encoded or not masked:
+                continue
+            try:
+                encoded[member] = self._encode(member, size)
+            except Flaw as flaw:
+                encoded[member] = "", 0
+                problems.add(flaw.at(member))
+            held += len(encoded[member][0])
+            if held > _MOST_OF_IMAGE:
+                raise Flaw("names masks that take too much memory", "Save masks without noise, and fewer of them")
+        if problems:
+            return ReadImage(image, None, problems.first, problems.count, lines)
+        chosen = {member: row for row in rows for member in row[:1]}
+        repeated = len(rows) - len(chosen)
+        if not masked:
+            return ReadImage(image, None, [], 0, lines, unknown, repeated, trained)
+        if self._protocol.street_quirks:
+            rows = list(chosen.values())
+        solid = [row for row in rows if encoded[row[0]][1]]  # the script skips empty masks too
+        records = _make_records(
+            [image] * len(solid),
+            [self._categories[label] for _, label, _ in solid],
+            [score for _, _, score in solid],
+            [encoded[member] for member, _, _ in solid],
+            len(self.images.ids),
+        )
+        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained)
+
+    def _lines(self, text: str) -> Iterator[Tuple[int, str]]:
+        """Yield the lines of a text that are not blank, with their numbers."""
+        if self._files.sizes[text] > _LONGEST_TEXT:
+            raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send no more than {_LONGEST_TEXT:,} in a text")
+        try:
+            content = self._files.read(text).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Flaw("is not UTF-8 text", _WRITE) from None
+        if content.count("\n") > self._limits.records:
+            raise Flaw(f"holds more than {self._limits.records:,} lines", "Send fewer, those with the highest scores")
+        for number, line in enumerate(content.split("\n"), 1):
+            if line.strip():
+                yield number, line
+
+    def _read_line(self, line: str, text: str) -> Tuple[str, int, float]:
+        """Return the file, the label and the score of a line."""
+        words = line.strip().rsplit(None, 2)
+        if len(words) < _NAME_PARTS:
+            raise Flaw(f"has {quantity(len(words), 'word')}, not three", _WRITE)
+        path, label, score = words
+        if not _LABEL.fullmatch(label) or not (int(label) in LABELS or int(label) in self._categories):
+            raise Flaw(f"has the label {printable(label)}, which is none of Cityscapes", "Write ids: 24 is a person")
+        if not _SCORE.fullmatch(score) or not np.isfinite(float(score)):
+            raise Flaw(f"has the score {printable(score)}, which is not a finite number", "Write a number")
+        path_in_upload = posixpath.normpath(posixpath.join(posixpath.dirname(text), path.replace("\\", "/")))
+        member = self._members.get(compose(path_in_upload))
+        if member is None:
+            raise Flaw(f"names {printable(path)}, which was not sent", "Write paths as seen from the text")
+        return member, int(label), float(score)
+
+    def _encode(self, member: str, size: Tuple[int, int]) -> Tuple[str, int]:
+        """Return the run lengths of a mask, and its pixels."""
+        png.check_length(self._files.sizes[member], size)
+        data = self._files.read(member)
+        if png.is_coloured(data):
+            raise Flaw("is a picture in colours", _SAVE_MASK)
+        return encode(backend().read_labels(data, size))
+
+
+def encode(labels: Array) -> Tuple[str, int]:
+    """Return the run lengths of all that is not 0, and how many pixels that are."""
+    height, width = labels.shape
+    rows = np.flatnonzero(labels.max(axis=1))  # faster than any
+    if not len(rows):
+        return texts_of(np.array([height * width]), np.array([1]))[0], 0
+    top, end = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(labels[top:end].max(axis=0))
+    first_column, end_column = int(columns[0]), int(columns[-1]) + 1
+    # Down the columns, with a pixel of background at both ends of each.
+    framed = np.zeros((end_column - first_column, end - top + 2), bool)
+    framed[:, 1:-1] = labels[top:end, first_column:end_column].T != 0
+    column, row = np.divmod(np.flatnonzero(framed[:, 1:] != framed[:, :-1]), end - top + 1)
+    bounds = (first_column + column) * height + top + row
+    starts, ends = bounds[::2], bounds[1::2]
+    gap = np.append(True, starts[1:] != ends[:-1])  # a run goes on from the foot of a column to the head of the next
+    starts, ends = starts[gap], ends[np.append(gap[1:], True)]
+    borders = np.concatenate(([0], np.stack((starts, ends), axis=1).reshape(-1), [height * width]))
+    runs = np.diff(borders)
+    runs = runs if runs[-1] else runs[:-1]
+    return texts_of(runs, np.array([len(runs)]))[0], int((ends - starts).sum())
+
+
+def _make_records(
+    images: List[int], categories: List[int], scores: List[float], masks: List[Tuple[str, int]], count: int
+) -> InstanceRecords:
+    pixels, none = np.array([area for _, area in masks], np.int64), np.zeros((len(masks), 0))
+    return InstanceRecords(
+        np.array(images, np.int64),
+        np.array(categories, np.int64),
+        np.array(scores, float),
+        pixels,
+        pixels,
+        pack_texts([text for text, _ in masks]),
+        np.zeros((len(masks), 4)),
+        none,
+        np.zeros(count, np.int64),
+        [],
+    )
+
+
+def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: ArchiveLimits) -> List[str]:
+    """Return what a participant should know of images that were read; raises SubmissionError with every problem."""
+    problems = Problems()
+    totals: Dict[str, int] = dict.fromkeys(("lines", "unknown", "repeated", "trained"), 0)
+    for read_image in sorted(read_images, key=lambda entry: entry.image):
+        problems.extend(read_image.problems, read_image.problem_count)
+        totals = {name: total + getattr(read_image, name) for name, total in totals.items()}
+    if totals["lines"] > limits.records:
+        fault = f"holds more than {limits.records:,} lines"
+        raise SubmissionError.of(Problem(UPLOAD, fault, "Send fewer, those with the highest scores"))
+    problems.raise_if_any()
+    notes = [*files.notes, *describe_records(totals["unknown"], totals["lines"])]
+    if totals["lines"] and totals["trained"] == totals["lines"]:
+        notes.append("all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11")
+    if totals["repeated"]:
+        count = totals["repeated"]
+        notes.append(f"{quantity(count, 'line')} {verb(count, 'names', 'name')} a mask that their text named before")
+    return notes
+
+
+def read_mask_files(
+    path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits
+) -> InstanceRecords:
+    """Read and check a submission as one; raises SubmissionError with every problem."""
+    files = StreetSubmission(path, truth, protocol, limits)
+    try:
+        read_images = [files.read(image) for image in range(len(truth.images.ids))]
+    finally:
+        files.close()
+    notes = gather(read_images, files, limits)
+    tables = [read_image.records for read_image in read_images if read_image.records is not None]
+    columns: Dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name in ("image", "category", "score", "area", "pixels", "boxes", "points")
+    }
+    masks = join_texts([table.masks for table in tables])
+    return InstanceRecords(masks=masks, dropped=np.zeros(len(truth.images.ids), np.int64), warnings=notes, **columns)

@@ -1,0 +1,315 @@
+"""Cityscapes' instances: every number of its script, what is wrong with texts and masks, and what families promise."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families.instances.mask_files import encode
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families.base.published import TruthSource
+from segjudge.families.instances.published import open_instances
+from segjudge.masks.run_lengths import encode_labels
+from segjudge.testing import CHECKS, Case
+from tests.backends import use_numpy
+from tests.builders import png
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import read_golden
+
+DATA = FAMILIES_DATA / "cityscapes"
+CASES: dict[str, Any] = read_golden(DATA).get("instance", {})
+SAFE, OFFICIAL = "cityscapes-instance", "cityscapes-instance-official"
+#: What is said where the script ends.
+SENTENCES = {
+    "no-file": "has no text for 1 of 4 images: aachen_000000_000019",
+    "unknown-label": "aachen_000000_000019.txt, line 13: has the label 34, which is none of Cityscapes",
+}
+#: What it scores where the script ends.
+SCORED = {"only-in-void": 0.0, "two-spaces": 1.0}
+
+
+def score(submission: Path, truth: Path, protocol: str = SAFE, **options: Any) -> dict[str, float | None]:
+    (values,) = segjudge.score(submission, truth, protocol, **options).metrics.values()
+    return values
+
+
+@pytest.fixture(scope="module")
+def truths(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[Path]]:
+    """By whether there are distances: the truth as it is published, and packed."""
+    folder, truths = tmp_path_factory.mktemp("cityscapes"), {}
+    for measured in (False, True):
+        root = DATA / "gtFine"
+        if measured:
+            root = folder / "measured"
+            shutil.copytree(DATA / "gtFine", root)
+            shutil.copy(DATA / "distances.json", root)
+        packed = folder / f"{measured}.zip"
+        assert main(["pack", "--layout", SAFE, "--root", str(root), "--out", str(packed)]) == 0
+        truths[measured] = [root, packed]
+    return truths
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_every_number_is_the_scripts(
+    case: str, kernel: bool, truths: dict[bool, list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernel:
+        use_numpy(monkeypatch)
+    golden, submission = CASES[case], DATA / "instance" / case
+    for truth in truths[golden["distances"]]:
+        if case in SENTENCES:
+            assert "official_error" in golden
+            with pytest.raises(SubmissionError, match=SENTENCES[case]):
+                score(submission, truth, OFFICIAL)
+            continue
+        scores = segjudge.score(submission, truth, OFFICIAL)
+        ((report, values),) = zip(scores.reports, scores.metrics.values(), strict=True)
+        if case in SCORED:
+            assert "official_error" in golden
+            assert values["AP"] == SCORED[case]
+            continue
+        averages = golden["averages"]
+        expected = {f"AP{name[5:]}": value for name, value in averages.items() if name != "classes"}
+        assert {name: values[name] for name in expected} == pytest.approx(expected, abs=1e-12, rel=0)
+        assert [name for name, value in values.items() if value is None] == [n for n in values if n not in expected]
+        rows = {row["name"]: row for row in report.rows()["categories"]}
+        for name, of_class in averages["classes"].items():
+            for metric, value in of_class.items():
+                ours = rows[name][f"AP{metric[2:]}"]
+                assert ours == (value if value is None else pytest.approx(value, abs=1e-12, rel=0))
+
+
+def test_the_safe_rule_differs_where_the_script_errs(truths: dict[bool, list[Path]]) -> None:
+    if not CASES:
+        pytest.skip("needs the golden numbers")
+    (truth, _) = truths[False]
+    safe, official = (
+        {case: score(DATA / "instance" / case, truth, name)["AP"] for case in ("trucks-on-caravans", "small-group")}
+        for name in (SAFE, OFFICIAL)
+    )
+    assert safe["trucks-on-caravans"] == 1, "what lies on caravans is no false positive"
+    assert official["trucks-on-caravans"] < 1
+    assert safe["small-group"] < official["small-group"], "a small group excuses once"
+
+
+def objects(folder: Path, **maps: Any) -> Path:
+    folder.mkdir(parents=True)
+    for city, numbers in maps.items():
+        Image.fromarray(np.asarray(numbers, np.uint16)).save(folder / f"{city}_000000_000019_gtFine_instanceIds.png")
+    return folder
+
+
+def boxed(*rows: tuple[int, int, int]) -> Any:
+    """A map of 20×80 with a number in some columns."""
+    numbers = np.full((20, 80), 7)
+    for number, start, stop in rows:
+        numbers[:, start:stop] = number
+    return numbers
+
+
+def sent(folder: Path, **lines: list[tuple[str, Any]]) -> Path:
+    """Texts of some cities, each line of what follows the name of its mask, and a mask of columns, or an image."""
+    folder.mkdir()
+    for city, entries in lines.items():
+        text = ""
+        for index, (ending, shape) in enumerate(entries):
+            name = f"{city}_{index}.png"
+            mask = (boxed((255, *shape)) == 255).astype(np.uint8) * 255 if isinstance(shape, tuple) else shape
+            if mask is not None:
+                (folder / name).write_bytes(png(mask))
+            text += f"{name} {ending}\n"
+        (folder / f"{city}_000000_000019_pred.txt").write_text(text)
+    return folder
+
+
+def test_the_curve_can_be_drawn_by_hand(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10), (26001, 20, 30), (26002, 40, 44), (26, 60, 70)))
+    files = sent(
+        tmp_path / "s",
+        a=[
+            ("26 0.9", (0, 10)),
+            ("26 0.8", (0, 10)),  # a second one of the same car: wrong
+            ("26 0.7", (40, 44)),  # a car of 80 pixels: neither right nor wrong
+            ("26 0.6", (60, 70)),  # the group
+            ("26 0.5", (50, 55)),  # nothing: wrong
+            ("26 0.4", (20, 25)),  # exactly a half of the other car: wrong, and missed
+            ("7 1", (0, 80)),
+        ],
+    )
+    # Points by rising score: 1 of 4 right, 1 of 3, 1 of 2, 1 of 1, and (0, 1); recall is a half at all but the last.
+    assert score(files, truth)["AP"] == pytest.approx(0.25 * 1 + 0.25 * 1)
+    warnings = segjudge.score(files, truth, SAFE).warnings
+    assert warnings[0] == "val: 1 of 7 records has a category that the truth lacks and was ignored"
+
+
+def test_of_the_lines_that_name_a_mask_the_last_counts_officially_alone(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
+    files = sent(tmp_path / "s", a=[("26 0.9", (0, 10))])
+    (text,) = files.glob("*.txt")
+    text.write_text("a_0.png 26 0.9\na_0.png 24 0.8\n")
+    assert score(files, truth)["AP"] == 1
+    assert score(files, truth, OFFICIAL)["AP"] == 0
+    assert "val: 1 line names a mask that their text named before" in segjudge.score(files, truth, SAFE).warnings
+
+
+def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed((24000, 5, 20)))
+    files = sent(
+        tmp_path / "s",
+        a=[
+            ("26 nan", (0, 10)),
+            ("26 1_0", (0, 10)),
+            ("26", (0, 10)),
+            ("car 1", (0, 10)),
+            ("26 1", None),
+            ("26 1", np.zeros((20, 81), np.uint8)),
+            ("26 1", np.zeros((20, 80, 3), np.uint8)),
+        ],
+        b=[],
+    )
+    (files / "b_000000_000019.txt").write_bytes(b"\xff")
+    with pytest.raises(SubmissionError) as refused:
+        score(files, truth)
+    for sentence in (
+        "a_000000_000019_pred.txt, line 1: has the score nan, which is not a finite number",
+        "line 2: has the score 1_0",
+        "line 3: has 2 words, not three",
+        "line 4: has the label car, which is none of Cityscapes. Write ids: 24 is a person",
+        "line 5: names a_4.png, which was not sent",
+        "a_5.png: is 81×20 pixels but the frame is 80×20",
+        "a_6.png: is a picture in colours",
+        "is one of 2 texts of the image: b_000000_000019.txt, b_000000_000019_pred.txt",
+    ):
+        assert sentence in str(refused.value)
+    (files / "b_000000_000019_pred.txt").unlink()
+    with pytest.raises(SubmissionError, match="is not UTF-8 text"):
+        score(files, truth)
+
+
+def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
+    files = sent(tmp_path / "s", a=[("13 0.9", (0, 10))], c=[])
+    warnings = "\n".join(segjudge.score(files, truth, SAFE).warnings)
+    assert "1 text is of no image of the truth and was ignored: c_000000_000019_pred" in warnings
+    assert "all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11" in warnings
+    with pytest.raises(SubmissionError, match="scored strictly"):
+        segjudge.score(files, truth, SAFE, strict=True)
+
+
+def read(folder: Path, subset: str = "") -> InstanceTruth:
+    (truth,) = open_instances(TruthSource(str(folder), subset=subset)).splits.values()
+    return truth
+
+
+def test_the_truth_is_that_of_the_split(tmp_path: Path) -> None:
+    objects(tmp_path / "gtFine/val/a", a=boxed((26000, 0, 10)))
+    objects(tmp_path / "gtFine/train/b", b=boxed((24000, 0, 10), (24, 20, 30), (29001, 40, 50), (4, 60, 70)))
+    assert list(read(tmp_path / "gtFine").names.values()) == ["a_000000_000019_leftImg8bit.png"]
+    train = read(tmp_path / "gtFine", "train")
+    assert sorted(zip(train.category.tolist(), train.crowd.tolist(), strict=True)) == [
+        (-1, False), (-1, True), (0, False), (0, True),
+    ]  # fmt: skip
+    objects(tmp_path / "gtFine/val/c", a=boxed())
+    with pytest.raises(HostError, match="several maps of one image"):
+        read(tmp_path / "gtFine")
+    next((tmp_path / "gtFine/val/c").iterdir()).write_bytes(b"PNG")
+    with pytest.raises(HostError, match="instanceIds.png: "):
+        read(tmp_path / "gtFine")
+    (tmp_path / "gtFine/distances.json").write_text("[]")
+    with pytest.raises(HostError, match="cannot be read"):
+        read(tmp_path / "gtFine", "train")
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
+def test_masks_are_encoded_as_labels_are(density: float) -> None:
+    random = np.random.default_rng(3)
+    for shape in ((1, 1), (5, 7), (64, 3)):
+        mask = (random.random(shape) < density).astype(np.uint8)
+        text, pixels = encode(mask * np.uint8(200))
+        assert pixels == mask.sum()
+        if pixels:
+            assert text == encode_labels(mask)[1]
+
+
+def evaluate(truth: str, submission: str) -> dict[str, float]:
+    """The rule in straight steps, for a truth without groups, void and small objects."""
+    aps = []
+    for overlap in np.arange(0.5, 1.0, 0.05):
+        for label in range(24, 34):
+            rows: list[tuple[float, bool]] = []
+            instances = 0
+            for path in sorted(Path(truth).rglob("*_instanceIds.png")):
+                numbers = np.array(Image.open(path)).astype(int)
+                own = [numbers == number for number in np.unique(numbers) if number // 1000 == label]
+                instances += len(own)
+                (text,) = Path(submission).glob(f"{'_'.join(path.name.split('_')[:3])}*.txt")
+                lines = [line.split() for line in text.read_text().splitlines()]
+                masks = [
+                    (float(score), np.array(Image.open(text.parent / name)) > 0)
+                    for name, line_label, score in lines
+                    if int(line_label) == label
+                ]
+                free = set(range(len(own)))
+                for score, mask in sorted(masks, key=lambda entry: -entry[0]):
+                    hits = [k for k, one in enumerate(own) if (one & mask).sum() / (one | mask).sum() > overlap]
+                    rows.append((score, bool(free.intersection(hits))))
+                    free.difference_update(hits)
+            if not instances:
+                continue
+            points = [(1.0, 0.0)]
+            for least in sorted({score for score, _ in rows}, reverse=True):
+                kept = [right for score, right in rows if score >= least]
+                points.insert(0, (sum(kept) / len(kept), sum(kept) / instances))
+            recall = [points[0][1], *(point[1] for point in points), 0.0]
+            aps.append(sum(p * (recall[k] - recall[k + 2]) / 2 for k, (p, _) in enumerate(points)) if rows else 0.0)
+    return {"AP": float(np.mean(aps))}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("numbers", "packing") else pytest.mark.long) for name in CHECKS]
+)
+def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
+    maps = {
+        "a": boxed((26000, 0, 10), (26001, 12, 30), (24000, 30, 41)),
+        "b": boxed((24000, 0, 20), (24001, 20, 30), (26000, 40, 60)),
+        "c": boxed((33000, 5, 30)),
+    }
+    lines: dict[str, list[tuple[str, Any]]] = {
+        "a": [("26 0.9", (0, 9)), ("26 0.9", (13, 30)), ("24 0.5", (30, 47)), ("26 0.4", (60, 70))],
+        "b": [("24 0.8", (0, 20)), ("24 0.7", (0, 18)), ("24 0.6", (21, 29)), ("26 0.3", (41, 60))],
+        "c": [("33 0.5", (5, 26))],
+    }
+    faulty = sent(tmp_path / "faulty", **{**lines, "b": [("99 1", (0, 1))], "c": [("26 x", (0, 1))]})
+
+    def side(city: str, entries: Any) -> list[dict[str, Any]]:
+        return [
+            {"category_id": label, "score": value, "segmentation": (boxed((99, *columns)) == 99).astype(np.uint8)}
+            for label, value, columns in entries
+        ]
+
+    arrays = (
+        {f"{city}_000000_000019": side(city, [(int(e.split()[0]), float(e.split()[1]), c) for e, c in entries])
+         for city, entries in lines.items()},
+        {f"{city}_000000_000019": [
+            {"category_id": number // 1000, "segmentation": (numbers == number).astype(np.uint8)}
+            for number in np.unique(numbers).tolist() if number >= 1000
+        ] for city, numbers in maps.items()},
+    )  # fmt: skip
+    CHECKS[name](Case(
+        SAFE,
+        truth=objects(tmp_path / "truth", **maps),
+        submissions={"good": sent(tmp_path / "good", **lines)},
+        expected=evaluate,
+        faults={faulty: ["has the label 99", "has the score x"]},
+        arrays={"good": lambda: arrays},
+        other_truth=objects(tmp_path / "other", **{city: np.roll(numbers, 3, axis=1) for city, numbers in maps.items()}),
+    ))  # fmt: skip
