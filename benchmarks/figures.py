@@ -39,6 +39,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "saliency": ("saliency --repeat 1", "saliency --images 1 --large 1 --repeat 1"),
+    "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
     "orphans": ("orphans coco-box coco", "orphans coco-keypoints coco-panoptic ovis --scale 0.0005"),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
@@ -69,7 +70,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency")
+WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "cells")
 
 
 def machine() -> str:

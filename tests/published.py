@@ -13,6 +13,7 @@ from pycocotools import mask as coco
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
 from segjudge.families import tools_of
+from segjudge.families.cells.challenges import encode_tiff
 from segjudge.starting.new_challenge import write_demo_truth
 
 from .builders import png, zipped
@@ -424,6 +425,18 @@ def saliency(folder: Path) -> Path:
     return written(folder / "masks", {name.replace("/", "/GT/"): data for name, data in grey_maps().items()})
 
 
+def cell_files(folder: str, marker: str, text: str) -> dict[str, Any]:
+    """Both videos as sequences of cells."""
+    masks = {f"{name}_{folder}/{marker}{k:03d}.tif": encode_tiff(labels(name, k)[None]) for name, k in frames()}
+    tracks = {f"{name}_{folder}/{text}": f"1 0 {FRAMES - 1} 0\n2 0 {FRAMES - 1} 0\n" for name in VIDEOS}
+    return {**masks, **tracks}
+
+
+def cells(folder: Path) -> Path:
+    outlines = {f"{name}_GT/SEG/man_seg003.tif": encode_tiff(labels(name, 3)[None]) for name in VIDEOS}
+    return written(folder / "dataset", {**cell_files("GT", "TRA/man_track", "TRA/man_track.txt"), **outlines})
+
+
 def coco_stuff(folder: Path) -> Path:
     """Both videos as images of COCO-Stuff: grass with a tree and a wall."""
     sizes = [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(frames()))]
@@ -457,7 +470,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
 }  # fmt: skip
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
-    "phrases": phrases, "scans": scans, "saliency": saliency,
+    "phrases": phrases, "scans": scans, "saliency": saliency, "cells": cells,
 }  # fmt: skip
 
 
@@ -670,6 +683,11 @@ def send_scans(_truth: Path) -> bytes:
     return zipped({f"sequences/08/predictions/{k:06d}.label": scan_values(*one) for k, one in enumerate(frames())})
 
 
+def send_cells(_truth: Path) -> bytes:
+    files = cell_files("RES", "mask", "res_track.txt")
+    return zipped({name: data.encode() if isinstance(data, str) else data for name, data in files.items()})
+
+
 UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "davis2017": (send_davis, {"J&F-Mean": 1}),
     "mevis": (send_mevis, {"J&F-Mean": 1}),
@@ -712,6 +730,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "semantic-kitti": (send_scans, {"mIoU": 1, "Acc": 1}),
     "semantic-kitti-panoptic": (send_scans, {"PQ": 1, "PQ_dagger": 1, "RQ-Stuff": 1}),
     "semantic-kitti-moving": (send_scans, {"IoU-moving": 1}),
+    "ctc": (send_cells, {"OP_CTB": 1, "LNK": 1, "CHOTA": 1}),
+    "ctc-official": (send_cells, {"OP_CTB": 1, "BC(0)": 0, "HOTA": 1}),
     "sa-co-veval-official": (send_video_phrases, {"pHOTA": 1, "mAP": 1, "TETA": 1}),
     "sod": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
     "sod-official": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),

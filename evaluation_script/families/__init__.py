@@ -42,7 +42,18 @@ __all__ = [
 Item = TypeVar("Item")
 
 #: The folders of the families, in the order in which people read of them.
-FOLDERS = ("sequences", "instances", "panoptic", "semantic", "tracking", "phrases", "referring", "scans", "saliency")
+FOLDERS = (
+    "sequences",
+    "instances",
+    "panoptic",
+    "semantic",
+    "tracking",
+    "phrases",
+    "referring",
+    "scans",
+    "saliency",
+    "cells",
+)
 
 
 class _Registry(Mapping[str, Item]):

@@ -154,13 +154,15 @@ def _gzip_zeros() -> bytes:
 
 
 def _damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change what is in a file of a kind that is known: JSON, PNG, else lines of text."""
+    """Change what is in a file of a kind that is known: JSON, PNG, TIFF, else lines of text."""
     if data.startswith(b"\x1f\x8b"):
         yield from (
             (about, gzip.compress(inner, mtime=0)) for about, inner in _damage_content(name, gzip.decompress(data))
         )
     elif data.startswith(b"\x89PNG"):
         yield from _damage_png(data)
+    elif data.startswith((b"II*\0", b"MM\0*")):
+        yield from _damage_tiff(data)
     elif data.lstrip()[:1] in (b"{", b"["):
         yield from _damage_json(data)
     elif b"\0" not in data[:4096]:
@@ -247,7 +249,7 @@ def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] 
     return changed[0] if changed else None
 
 
-# ── PNG and text ────────────────────────────────────────────────────────────
+# ── PNG, TIFF and text ────────────────────────────────────────────────────────────
 
 
 def _damage_png(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -280,6 +282,70 @@ def _png(width: int, height: int, depth: int, colour: int, pixels: bytes) -> byt
     return (
         b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(pixels)) + _chunk(b"IEND", b"")
     )
+
+
+def _damage_tiff(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Change the size, the form, the pixels and the pages of a picture with labels of 16 bits, in one strip."""
+    order = "<" if data[:1] == b"I" else ">"
+    (at,) = struct.unpack_from(f"{order}I", data, 4)
+    (count,) = struct.unpack_from(f"{order}H", data, at)
+    width, height = 1, 1
+    for entry in range(at + 2, at + 2 + 12 * count, 12):
+        tag, kind = struct.unpack_from(f"{order}HH", data, entry)
+        (value,) = struct.unpack_from(f"{order}H" if kind == 3 else f"{order}I", data, entry + 8)
+        width, height = (value if tag == 256 else width), (value if tag == 257 else height)
+    plain = bytes(2 * width * height)
+    make = partial(_tiff, width, height)
+    yield "zeros everywhere", make(plain)
+    yield "another value everywhere", make(b"\xff\xfb" * (width * height))
+    yield "big-endian", make(plain, order=">")
+    for across, down in ((height, width + 1), (1, 1), (0, 0), (1 << 16, 1 << 16), ((1 << 32) - 1, (1 << 32) - 1)):
+        yield f"of {across}×{down}", _tiff(across, down, plain)
+    for tag, values in (
+        (258, (1, 4, 8, 12, 32, 64)), (259, (0, 2, 5, 7, 8, 32773, 34925, 50000, 65535)), (277, (0, 3, 65535)),
+        (278, (0, 1, 7)), (317, (0, 2, 3)), (322, (16,)), (339, (2, 3, 9)),
+        (273, (0, 1 << 31)), (279, (0, 1, (1 << 32) - 1)),
+    ):  # fmt: skip
+        yield from ((f"tag {tag} is {value}", make(plain, {tag: value})) for value in values)
+    for name, compression, strip in (
+        ("deflate: a bomb", 8, zlib.compress(bytes(_ZEROS))),
+        ("deflate: too few pixels", 8, zlib.compress(plain[:-2])),
+        ("deflate: broken", 8, b"\x78\x9c" + b"\xff" * 40),
+        ("LZW: too few pixels", 5, _lzw([256, 0, 257])),
+        ("LZW: clearings alone", 5, _lzw([256] * 20_000)),
+        ("LZW: a clearing before each pixel", 5, _lzw([256, 0] * 20_000)),
+        ("LZW: a code that nothing stands for", 5, _lzw([256, 0, 400])),
+        ("LZW: begins with a code of no value", 5, _lzw([256, 300])),
+        ("LZW: ever longer", 5, _lzw([256, 0, *range(258, 500)])),
+        ("LZW: ones", 5, b"\xff" * 4096),
+    ):
+        yield name, make(strip, {259: compression})
+    good = make(plain)
+    end = len(good) - len(plain) - 4
+    for name, link in (("itself", 8), ("outside", 1 << 31), ("pixels", len(good) - 3)):
+        yield f"the next picture is {name}", good[:end] + struct.pack("<I", link) + good[end + 4 :]
+    for name, tags in (("no tags", 0), ("more tags than there are", 60_000)):
+        yield name, good[:8] + struct.pack("<H", tags) + good[10:]
+    yield "a tag with millions of values", good[:14] + struct.pack("<I", 1 << 30) + good[18:]
+    yield "tags of an unknown kind", good[:12] + struct.pack("<H", 99) + good[14:]
+    yield "tags that lie outside", good[:4] + struct.pack("<I", 1 << 31) + good[8:]
+    yield "BigTIFF", b"II+\0" + good[4:]
+
+
+def _tiff(width: int, height: int, strip: bytes, changes: dict[int, int] | None = None, order: str = "<") -> bytes:
+    tags = {256: width, 257: height, 258: 16, 259: 1, 262: 1, 273: 0, 277: 1, 278: height, 279: len(strip)}
+    tags[273] = 8 + 2 + 12 * len(tags | (changes or {})) + 4
+    tags |= changes or {}
+    head = struct.pack(f"{order}2sHI", b"II" if order == "<" else b"MM", 42, 8)
+    entries = b"".join(struct.pack(f"{order}HHII", tag, 4, 1, value) for tag, value in sorted(tags.items()))
+    return head + struct.pack(f"{order}H", len(tags)) + entries + bytes(4) + strip
+
+
+def _lzw(codes: list[int]) -> bytes:
+    """Write codes of 9 bits each."""
+    bits = "".join(f"{code:09b}" for code in codes)
+    bits += "0" * (-len(bits) % 8)
+    return bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
 
 
 def _damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -12,6 +12,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.families.cells.challenges import encode_tiff
 from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.report.page import make_summary
 from segjudge.report.tables import _PUBLISHED, PLAIN, _format_means
@@ -22,7 +23,7 @@ PAGES = sorted((ROOT / "docs" / "benchmarks").glob("*.md"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 #: A file of the example: its path, what the numbers are where it is a picture, its lines.
-FILE = re.compile(r"^`([\w./-]+)`(?:, (ids|labels|points))?:\n\n((?:    .*\n)+)", re.MULTILINE)
+FILE = re.compile(r"^`([\w./-]+)`(?:, (ids|labels|points|cells))?:\n\n((?:    .*\n)+)", re.MULTILINE)
 VALUE = re.compile(r"`([\w@&-]+)` (\d\.\d{4})")
 COMMAND = re.compile(r"^    \./run\.sh (.*)$", re.MULTILINE)
 
@@ -31,6 +32,8 @@ def picture(kind: str, rows: list[str]) -> bytes:
     numbers = np.array([row.split() for row in rows], np.uint32)
     if kind == "points":
         return numbers.astype("<u4").tobytes()
+    if kind == "cells":
+        return encode_tiff(numbers[None])
     if kind == "labels":
         return png(numbers.astype(np.min_scalar_type(int(numbers.max()))))
     return png(np.stack([numbers & 255, numbers >> 8 & 255, numbers >> 16], axis=-1).astype(np.uint8))

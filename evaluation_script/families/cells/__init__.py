@@ -1,0 +1,14 @@
+"""Cells that move and divide: SEG, DET, TRA, LNK, the biological measures and CHOTA of the Cell Tracking Challenge.
+
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting`, `engine`,
+`files` and `protocols`.  The rest is reached through the engine.
+"""
+
+from __future__ import annotations
+
+from ..base.family import Family
+from .protocols import CELL_PROTOCOLS, LAYOUT
+
+__all__ = ["FAMILY", "counting", "engine", "files", "protocols"]
+
+FAMILY = Family("cells", CELL_PROTOCOLS, ("sequences",), (LAYOUT,))

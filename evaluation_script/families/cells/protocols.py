@@ -1,0 +1,56 @@
+"""The benchmarks of cells, one row each."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Dict, Tuple
+
+from ...values import dataclass
+
+#: How truths are published.
+LAYOUT = "ctc"
+#: Divisions may be found so many frames early or late.
+TOLERANCES = (0, 1, 2, 3)
+
+
+def name_tolerant(metric: str) -> Tuple[str, ...]:
+    """Return the names of a metric that depends on how late a division may be."""
+    return tuple(f"{metric}({frames})" for frames in TOLERANCES)
+
+
+@dataclass(frozen=True)
+class CellProtocol:
+    """The rules of one benchmark."""
+
+    family: ClassVar[str] = "cells"
+    form: ClassVar[str] = LAYOUT
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: As the script: TF stops at the first track that a label follows whole, BC is 0 without any division, and a frame
+    #: whose cells are outlined in several slices weighs as often in SEG.
+    as_script: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The names of its metrics, in the benchmark's order."""
+        fractions = ("TF",) if self.as_script else ("TF", "TF-all")
+        counted = (*fractions, *name_tolerant("BC"), "CCA", *name_tolerant("BIO"), *name_tolerant("OP_CLB"))
+        return ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK", "CT", *counted, "HOTA", "CHOTA")
+
+
+_ROWS = (
+    CellProtocol(
+        "ctc",
+        "OP_CTB, SEG, TRA, BIO, CHOTA: the mean over sequences; what a sequence leaves undefined is left out.",
+    ),
+    CellProtocol(
+        "ctc-official",
+        "As py-ctcmetrics: TF stops early, BC is 0 without divisions, and SEG counts a frame once for each slice.",
+        as_script=True,
+    ),
+)
+
+CELL_PROTOCOLS: Dict[str, CellProtocol] = {protocol.name: protocol for protocol in _ROWS}

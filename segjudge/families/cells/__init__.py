@@ -1,0 +1,141 @@
+"""Cells that move and divide: label maps in memory, what costs SEG and TRA, pictures, new challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.families.base.tools import UnitLosses, UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import ScoringRules
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
+    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.report.page import PageOptions, Section
+
+__all__ = ["TOOLS"]
+
+
+class _CellTools(UnitTools):
+    groups = "videos"
+    meanings: ClassVar = {
+        "OP_CTB": "tracking benchmark: the mean of SEG and TRA",
+        "OP_CSB": "segmentation benchmark: the mean of SEG and DET",
+        "OP_CLB": "linking benchmark: the mean of LNK and BIO",
+        "SEG": "mean IoU of outlined cells, 0 for those that are not matched",
+        "DET": "detection accuracy",
+        "TRA": "tracking accuracy",
+        "LNK": "linking accuracy",
+        "CT": "complete tracks (F1)",
+        "TF": "fraction of a track that one label follows, mean over tracks that are found at all",
+        "TF-all": "the same, mean over all tracks",
+        "BC": "divisions that are found (F1)",
+        "CCA": "cell cycle accuracy",
+        "BIO": "mean of CT, TF, BC and CCA",
+        "HOTA": "higher order tracking accuracy",
+        "CHOTA": "higher order tracking accuracy of lineages",
+    }
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
+        del categories, unseen
+        from .memory import CellsInMemory
+
+        return CellsInMemory(protocol)
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        return protocol.metrics[0], "sequences"
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """What costs OP_CTB: one half is what SEG lacks to 1, the other what TRA lacks; the sum is what it lacks.
+
+        Where the graph costs more than to make it anew, each operation costs its part of that.
+        """
+        import math
+
+        import numpy as np
+
+        from segjudge.evaluation_script.families.cells.counting import EA, EC, ED, FN, FP, IOU, MATCHED, NS, OUTLINED
+        from segjudge.evaluation_script.families.cells.engine import WEIGHTS, measure_sequence
+
+        kinds = {
+            "inexact": "cells that match, but not exactly, of SEG",
+            "missed": "cells that nothing matches, of SEG and TRA",
+            "surplus": "predictions that match nothing, of TRA",
+            "merged": "cells that share a prediction with others, of TRA",
+            "links": "links to the next frame or a child that are missing, surplus or of the other kind, of TRA",
+        }
+        columns: list[tuple[int, ...]] = [(), (FN,), (FP,), (NS,), (ED, EA, EC)]
+        rows = []
+        for unit in accumulator.complete_counts():
+            measures, graph = measure_sequence(unit.tables, accumulator.protocol), unit.tables["graph"].tolist()
+            tracking, (outlined, matched, overlap) = (
+                measures["TRA"],
+                unit.tables["cells"][[OUTLINED, MATCHED, IOU]].tolist(),
+            )
+            if measures["OP_CTB"] is None or tracking is None:
+                rows.append([math.nan] * len(kinds))
+                continue
+            costs = [sum(WEIGHTS[column] * graph[column] for column in of_kind) for of_kind in columns]
+            costs = [cost * (1 - tracking) / max(sum(costs), 1) for cost in costs]
+            costs[0] += (matched - overlap) / outlined
+            costs[1] += (outlined - matched) / outlined
+            rows.append([cost / 2 for cost in costs])
+        losses = np.array(rows).reshape(-1, len(kinds))
+        scored = ~np.isnan(losses[:, 0])
+        losses = np.where(scored[:, None], losses, 0) / max(np.count_nonzero(scored), 1)
+        return UnitLosses(kinds, losses, losses)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        *sections, _, tables = super().make_sections(inputs, report, options)  # each is listed once
+        return [*sections, tables]
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import CellPainter
+
+        return CellPainter(results, truth, rules)
+
+    def _open_painter(
+        self, inputs: ScoringInputs, report: Report, stack: ExitStack
+    ) -> tuple[UnitPainter | None, UnitTruth]:
+        from .pictures import show_markers
+
+        painter, truth = super()._open_painter(inputs, report, stack)
+        return painter, show_markers(truth)
+
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
+        from .pictures import show_markers
+
+        return super().make_truth_sections(split, show_markers(truth), options)
+
+    def describe_metric(self, metric: str) -> str:
+        stem, _, frames = metric.rstrip(")").partition("(")
+        if not frames:
+            return super().describe_metric(metric)
+        late = f"divisions up to {quantity(int(frames), 'frame')} early or late" if int(frames) else "divisions in time"
+        return f"{super().describe_metric(stem)}, {late}"
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        facts = super().describe_truth(truths, protocol)
+        units = sum(len(truth.units) for truth in truths)
+        return {**facts, "about": f"Follow every cell and its children through {quantity(units, 'sequence')}."}
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        del protocol
+        return make_sample(truths, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        del protocol
+        return make_demo()
+
+
+TOOLS = _CellTools()

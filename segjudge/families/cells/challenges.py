@@ -1,0 +1,110 @@
+"""New challenges of cells: samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.demo import first_scenes
+from segjudge.evaluation_script.families.cells.files import LABEL, PARENT
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.challenges import QUICK, move_image
+from segjudge.families.base.tools import Content, Members
+
+#: Every so many frames of the demo have outlines.
+_OUTLINED = 3
+_SHORT, _LONG = 3, 4
+
+
+def encode_tiff(slices: Array) -> bytes:
+    """Write labels (slices, height, width) as a TIFF of 16 bits, a page for each slice, deflated."""
+    data = bytearray(b"II*\0" + bytes(4))
+    link = 4
+    for labels in slices:
+        height, width = labels.shape
+        strip = zlib.compress(labels.astype("<u2").tobytes(), QUICK)
+        struct.pack_into("<I", data, link, len(data))
+        entries = [
+            (256, _LONG, width), (257, _LONG, height), (258, _SHORT, 16), (259, _SHORT, 8), (262, _SHORT, 1),
+            (273, _LONG, len(data) + 6 + 12 * 9), (277, _SHORT, 1), (278, _LONG, height), (279, _LONG, len(strip)),
+        ]  # fmt: skip
+        data += struct.pack("<H", len(entries)) + b"".join(
+            struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in entries
+        )
+        link = len(data)
+        data += bytes(4) + strip + bytes(len(strip) % 2)
+    return bytes(data)
+
+
+def write_tracks(tracks: list[list[int]]) -> str:
+    return "".join(f"{' '.join(map(str, row))}\n" for row in tracks)
+
+
+def follow_labels(frames: list[Array], parents: dict[int, int]) -> list[list[int]]:
+    """List the tracks of label maps; a label that comes back is renamed there, as its own child."""
+    present: dict[int, list[int]] = {}
+    for index, labels in enumerate(frames):
+        for label in np.unique(labels[labels > 0]).tolist():
+            present.setdefault(label, []).append(index)
+    free = max(present, default=0)
+    tracks, last_parts = [], {}
+    for label, seen_frames in sorted(present.items()):
+        starts = [
+            0,
+            *(index for index, (before, after) in enumerate(pairwise(seen_frames), 1) if after > before + 1),
+            len(seen_frames),
+        ]
+        name, parent = label, 0
+        for start, stop in pairwise(starts):
+            if start:
+                free += 1
+                name, parent = free, name
+                for index in seen_frames[start:stop]:
+                    frames[index][frames[index] == label] = name
+            tracks.append([name, seen_frames[start], seen_frames[stop - 1], parent])
+        last_parts[label] = tracks[-1]
+    for row in tracks:
+        mother = last_parts.get(parents.get(row[LABEL], 0))
+        if not row[PARENT] and mother is not None and mother[2] < row[1]:
+            row[PARENT] = mother[LABEL]
+    return tracks
+
+
+def make_sample(truths: list[Any], share: float) -> Members:
+    """Yield the markers of the truth, moved to the right, with their tracks."""
+    for unit in [unit for truth in truths for unit in truth.units]:
+        slices, frames = unit.facts["slices"], []
+        for frame in unit.load()[: unit.cost]:
+            pixels = frame.read()
+            numbers = move_image(pixels.numbers, share)
+            frames.append((numbers if pixels.labels is None else pixels.labels[numbers]).astype(np.uint16))
+        tracks = follow_labels(frames, {row[LABEL]: row[PARENT] for row in unit.facts["tracks"]})
+        for index, labels in enumerate(frames):
+            yield f"{unit.name}_RES/mask{index:03d}.tif", encode_tiff(labels.reshape(slices, -1, labels.shape[1]))
+        yield f"{unit.name}_RES/res_track.txt", write_tracks(tracks).encode()
+
+
+def make_demo() -> Content:
+    """Yield the videos of the demo as the challenge publishes its own; the first object divides, and a child."""
+    for number, video in enumerate(first_scenes(), 1):
+        frames = [video.labels(index).astype(np.uint16) for index in range(video.frames)]
+        parents: dict[int, int] = {}
+        for parent, start in ((1, video.frames // 2), (len(video.shapes) + 1, 3 * video.frames // 4)):
+            children = [len(video.shapes) + len(parents) + step for step in (1, 2)]
+            for labels in frames[start:]:
+                columns = np.flatnonzero((labels == parent).any(axis=0))
+                right = np.arange(labels.shape[1]) > (columns.mean() if len(columns) else 0)
+                labels[:] = np.where(labels == parent, np.where(right, children[1], children[0]), labels)
+            parents |= dict.fromkeys(children, parent)
+        tracks = follow_labels(frames, parents)
+        folder = f"{number:02d}_GT"
+        for index, labels in enumerate(frames):
+            data = encode_tiff(labels[None])
+            yield f"{folder}/TRA/man_track{index:03d}.tif", data
+            if index % _OUTLINED == 0:
+                yield f"{folder}/SEG/man_seg{index:03d}.tif", data
+        yield f"{folder}/TRA/man_track.txt", write_tracks(tracks)

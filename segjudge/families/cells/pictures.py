@@ -1,0 +1,116 @@
+"""Sequences of cells as pictures: markers of the truth and predicted cells, volumes as seen from above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.cells.counting import FrameMatches, match_cells
+from segjudge.evaluation_script.families.cells.files import CellSubmission
+from segjudge.evaluation_script.families.cells.protocols import CellProtocol
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.families.base.segments import MERGED, MISSED, RIGHT, SURPLUS, JudgedSegments
+
+_Truth = TypeVar("_Truth", bound=SplitTruth)
+
+
+def show_markers(truth: _Truth) -> _Truth:
+    """Return a truth whose units have only the frames that are tracked, as large as one slice."""
+    if not isinstance(truth, UnitTruth):
+        return truth
+
+    def show(unit: Unit) -> Unit:
+        def load() -> list[TruthFrame]:
+            frames = unit.load()[: unit.cost]
+            return [replace(frame, size=(frame.size[0] // unit.facts["slices"], frame.size[1])) for frame in frames]
+
+        return replace(unit, load=load)
+
+    return replace(truth, units=[show(unit) for unit in truth.units])
+
+
+class CellPainter(UnitPainter):
+    """Paints cells, each with the label of its track."""
+
+    follows = True
+
+    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        if not isinstance(rules.protocol, CellProtocol):
+            raise TypeError(f"{rules.protocol.name} scores no cells")
+        self._submission = CellSubmission(results, truth, rules.protocol, rules.limits) if results else None
+
+    def close(self) -> None:
+        if self._submission is not None:
+            self._submission.close()
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        members = self._submission.open_sequence(unit, Problems())[1] if self._submission else []
+        for index, frame in enumerate(frames):
+            pixels = frame.read()
+            truth = pixels.numbers if pixels.labels is None else pixels.labels[pixels.numbers]
+            prediction = np.zeros(truth.shape, np.uint16)
+            if self._submission is not None:
+                prediction = self._submission.read(members[index], frame.size, unit.facts["slices"])
+            pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(prediction))
+            matches = match_cells(pairs)
+            maps = None
+            if index in drawn:
+                sides = zip((truth, prediction), (matches.truth, matches.prediction), strict=True)
+                maps = np.stack([_draw(labels, cells, frame.size, drawn[index]) for labels, cells in sides])
+            yield SeenFrame(
+                _make_side("cell", matches.truth, pairs.truth, pairs),
+                _make_side("track", matches.prediction, pairs.prediction, pairs),
+                _share(matches, pairs),
+                np.zeros(len(matches.prediction), bool),
+                maps,
+                _judge(matches),
+            )
+
+
+def _make_side(noun: str, cells: Array, labels: Array, pairs: LabelPairs) -> Side:
+    areas = np.bincount(np.searchsorted(cells, labels[labels > 0]), pairs.pixels[labels > 0], len(cells))
+    names = [f"{noun} {label}" for label in cells.tolist()]
+    return Side(cells.tolist(), names, areas, np.zeros(len(cells), np.int64), np.ones(len(cells), bool))
+
+
+def _share(matches: FrameMatches, pairs: LabelPairs) -> Array:
+    shared = np.zeros((len(matches.truth), len(matches.prediction)))
+    both = (pairs.truth > 0) & (pairs.prediction > 0)
+    rows, columns = (
+        np.searchsorted(matches.truth, pairs.truth[both]),
+        np.searchsorted(matches.prediction, pairs.prediction[both]),
+    )
+    shared[rows, columns] = pairs.pixels[both]
+    return shared
+
+
+def _judge(matches: FrameMatches) -> JudgedSegments:
+    """Judge cells as the score does: a prediction that covers more than half of a cell matches it."""
+    matched = np.flatnonzero(matches.partner)
+    columns = np.searchsorted(matches.prediction, matches.partner[matched])
+    match_counts = np.bincount(columns, minlength=len(matches.prediction))
+    truth, taken_for = np.full(len(matches.truth), MISSED), np.full(len(matches.truth), -1)
+    truth[matched], taken_for[matched] = np.where(match_counts[columns] > 1, MERGED, RIGHT), columns
+    partner = np.full(len(matches.prediction), -1)
+    partner[columns[::-1]] = matched[::-1]
+    prediction = np.select([match_counts > 1, match_counts == 1], [MERGED, RIGHT], SURPLUS)
+    return JudgedSegments(truth, prediction, partner, taken_for)
+
+
+def _draw(labels: Array, cells: Array, size: Size, small: Size) -> Array:
+    """Return for so many rows and columns which cell is where, from 1: of a volume the one with the highest label."""
+    from_above = labels.reshape(-1, *size).max(axis=0)
+    rows, columns = sample_rows_and_columns(size, small)
+    values = from_above[rows[:, None], columns]
+    image: Array = np.where(values > 0, np.searchsorted(cells, values) + 1, 0).astype(np.uint16)
+    return image

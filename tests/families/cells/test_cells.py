@@ -1,0 +1,332 @@
+"""Cells: every number of py-ctcmetrics, the safe rules by hand, and what hostile submissions cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
+from segjudge.evaluation_script.families.cells.files import read_truth
+from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
+from segjudge.families.cells.challenges import encode_tiff, follow_labels, write_tracks
+from segjudge.testing import CHECKS, Case
+from tests.builders import zipped
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+
+DATA = FAMILIES_DATA / "ctc"
+CASES = read_golden(DATA)["cases"]
+#: What the script stops at, and what it takes for another thing than it is: here these are other numbers, or sentences.
+OTHERWISE = {"frame-shifted", "label-65535", "no-background"}
+OFFICIAL = [name for name, case in CASES.items() if case.get("Valid") and name not in OTHERWISE]
+EXACT = {"abs": 1e-12, "rel": 0}
+SIZE = (12, 16)
+
+
+def near(value: float | None, expected: float | None) -> bool:
+    return value is expected or (None not in {value, expected} and value == pytest.approx(expected, **EXACT))
+
+
+def write(path: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def frame(**cells: tuple[int, int]) -> Array:
+    """A frame with squares of three pixels: label → row and column."""
+    labels = np.zeros(SIZE, np.uint16)
+    for name, (row, column) in cells.items():
+        labels[row : row + 3, column : column + 3] = int(name.lstrip("c"))
+    return labels
+
+
+def truth_files(
+    name: str, frames: list[Array], tracks: list[list[int]], outlined: tuple[int, ...] = (0,)
+) -> dict[str, bytes]:
+    files = {
+        f"{name}_GT/TRA/man_track{index:03d}.tif": encode_tiff(labels[None]) for index, labels in enumerate(frames)
+    }
+    files |= {f"{name}_GT/SEG/man_seg{index:03d}.tif": encode_tiff(frames[index][None]) for index in outlined}
+    return {**files, f"{name}_GT/TRA/man_track.txt": write_tracks(tracks).encode()}
+
+
+def sent_files(name: str, frames: list[Array], tracks: list[list[int]]) -> dict[str, bytes]:
+    files = {f"{name}_RES/mask{index:03d}.tif": encode_tiff(labels[None]) for index, labels in enumerate(frames)}
+    return {**files, f"{name}_RES/res_track.txt": write_tracks(tracks).encode()}
+
+
+#: A cell that stays, one that divides after two frames, and one of its children.
+FRAMES = [frame(c1=(0, 0), c2=(5, 5)), frame(c1=(0, 1), c2=(5, 5)), frame(c1=(0, 2), c3=(5, 2), c4=(5, 9))]
+FRAMES += [frame(c1=(0, 3), c3=(5, 1), c4=(5, 10))]
+TRACKS = [[1, 0, 3, 0], [2, 0, 1, 0], [3, 2, 3, 2], [4, 2, 3, 2]]
+
+
+# ── the script's numbers ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("case", OFFICIAL)
+def test_the_scripts_numbers_are_ours(case: str, tmp_path: Path) -> None:
+    published = read_truth(str(DATA / CASES[case]["truth"]))
+    for truth in (published, pack_units(published, tmp_path)):
+        report = engine_of("cells").report("val", count_units(DATA / case, truth, "ctc-official"))
+        for metric, value in report.values.items():
+            assert near(value, CASES[case][metric]), metric
+        (row,) = report.rows()["videos"]
+        assert {key: row[key] for key in ("NS", "FN", "FP", "ED", "EA", "EC")} == {
+            key: CASES[case][f"AOGM_{key}"] for key in ("NS", "FN", "FP", "ED", "EA", "EC")
+        }
+
+
+@pytest.mark.parametrize("case", OFFICIAL)
+def test_the_safe_rules_differ_where_the_script_has_a_defect_and_nowhere_else(case: str) -> None:
+    """TF goes over all tracks of a label, BC is undefined without divisions, and each frame counts once in SEG."""
+    golden = CASES[case]
+    values = score_units(DATA / case, read_truth(str(DATA / golden["truth"])), "ctc")
+    divisions = golden["gt_divisions"] + golden["fp_div(0)"] > 0
+    expected = {**golden, "TF": golden.get("TF_without_break_not_official", golden["TF"])}
+    expected["SEG"] = golden.get("SEG_each_frame_once_not_official", golden["SEG"])
+    for metric in ("SEG", "DET", "TRA", "LNK", "CT", "TF", "CCA", "HOTA", "CHOTA"):
+        assert near(values[metric], expected[metric]), metric
+    for frames in range(4):
+        assert values[f"BC({frames})"] == (pytest.approx(golden[f"BC({frames})"], **EXACT) if divisions else None)
+        known = [values[key] for key in ("CT", "TF", f"BC({frames})", "CCA") if values[key] is not None]
+        assert values[f"BIO({frames})"] == pytest.approx(np.mean(known), **EXACT)
+        assert values[f"OP_CLB({frames})"] == pytest.approx((values["LNK"] + np.mean(known)) / 2, **EXACT)
+    assert values["OP_CTB"] == pytest.approx((expected["SEG"] + values["TRA"]) / 2, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("hole-with-row", "mask002.tif: lacks 1 label that res_track.txt has there: 1. A cell that is not seen for"),
+        ("no-row", "9 problems found in your submission"),
+        ("row-only", "mask003.tif: lacks 1 label that res_track.txt has there: 99"),
+        ("parent-late", "res_track.txt: has 1 label with a beginning before the end of the parent: 9. End the parent"),
+        ("unknown-parent", "res_track.txt: has 1 label with a parent that has no line"),
+        ("row-twice", "res_track.txt: has 1 label in several lines: 1. Write one line for each label"),
+        ("frame-missing", "your file: lacks 1 of 9 frames: mask008.tif. Send every frame"),
+        ("frame-shifted", "your file: has 1 frame that the sequence has not: mask009.tif. Number frames from 000 on"),
+        ("no-text", "your file: has no res_track.txt. Write a line for each label"),
+        ("comma", "res_track.txt: has the line 1 “1,0,8,0”, which is not four whole numbers with spaces"),
+    ],
+)
+def test_what_is_invalid_or_stops_the_script_is_a_sentence(case: str, words: str) -> None:
+    if CASES:
+        for protocol in CELL_PROTOCOLS:
+            with pytest.raises(SubmissionError) as caught:
+                score_units(DATA / case, read_truth(str(DATA / CASES[case]["truth"])), protocol)
+            assert words in str(caught.value)
+
+
+@pytest.mark.skipif(not CASES, reason="needs the shared data")
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("label-65535", {"DET": 1, "TRA": 1, "CHOTA": 1}),
+        ("blank-line", {"DET": 1, "TRA": 1, "BIO(0)": 1}),
+        ("no-edges", {"OP_CTB": 1, "LNK": None, "OP_CLB(0)": None}),
+        ("one-frame", {"OP_CTB": 1, "LNK": None}),
+        ("empty-text", {"DET": 0, "TRA": 0, "SEG": 0, "CT": 0, "TF": 0, "TF-all": 0, "CHOTA": 0}),
+        ("no-background", {"SEG": 1, "LNK": 1}),
+    ],
+)
+def test_what_the_script_wraps_or_stops_at_is_scored(case: str, expected: dict[str, float | None]) -> None:
+    values = score_units(DATA / case, read_truth(str(DATA / CASES[case]["truth"])), "ctc")
+    assert {metric: values[metric] for metric in expected} == expected
+
+
+# ── rules that can be counted by hand ───────────────────────────────────────
+
+
+def test_means_are_over_the_sequences_that_have_a_value(tmp_path: Path) -> None:
+    alone = [frame(c1=(0, 0))] * 2
+    truth = write(tmp_path / "truth", {**truth_files("01", FRAMES, TRACKS), **truth_files("02", alone, [[1, 0, 1, 0]])})
+    sent = [frame(c1=(0, 1)), frame(c1=(0, 1))]
+    files = {**sent_files("01", FRAMES, TRACKS), **sent_files("02", sent, [[1, 0, 1, 0]])}
+    values = score_units(write(tmp_path / "sent", files), read_truth(str(truth)), "ctc")
+    assert values["SEG"] == pytest.approx((1 + 6 / 12) / 2)
+    assert (values["BC(0)"], values["CCA"], values["TRA"]) == (1, None, 1)
+
+
+def test_missed_tracks_are_in_the_mean_of_tf_over_all(tmp_path: Path) -> None:
+    frames = [np.where(labels == 1, 0, labels).astype(np.uint16) for labels in FRAMES]
+    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
+    values = score_units(write(tmp_path / "sent", sent_files("01", frames, TRACKS[1:])), truth, "ctc")
+    assert (values["TF"], values["TF-all"], values["CT"]) == (1, 3 / 4, 6 / 7)
+    assert values["DET"] == pytest.approx(1 - 40 / 100)
+
+
+def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines_stand(tmp_path: Path) -> None:
+    """The script takes the parent of the line that comes first, and loses the mother where that is the second part."""
+    frames = [frame(c2=(5, 5)), frame(c3=(5, 2), c4=(5, 9)), frame(c1=(5, 2), c4=(5, 9))]
+    tracks = [[1, 2, 2, 3], [2, 0, 0, 0], [3, 1, 1, 2], [4, 1, 2, 2]]
+    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", frames, tracks))))
+    sent = write(tmp_path / "sent", sent_files("01", frames, tracks))
+    assert score_units(sent, truth, "ctc")["CHOTA"] == score_units(sent, truth, "ctc-official")["CHOTA"] == 1
+    flat = write(tmp_path / "flat", sent_files("01", frames, [[*row[:3], 0] for row in tracks]))
+    safe, official = (score_units(flat, truth, name)["CHOTA"] for name in CELL_PROTOCOLS)
+    assert safe < official < 1
+
+
+@pytest.mark.parametrize(("protocol", "share"), [("ctc", 0.02), ("ctc-official", 0.3), ("ctc", 3)])
+def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
+    tools = tools_of("cells")
+    assert isinstance(tools, UnitTools)
+    demo = {
+        name: data.encode() if isinstance(data, str) else data for name, data in tools.make_demo(PROTOCOLS[protocol])
+    }
+    demo |= truth_files("09", [frame(c1=(0, 0))], [[1, 0, 0, 0]], ())
+    truth = read_truth(str(write(tmp_path / "truth", demo)))
+    sent = write(tmp_path / "sent", dict(tools.make_sample([truth], PROTOCOLS[protocol], share)))
+    counts = count_units(sent, truth, protocol)
+    losses, value = tools.measure_losses(counts), engine_of("cells").report("val", counts).values["OP_CTB"]
+    assert value is not None
+    assert sum(losses.totals().values()) == pytest.approx(1 - value, abs=1e-12)
+    assert (losses.by_unit >= 0).all()
+
+
+# ── truths, and other doors ─────────────────────────────────────────────────
+
+
+def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> None:
+    files = truth_files("01", FRAMES, TRACKS)
+    root = write(
+        tmp_path / "truth", {f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in files.items()}
+    )
+    assert read_truth(str(root)).item_names == ["GOWT1/01", "HeLa/01"]
+    assert read_truth(str(root / "HeLa")).item_names == read_truth(str(root / "HeLa/01_GT")).item_names == ["01"]
+    sent = {
+        f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in sent_files("01", FRAMES, TRACKS).items()
+    }
+    assert score_units(write(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"01_GT/TRA/man_track.txt": None}, "01_GT/TRA: has no man_track.txt"),
+        ({"01_GT/TRA/man_track001.tif": None}, "01_GT/TRA: frames are not numbered from 0 on without a gap"),
+        ({"01_GT/TRA/man_track.txt": b"1 0 9 0\n"}, "has 1 label with an end after the last frame, 3: 1"),
+        ({"01_GT/SEG/man_seg009.tif": b""}, "01_GT/SEG: has frames that TRA lacks: 9"),
+        ({"01_GT/SEG/man_seg_000_001.tif": b""}, "man_seg_000_001.tif: the frame has 1 slice"),
+        ({"01_GT/TRA/man_track000.tif": b"II*\0"}, "man_track000.tif: cannot be read .is cut off"),
+    ],
+)
+def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    files = {**truth_files("01", FRAMES, TRACKS), **change}
+    write(tmp_path, {name: data for name, data in files.items() if data is not None})
+    with pytest.raises(HostError, match=words):
+        read_truth(str(tmp_path))
+
+
+def in_memory(frames: list[Array], tracks: list[list[int]], **cells: Any) -> dict[str, Any]:
+    return {"01": {"masks": np.stack(frames), "tracks": tracks, **cells}}
+
+
+@pytest.mark.parametrize("protocol", CELL_PROTOCOLS)
+def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
+    moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
+    truth = write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS, (0, 2)))
+    files = segjudge.score(write(tmp_path / "sent", sent_files("01", moved, TRACKS)), truth, protocol)
+    own = in_memory(FRAMES, TRACKS, cells={index: FRAMES[index] for index in (0, 2)})
+    assert segjudge.score_arrays(in_memory(moved, TRACKS), own, protocol).metrics["all"] == files.metrics["val"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (
+            in_memory(FRAMES[:3], TRACKS[:2]),
+            "prediction of 01, tracks: has 1 label with an end after the last frame, 2: 1",
+        ),
+        (
+            in_memory(FRAMES, TRACKS[:3]),
+            "prediction of 01: each of 2 frames .2, 3. has 1 label that res_track.txt has not there: 4",
+        ),
+        ({"01": np.stack(FRAMES)}, "prediction of 01: has no masks and tracks"),
+        (
+            in_memory([labels[:5] for labels in FRAMES], TRACKS),
+            "has the shape .4, 1, 5, 16.; the truth has .4, 1, 12, 16.",
+        ),
+        (in_memory([labels - 1.0 for labels in FRAMES], TRACKS), "prediction of 01: is of float64"),
+        (in_memory(FRAMES, [[1, 2, 3]]), "or tracks that are no four numbers each"),
+    ],
+)
+def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) -> None:
+    with pytest.raises(SubmissionError, match=words):
+        segjudge.score_arrays(sent, in_memory(FRAMES, TRACKS), "ctc")
+
+
+def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
+    merged = [np.where(labels == 4, 3, labels).astype(np.uint16) for labels in FRAMES]
+    truth = write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))
+    sent = write(tmp_path / "sent", sent_files("01", [*merged[:3], frame(c1=(0, 3))], [*TRACKS[:2], [3, 2, 2, 2]]))
+    out = tmp_path / "page.html"
+    assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    for words in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
+        assert words in text
+    assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
+
+
+def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:
+    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
+    engine = engine_of("cells")
+    for key, table in (("cells", np.full(3, -1.0)), ("graph", np.zeros(7)), ("association", np.full(3, np.nan))):
+        counts: UnitAccumulator[Any] = count_units(
+            write(tmp_path / "sent", sent_files("01", FRAMES, TRACKS)), truth, "ctc"
+        )
+        counts.complete_counts()[0].tables[key] = table
+        with pytest.raises(ValueError, match="no counts"):
+            engine.check(counts)
+
+
+def test_a_label_that_comes_back_is_renamed_as_its_own_child() -> None:
+    frames = [frame(c1=(0, 0)), frame(), frame(c1=(0, 0)), frame(c7=(0, 0))]
+    assert follow_labels(frames, {7: 1}) == [[1, 0, 0, 0], [8, 2, 2, 1], [7, 3, 3, 8]]
+    assert frames[2].max() == 8
+
+
+# ── what all families promise ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.long] * (one in ("hostile", "python39"))) for one in CHECKS]
+)
+def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
+    moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
+    names = ("01", "02")
+    truths, sent = (
+        {key: data for one in names for key, data in make(one, frames, TRACKS).items()}
+        for make, frames in ((truth_files, FRAMES), (sent_files, moved))
+    )
+    other = {
+        key: data
+        for one in names
+        for key, data in truth_files(one, [np.roll(labels, 4, axis=1) for labels in FRAMES], TRACKS).items()
+    }
+    faulty = {**sent, "01_RES/mask001.tif": encode_tiff(np.zeros((1, 3, 3))), "02_RES/res_track.txt": b"1,2,3,4\n"}
+    paths = {one: tmp_path / f"{one}.zip" for one in ("results", "faulty")}
+    for one, files in (("results", sent), ("faulty", faulty)):
+        paths[one].write_bytes(zipped(files))
+    arrays = [
+        {one: {"masks": np.stack(frames), "tracks": TRACKS, "cells": {0: FRAMES[0]}} for one in names}
+        for frames in (moved, FRAMES)
+    ]
+    CHECKS[name](Case(
+        "ctc", write(tmp_path / "truth", truths), {"results": paths["results"]},
+        faults={paths["faulty"]: ["mask001.tif", "res_track.txt"]}, arrays={"results": lambda: (arrays[0], arrays[1])},
+        other_truth=write(tmp_path / "other", other),
+    ))  # fmt: skip
