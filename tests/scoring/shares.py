@@ -127,5 +127,6 @@ def write_files(protocol: str, folder: Path) -> Files:
         "sequences": lambda: write_sequences_of(protocol, folder),
         "instances": lambda: write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes),
     }
-    family = "keypoints" if "keypoints" in protocol else PROTOCOLS[protocol].family
+    has_own_files = protocol.startswith(("coco-keypoints", "cityscapes-instance"))
+    family = "" if has_own_files else PROTOCOLS[protocol].family
     return writers.get(family, lambda: write_units(protocol, folder))()
