@@ -84,7 +84,7 @@ class StreetSubmission:
                 image = next((start for start in starts if start in own), stem)
                 self._texts.setdefault(image, []).append(text)
         self._names = names
-        self._members = {compose(name): name for name in self._files.sizes}
+        self._members = {_fold_ending(name): name for name in self._files.sizes}
         surplus = sorted(self._texts.keys() - set(names))
         self.notes = []
         if surplus:
@@ -185,7 +185,7 @@ class StreetSubmission:
         if not _SCORE.fullmatch(score) or not np.isfinite(float(score)):
             raise Flaw(f"has the score {printable(score)}, which is not a finite number", "Write a number")
         path_in_upload = posixpath.normpath(posixpath.join(posixpath.dirname(text), path.replace("\\", "/")))
-        member = self._members.get(compose(path_in_upload))
+        member = self._members.get(_fold_ending(path_in_upload))
         if member is None:
             raise Flaw(f"names {printable(path)}, which was not sent", "Write paths as seen from the text")
         return member, int(label), float(score)
@@ -197,6 +197,12 @@ class StreetSubmission:
         if png.is_coloured(data):
             raise Flaw("is a picture in colours", _SAVE_MASK)
         return encode(backend().read_labels(data, size))
+
+
+def _fold_ending(path: str) -> str:
+    """Return a path in one Unicode form, with its ending in small letters."""
+    stem, ending = posixpath.splitext(compose(path))
+    return stem + ending.lower()
 
 
 def encode(labels: Array) -> Tuple[str, int]:
