@@ -192,7 +192,7 @@ def cityscapes_instances(folder: Path, lot: Lot, scale: float, size: Size) -> No
         Image.fromarray(objects.astype(np.uint16)[regions.labels(0)]).save(path, compress_level=3)
         lines = []
         for shift in (1, 12):
-            moved = regions.labels(0, lot.normal(0, shift, (30, 2)))
+            moved = regions.labels(0, lot.normal(0, shift * size[0] / 1024, (30, 2)))
             for region in range(20):
                 name = f"masks/{stem}_{shift}_{region}.png"
                 save(folder / "results" / name, np.uint8(255) * (moved == region))
