@@ -1,4 +1,6 @@
-"""What each protocol gives for two samples, at each of its revisions: numbers that never move.
+"""What each protocol gives for two samples, and for results with many mistakes, at each of its revisions.
+
+These numbers never move.
 
     python -m tests.revisions
 
@@ -24,6 +26,8 @@ FOLDER = Path(__file__).parent / "golden"
 #: Truths and samples by what they hold, and the numbers: protocol → revision → rules, files, and metrics of each sample.
 FILES, NUMBERS = FOLDER / "revisions.zip", FOLDER / "revisions.json"
 SAMPLES = ("good", "poor")
+#: The numbers of results with many mistakes, whose files are written anew each time: protocol → revision → metrics.
+MISTAKES = FOLDER / "mistakes.json"
 
 
 def rules(protocol: FamilyProtocol) -> dict[str, Any]:
@@ -33,6 +37,17 @@ def rules(protocol: FamilyProtocol) -> dict[str, Any]:
 
 def known() -> dict[str, dict[str, Any]]:
     return json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
+
+
+def known_mistakes() -> dict[str, dict[str, Any]]:
+    return json.loads(MISTAKES.read_text()) if MISTAKES.exists() else {}
+
+
+def values_of_mistakes(protocol: str, folder: Path) -> dict[str, float | None]:
+    from .scoring.mistakes import write_mistakes
+
+    files = write_mistakes(protocol, folder)
+    return values(protocol, Path(files.truth), Path(files.results))
 
 
 def values(protocol: str, truth: Path, sample: Path) -> dict[str, float | None]:
@@ -67,6 +82,12 @@ def add() -> None:
                     entry["truth"] = member
             numbers[name][str(protocol.revision)] = entry
     NUMBERS.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
+    mistakes = known_mistakes()
+    for name, protocol in PROTOCOLS.items():
+        if str(protocol.revision) not in mistakes.setdefault(name, {}):
+            with tempfile.TemporaryDirectory() as folder:
+                mistakes[name][str(protocol.revision)] = values_of_mistakes(name, Path(folder))
+    MISTAKES.write_text(json.dumps(mistakes, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,18 @@ def test_a_number_never_moves_within_a_revision(
         assert differences(found, sample["values"]) == {}, MOVED
 
 
+@pytest.mark.parametrize("path", ["kernel", pytest.param("numpy", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_mistakes_cost_never_moves_either(
+    name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        use_numpy(monkeypatch)
+    expected = revisions.known_mistakes().get(name, {}).get(str(PROTOCOLS[name].revision))
+    assert expected, f"nothing is known of revision {PROTOCOLS[name].revision} of {name}: python -m tests.revisions"
+    assert differences(revisions.values_of_mistakes(name, tmp_path), expected) == {}, MOVED
+
+
 def test_another_rule_moves_a_number(files: Path) -> None:
     """Else the test above could not fail."""
     entry = revisions.known()["davis2017"]["1"]

@@ -1,0 +1,75 @@
+"""A truth and results with many mistakes for every protocol, always the same: what small changes of a rule move."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pycocotools import mask as coco
+
+from tests import published
+
+from . import shares
+
+
+def write_mistakes(protocol: str, folder: Path) -> shares.Files:
+    """The files of shared scoring with objects that lose a side, are taken for each other and shrink, and with scores."""
+    right = published.labels
+    truth_is_written = []
+
+    def labels(name: str, frame: int) -> Any:
+        if not truth_is_written:
+            return right(name, frame)
+        image, lot = right(name, frame), 5 * frame + 3 * shares.NAMES.index(name)
+        image = np.roll(image, lot % 5 - 2, axis=0)
+        image = np.where(np.roll(image, lot % 4, axis=1) == image, image, 0).astype(np.uint8)
+        if lot % 7 == 3:
+            image = np.array([0, 2, 1], np.uint8)[image]
+        if lot % 6 == 1:
+            image[40:52][image[40:52] == 2] = 1
+        return image
+
+    write_truth = published.published
+
+    def write_once(name: str, place: Path) -> Path:
+        truth = write_truth(name, place)
+        truth_is_written.append(True)
+        return truth
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(published, "labels", labels)
+        patch.setattr(published, "published", write_once)
+        files = shares.write_files(protocol, folder)
+    results, truth = Path(files.results), Path(files.truth)
+    if protocol == "coco-box":
+        for path in (results, truth):
+            path.write_text(json.dumps(_with_boxes(json.loads(path.read_text()))))
+    elif "keypoints" in protocol:
+        results.write_text(json.dumps([_move_points(*pair) for pair in enumerate(json.loads(results.read_text()))]))
+    if results.read_bytes()[:1] in (b"[", b"{"):
+        numbers = count()
+        text = re.sub(
+            r'"score": 0.9\b', lambda _: f'"score": {0.4 + 37 * next(numbers) % 55 / 100:.2f}', results.read_text()
+        )
+        results.write_text(text)
+    return files
+
+
+def _with_boxes(document: Any) -> Any:
+    """The same with the boxes of the masks."""
+    for record in document if isinstance(document, list) else document["annotations"]:
+        record["bbox"] = coco.toBbox(record["segmentation"]).tolist()
+    return document
+
+
+def _move_points(number: int, record: Any) -> Any:
+    moved = [
+        value + (7 * k + number) % (9 + number) - 4 if k % 3 < 2 else value
+        for k, value in enumerate(record["keypoints"])
+    ]
+    return {**record, "keypoints": moved}
