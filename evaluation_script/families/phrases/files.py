@@ -376,7 +376,7 @@ class _Reader:
         if mask is None and self._official and record.get("bbox"):
             return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)
         size, counts = rle.read_encoding(mask, EXAMPLE)
-        is_taken = self._official and 0 < size[0] * size[1] <= _MOST_PIXELS and min(size) >= 1
+        is_taken = self._official and min(size) >= 1 and size[0] * size[1] <= _MOST_PIXELS
         if size != (height, width) and not is_taken:
             raise rle.other_size(size, (height, width))
         return size, rle.text_of(counts, size[0] * size[1])

@@ -1,4 +1,4 @@
-"""Polygons → pixels as OpenCV fills them, by which the masks of ReasonSeg are defined.
+"""Polygons → pixels as OpenCV 4.8 fills them, by which the masks of ReasonSeg are defined.
 
 Corners are whole.  A polygon is its outline, drawn in steps of one pixel, and what lies between every other crossing of
 a row with its sides; crossings have fractions of 1/65,536.  Sides that leave the image are clipped before, which turns

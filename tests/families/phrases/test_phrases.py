@@ -325,6 +325,14 @@ def test_the_official_rules_refuse_what_would_stop_the_script(
     assert sentence in str(error.value)
 
 
+def test_the_script_does_not_look_at_categories_that_nobody_listed(small_truth: str, tmp_path: Path) -> None:
+    path, scores = tmp_path / "results.json", []
+    for others in ([], [changed(category_id=77), changed(category_id="1"), changed(category_id=True)]):
+        path.write_text(json.dumps([GOOD, *others]))
+        scores.append(segjudge.score(str(path), small_truth, "sa-co-gold-official").metrics)
+    assert scores[0] == scores[1]
+
+
 def test_all_problems_are_said_at_once(small_truth: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps([changed(score=None), GOOD, changed(image_id=7), masked(counts="~")]))

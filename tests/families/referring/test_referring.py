@@ -422,6 +422,24 @@ def test_a_polygon_without_corners_is_nothing_and_one_far_outside_ends_at_the_bo
     assert fill([(-900, -900), (900, -900), (900, 900), (-900, 900)], (5, 5)).all()
 
 
+#: Polygons that leave an image of 30 × 40 at every side; pixels, and the sums of their rows and columns, by OpenCV
+#: 4.8; later ones draw some sides a pixel aside.
+LEAVING: list[Any] = [
+    ([(-7, 3), (12, -9), (47, 11), (33, 44), (2, 71)], [1155, 17315, 21812]),
+    ([(10, 10), (10, 400), (300, 10)], [600, 11700, 14700]),
+    ([(-5, -5), (-9, 30), (44, -6), (25, 25)], [480, 5920, 8562]),
+    ([(20, -40), (60, 15), (20, 70), (-3, 15)], [1176, 17147, 23383]),
+    ([(5, -90), (12, -90), (38, 120), (30, 120)], [255, 3722, 5422]),
+    ([(-80, 22), (-80, 18), (90, 2), (90, 9)], [240, 2760, 4680]),
+]
+
+
+@pytest.mark.parametrize(("corners", "sums"), LEAVING)
+def test_outlines_beyond_the_border_are_cut_as_opencv_cuts_them(corners: Any, sums: list[int]) -> None:
+    rows, columns = np.nonzero(fill(corners, (30, 40)))
+    assert [len(rows), rows.sum(), columns.sum()] == sums
+
+
 # ── what is refused ─────────────────────────────────────────────────────────
 
 GOOD = {"sent_id": 1, "segmentation": encode(box(2, 2)), "no_target": False}

@@ -295,6 +295,9 @@ def test_label_images_are_read_for_the_listed_frames_that_there_are(ids: Callabl
     named = {name: {"exp": "it", "obj_id": ids(numbers)} for name, numbers in NAMED.items() if numbers}
     videos = {name: {"expressions": named, "frames": ["00000", "00005", "00010"]} for name in ("a", "of-the-test-set")}
     (meta / "meta_expressions.json").write_text(json.dumps({"videos": videos}))
+    beside = meta.parent / "train"
+    beside.mkdir()
+    (beside / "meta_expressions.json").write_text(json.dumps({"videos": {"of-another-set": videos["a"]}}))
     (tmp_path / "sent.zip").write_bytes(
         zipped({f"a/{name}/{frame}.png": png(LEFT) for name in named for frame in ("00000", "00005", "00010")})
     )
