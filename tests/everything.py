@@ -40,8 +40,8 @@ PATIENCE = 20.0
 AT_ONCE = 2
 #: A part has files of so many bytes, so that parts take about equally long and no core is left without one at the end.
 PART_BYTES = 150_000
-#: Rooms whose tests wait or work longest for their size: their parts come first, and are smaller.
-SLOW_ROOMS = ("tests/journeys", "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house")
+#: Rooms whose tests wait or work longest for their size, the slowest first: their parts come first, and are smaller.
+SLOW_ROOMS = ("tests/remote", "tests/house", "tests/code_upload", "tests/server", "tests/journeys", "tests/report")
 #: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
@@ -125,9 +125,10 @@ def _groups() -> list[list[str]]:
     """The files of tests in groups of about the same size, each of neighbours; slow rooms come first."""
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     groups: list[list[str]] = []
-    for slow in (True, False):
-        size = most = PART_BYTES // (2 if slow else 1)
-        for file in (file for file in files if file.startswith(SLOW_ROOMS) == slow):
+    slow = [file for room in SLOW_ROOMS for file in files if file.startswith(f"{room}/")]
+    for chosen, most in ((slow, PART_BYTES // 2), ([file for file in files if file not in slow], PART_BYTES)):
+        size = most
+        for file in chosen:
             if size >= most:
                 groups.append([])
                 size = 0
