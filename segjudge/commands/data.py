@@ -149,7 +149,8 @@ def _show_player(args: argparse.Namespace) -> int:
 
 
 def _make_demo(args: argparse.Namespace) -> int:
-    from segjudge.datasets.demo import make, write_frames
+    from segjudge.datasets.demo import write_frames
+    from segjudge.starting.demo import make
 
     if args.frames:
         write_frames(args.frames, args.seed)

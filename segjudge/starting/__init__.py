@@ -1,7 +1,7 @@
 """`segjudge new`: a small repository with a challenge, whose scorers are the installed package's.
 
 `new_challenge` writes it, `lock` says which Segjudge scores it, and checks what its requirements name; `new_family`
-writes the repository of a plug-in.
+writes the repository of a plug-in, `demo` the annotation files and samples of a checkout's own challenge.
 """
 
-__all__ = ["lock", "new_challenge", "new_family"]
+__all__ = ["demo", "lock", "new_challenge", "new_family"]

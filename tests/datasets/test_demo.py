@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.datasets import DEMO_SEED
-from segjudge.datasets.demo import make
+from segjudge.starting.demo import make
 from tests.builders import ROOT
 
 
