@@ -437,6 +437,15 @@ def cells(folder: Path) -> Path:
     return written(folder / "dataset", {**cell_files("GT", "TRA/man_track", "TRA/man_track.txt"), **outlines})
 
 
+def cell_maps(ending: str) -> dict[str, bytes]:
+    """Frames of both videos as images of cells; numbers have gaps."""
+    return {f"{name}-{k}{ending}": png(labels(name, k).astype(np.uint16) * 300) for name, k in frames()}
+
+
+def microscopy(folder: Path) -> Path:
+    return written(folder / "test", cell_maps("_masks.png"))
+
+
 def coco_stuff(folder: Path) -> Path:
     """Both videos as images of COCO-Stuff: grass with a tree and a wall."""
     sizes = [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(frames()))]
@@ -471,6 +480,7 @@ OWN: dict[str, Callable[[Path], Path]] = {
 USUAL: dict[str, Callable[[Path], Path]] = {
     "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
     "phrases": phrases, "scans": scans, "saliency": saliency, "cells": cells,
+    "microscopy": microscopy,
 }  # fmt: skip
 
 
@@ -688,6 +698,10 @@ def send_cells(_truth: Path) -> bytes:
     return zipped({name: data.encode() if isinstance(data, str) else data for name, data in files.items()})
 
 
+def send_cell_maps(_truth: Path) -> bytes:
+    return zipped(cell_maps("_img_cp_masks.png"))
+
+
 UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "davis2017": (send_davis, {"J&F-Mean": 1}),
     "mevis": (send_mevis, {"J&F-Mean": 1}),
@@ -733,6 +747,8 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
     "ctc": (send_cells, {"OP_CTB": 1, "LNK": 1, "CHOTA": 1}),
     "ctc-official": (send_cells, {"OP_CTB": 1, "BC(0)": 0, "HOTA": 1}),
     "sa-co-veval-official": (send_video_phrases, {"pHOTA": 1, "mAP": 1, "TETA": 1}),
+    "cellpose-ap": (send_cell_maps, {"AP50": 1, "AP90": 1}),
+    "cellpose-ap-official": (send_cell_maps, {"AP50": 1, "AP90": 1}),
     "sod": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
     "sod-official": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
 }

@@ -53,6 +53,7 @@ FOLDERS = (
     "scans",
     "saliency",
     "cells",
+    "microscopy",
 )
 
 

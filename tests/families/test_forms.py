@@ -148,6 +148,7 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
         "phrases": "Send one JSON with a list of records",
         "scans": "Send one zip with sequences/08/predictions/000000.label and so on",
         "saliency": "Send one zip with a grey PNG for each image, named as its mask",
+        "microscopy": "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png",
         "cells": "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence",
         "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
     }

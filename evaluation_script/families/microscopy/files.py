@@ -1,0 +1,121 @@
+"""Label maps of images as PNG or TIFF, named as Cellpose names them.
+
+The mask of `007_img.png` is `007_masks.png` in its test set, and `007_img_cp_masks.png` or `.tif` where Cellpose saves
+its own; all of these are the image 007.  Where any name ends like that, files that do not are no masks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import AbstractSet, Dict, Iterable, List
+
+from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.limits import ArchiveLimits, Files
+from ...files.problems import Flaw, HostError, Problem, SubmissionError, name_list
+from ...masks import png, tiff
+from ...masks.backend import backend
+from ...masks.overlaps import LabelMap
+from ...masks.stack import Array, Size
+from ..base.truth import DEFAULT_SPLIT
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from .protocols import LAYOUT, MicroscopyProtocol
+
+SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
+_LABELS = "Write the number of its cell in each pixel, in grey of 8 or 16 bits, and 0 for background"
+_ENDINGS = (".png", ".tif", ".tiff")
+_MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
+#: A map of little but background deflates to less than the share that is bounded elsewhere; a file's size is looked at
+#: before it is read.
+_RATIO, _MASK_BYTES = 1100, 1 << 30
+
+
+def _list_masks(members: Iterable[str]) -> Dict[str, List[str]]:
+    """Return the files of masks by the image that their names mean."""
+    paths = [(member, os.path.splitext(member.rpartition("/")[2])) for member in sorted(members)]
+    stems = {member: stem for member, (stem, ending) in paths if ending.lower() in _ENDINGS}
+    masks = {member: stem for member, stem in stems.items() if _MASK.search(stem)} or stems
+    by_image: Dict[str, List[str]] = {}
+    for member, stem in masks.items():
+        by_image.setdefault(_MASK.sub("", stem) or stem, []).append(member)
+    return by_image
+
+
+def _read_map(data: bytes, size: Size) -> Array:
+    """Return the labels of a file of this (height, width), in 8 or 16 bits."""
+    if data.startswith((b"II", b"MM")):
+        return tiff.read_labels(data, size)
+    if png.is_coloured(data):
+        raise Flaw("is a picture in colours", _LABELS)
+    return backend().read_labels(data, size)
+
+
+# ── truths ──────────────────────────────────────────────────────────────────
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read the masks below a folder, or those in folders of a subset's name."""
+    try:
+        files = open_files(path, HOST_LIMITS)
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+    within = "" if subset == DEFAULT_SPLIT else subset
+    images = _list_masks(member for member in files.sizes if not within or within in member.split("/")[:-1])
+    if not images:
+        raise HostError(f"{path}: has no masks such as 007_masks.png" + (f" in a folder {within}" if within else ""))
+    doubled = [members for members in images.values() if len(members) > 1]
+    if doubled:
+        raise HostError(f"{path}: has several masks of one image: {name_list(doubled[0])}")
+    units = [_open_unit(files, name, member) for name, (member,) in sorted(images.items())]
+    return UnitTruth(MicroscopyProtocol.family, LAYOUT, {}, units)
+
+
+def _open_unit(files: Files, name: str, member: str) -> Unit:
+    def load() -> List[TruthFrame]:
+        def measure() -> Size:
+            data = files.read(member)
+            return tiff.size_of(data)[1:] if data.startswith((b"II", b"MM")) else png.size_of(data)
+
+        size = guard_reading(member, measure)()
+        return [
+            TruthFrame(name, size, [], guard_reading(member, lambda: LabelMap(_read_map(files.read(member), size))))
+        ]
+
+    return Unit(name, 1, load)
+
+
+# ── submissions ─────────────────────────────────────────────────────────────
+
+
+class MicroscopySubmission(UnitSubmission):
+    """The masks of a submission, below any folders."""
+
+    noun = "image"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: MicroscopyProtocol, limits: ArchiveLimits) -> None:
+        limits = replace(limits, ratio=max(limits.ratio, _RATIO), member_bytes=max(limits.member_bytes, _MASK_BYTES))
+        super().__init__(path, truth, limits, SEND)
+        self.protocol = protocol
+        self._members: Dict[str, List[str]] = {}
+        for name, members in _list_masks(self.files.sizes).items():
+            self._members.setdefault(self.truth_names.respell(name), []).extend(members)
+        if not self._members:
+            self.close()
+            raise SubmissionError.of(Problem(UPLOAD, "has no PNG or TIFF", SEND))
+
+    def names(self) -> AbstractSet[str]:
+        return self._members.keys()
+
+    def member_of(self, name: str) -> str:
+        """Return the file of an image; of several the first one."""
+        return self._members[name][0]
+
+    def read(self, name: str, size: Size) -> Array:
+        """Return the labels of an image; a Flaw where they cannot be read."""
+        member, *repeats = self._members[name]
+        if repeats:
+            raise Flaw(f"is sent again as {name_list(repeats)}", "Send one file for each image")
+        check_length = png.check_length if member.lower().endswith(".png") else tiff.check_length
+        check_length(self.files.sizes[member], size)
+        return _read_map(self.files.read(member), size)

@@ -1,0 +1,77 @@
+"""Cells in images: label maps in memory, what costs AP, pictures, new challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from segjudge.families.base.tools import UnitLosses, UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import ScoringRules
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.families.base.memory import MemoryDoor
+    from segjudge.families.base.pictures import UnitPainter
+    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.report.page import PageOptions, Section
+
+__all__ = ["TOOLS"]
+
+_AP = "matched cells, as a share of those that are right, surplus or missed; from an IoU of"
+
+
+class _MicroscopyTools(UnitTools):
+    groups = "images"
+    meanings: ClassVar = {"AP50": f"{_AP} 0.5 on", "AP75": f"{_AP} 0.75 on", "AP90": f"{_AP} 0.9 on"}
+
+    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
+        del categories, unseen
+        from .memory import LabelsInMemory
+
+        return LabelsInMemory(protocol)
+
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+        from .pictures import MicroscopyPainter
+
+        return MicroscopyPainter(results, truth, rules)
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        return protocol.metrics[0], "images"
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Measure what each image takes from AP50: the cells that are missed, and those that are surplus."""
+        import numpy as np
+
+        from segjudge.evaluation_script.families.microscopy.counting import list_mistakes
+
+        hits, surplus, missed = (table[:, 0] for table in list_mistakes(accumulator))
+        cells = hits + surplus + missed
+        scored = cells > 0
+        shares = np.stack([missed, surplus], axis=1) / np.maximum(cells, 1)[:, None]
+        losses = np.where(scored[:, None], shares, 0) / max(int(scored.sum()), 1)
+        kinds = {"missed": "cells that nothing matches", "surplus": "predictions that match no cell"}
+        return UnitLosses(kinds, losses, losses)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        *sections, _, tables = super().make_sections(inputs, report, options)  # each is listed once
+        return [*sections, tables]
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        facts = super().describe_truth(truths, protocol)
+        return {**facts, "about": f"Outline every cell in {facts['content']}."}
+
+    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
+        from .challenges import make_sample
+
+        del protocol
+        return make_sample(truths, share)
+
+    def make_demo(self, protocol: Any) -> Content:
+        from .challenges import make_demo
+
+        del protocol
+        return make_demo()
+
+
+TOOLS = _MicroscopyTools()

@@ -1,0 +1,35 @@
+"""New challenges of cells in images: samples, and a synthetic truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segjudge.datasets.compression import grey_png
+from segjudge.datasets.demo import first_scenes, still_images
+from segjudge.families.base.challenges import QUICK, move_image
+from segjudge.families.base.tools import Content, Members
+
+#: So many times the share by which cells are moved is that of those that are left out.
+_LOST = 4
+
+
+def make_sample(truths: list[Any], share: float) -> Members:
+    """Yield the maps of the truth, moved to the right, without some cells."""
+    cells = 0
+    for unit in [unit for truth in truths for unit in truth.units]:
+        pixels = unit.load()[0].read()
+        numbers = move_image(pixels.numbers, share)
+        labels = np.ascontiguousarray(numbers if pixels.labels is None else pixels.labels[numbers], np.uint16)
+        present = np.unique(labels[labels > 0])
+        lost = np.floor(_LOST * share * np.arange(cells, cells + len(present) + 1))
+        labels[np.isin(labels, present[np.diff(lost) > 0])] = 0
+        cells += len(present)
+        yield f"{unit.name}_masks.png", grey_png(labels, QUICK)
+
+
+def make_demo() -> Content:
+    """Yield frames of the demo as the test set of Cellpose is published."""
+    for image, labels in still_images(first_scenes()):
+        yield f"test/{image:03d}_masks.png", grey_png(np.ascontiguousarray(labels, np.uint16), QUICK)

@@ -1,0 +1,39 @@
+"""Label maps of cells in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
+from segjudge.evaluation_script.families.microscopy.counting import COLUMNS, count_image
+from segjudge.evaluation_script.families.microscopy.protocols import THRESHOLDS
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.memory import SamplesInMemory, common_size, read_labels, refusal
+
+_LABELS_END = 1 << 16
+
+
+class LabelsInMemory(SamplesInMemory):
+    """Counts maps (height, width) of cells' numbers, 0 for background."""
+
+    table, columns = "image", COLUMNS
+
+    def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        del frame
+        own, labels = _read_cells(truth, f"truth of {sequence}"), _read_cells(prediction, f"prediction of {sequence}")
+        common_size((own.shape, labels.shape), "maps", sequence)
+        return UnitCounts("", count_image(backend().count_label_pairs(LabelMap(own), LabelMap(labels)))).encode()
+
+    def check(self, data: bytes) -> None:
+        super().check(data)
+        if decode_unit(data).tables["matches"].shape != (len(THRESHOLDS),):
+            raise ValueError("has no matches")
+
+
+def _read_cells(side: object, location: str) -> Array:
+    labels = read_labels(side, location)
+    if labels.max() >= _LABELS_END:
+        raise refusal(location, f"has the label {labels.max()}", "Number the cells from 1 on, in 16 bits")
+    return np.ascontiguousarray(labels, np.uint16)

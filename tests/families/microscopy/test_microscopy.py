@@ -1,0 +1,257 @@
+"""Cells in images: every number of Cellpose's script, the safe rules, files as people send them, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.microscopy.counting import count_image, list_mistakes
+from segjudge.evaluation_script.families.microscopy.files import read_truth
+from segjudge.evaluation_script.families.microscopy.protocols import THRESHOLDS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
+from segjudge.families.cells.challenges import encode_tiff
+from segjudge.testing import CHECKS, Case
+from tests.builders import png, zipped
+from tests.data import FAMILIES_DATA
+from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+
+DATA = FAMILIES_DATA / "cellpose"
+GOLDEN = read_golden(DATA)
+METRICS = ("AP50", "AP75", "AP90")
+EXACT = {"abs": 1e-12, "rel": 0}
+
+
+def folder(path: Path, maps: dict[str, Any]) -> Path:
+    """Write maps, or files, by their names; PNGs of 16 bits where these have no ending."""
+    path.mkdir(parents=True, exist_ok=True)
+    for name, labels in maps.items():
+        file = path / (name if "." in name else f"{name}_masks.png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(labels if isinstance(labels, bytes) else png(np.asarray(labels, np.uint16)))
+    return path
+
+
+def golden_sides(case: str, tmp_path: Path) -> tuple[Path, UnitTruth]:
+    """Return a case's submission and truth, under names of the test set and those that Cellpose saves."""
+    sides = {
+        kind: {file.name[:2]: file.read_bytes() for file in (DATA / case).glob(f"*_{kind}.png")}
+        for kind in ("pred", "truth")
+    }
+    sent = folder(tmp_path / "sent", {f"{name}_img_cp_masks.png": data for name, data in sides["pred"].items()})
+    truth = folder(tmp_path / "truth", {f"{name}_masks.png": data for name, data in sides["truth"].items()})
+    return sent, read_truth(str(truth))
+
+
+def score_one(tmp_path: Path, truth: Any, sent: Any, protocol: str = "cellpose-ap") -> dict[str, Any]:
+    return score_units(
+        folder(tmp_path / "s", {"a": sent}), read_truth(str(folder(tmp_path / "t", {"a": truth}))), protocol
+    )
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("case", ["ordinary", "both-sides", "halves", "no-background"])
+def test_the_scripts_bits_are_ours(case: str, tmp_path: Path) -> None:
+    if case not in GOLDEN["cases"]:
+        pytest.skip("needs the shared data")
+    golden = GOLDEN["cases"][case]
+    sent, truth = golden_sides(case, tmp_path)
+    for source in (truth, pack_units(truth, tmp_path)):
+        assert list(score_units(sent, source, "cellpose-ap-official").values()) == golden["mean"]
+        counts = count_units(sent, source, "cellpose-ap-official")
+        assert [table.tolist() for table in list_mistakes(counts)] == [golden[key] for key in ("tp", "fp", "fn")]
+        rows = [[row[metric] for metric in METRICS] for row in report_of("val", counts).rows()["images"]]
+        assert rows == golden["ap"]
+        safe = list(score_units(sent, source, "cellpose-ap").values())
+        assert safe == ([1, 1, 1] if case == "no-background" else pytest.approx(golden["nanmean"], abs=1e-7, rel=0))
+
+
+def match_as_the_script(truth: Any, prediction: Any, threshold: float) -> int:
+    """The matches of the assignment that is best by IoU and by how many reach the threshold."""
+    labels = [np.unique(side[side > 0]) for side in (truth, prediction)]
+    ious = np.array([[((truth == a) & (prediction == b)).sum() / ((truth == a) | (prediction == b)).sum()
+                      for b in labels[1]] for a in labels[0]]).reshape(*map(len, labels))  # fmt: skip
+    if not ious.size:
+        return 0
+    rows, columns = linear_sum_assignment(-(ious >= threshold).astype(float) - ious / (2 * min(ious.shape)))
+    return int((ious[rows, columns] >= threshold).sum())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_halves_and_ties_match_as_in_the_best_assignment(seed: int) -> None:
+    """Maps of few blocks, so that many pairs have an IoU of exactly one half, and some of three quarters."""
+    draw = np.random.default_rng(seed)
+    for _ in range(20):
+        truth, prediction = (
+            np.repeat(np.repeat(draw.integers(0, 4, (2, 4)), draw.integers(1, 3), 0)[:2], 2, axis=1) for _ in range(2)
+        )
+        tables = count_image(backend().count_label_pairs(LabelMap(truth), LabelMap(prediction)))
+        matches = [match_as_the_script(truth, prediction, threshold) for threshold in THRESHOLDS.values()]
+        assert tables["matches"].tolist() == matches
+
+
+# ── the safe rules ──────────────────────────────────────────────────────────
+
+
+NONE = np.zeros((4, 6))
+TWO = NONE.copy()
+TWO[:2, :2], TWO[2:, 4:] = 7, 300
+
+
+def test_an_image_without_any_cell_is_in_no_mean_and_said(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"a": TWO, "b": NONE, "c": NONE})
+    sent = folder(tmp_path / "s", {"a": TWO, "b": NONE, "c": TWO})
+    scores = segjudge.score(sent, truth, "cellpose-ap")
+    assert scores.metrics["val"] == {"AP50": 0.5, "AP75": 0.5, "AP90": 0.5}
+    assert scores.warnings == ["val: 1 image is without a cell on either side and in no mean: b"]
+    scores = segjudge.score(sent, truth, "cellpose-ap-official")
+    assert set(scores.metrics["val"].values()) == {None}
+    assert "val: 1 image is without a cell on either side, which leaves AP undefined: b" in scores.warnings
+
+
+def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None:
+    full = np.repeat([[1, 2, 3]], 4, axis=0)
+    assert set(score_one(tmp_path / "1", full, full).values()) == {1}
+    assert score_one(tmp_path / "2", full, full, "cellpose-ap-official")["AP50"] == 3
+    # A single prediction all over is none for the script.
+    assert score_one(tmp_path / "3", full, full > 0, "cellpose-ap-official")["AP50"] == 0
+    assert score_one(tmp_path / "4", full[:, :1], full[:, :1], "cellpose-ap-official")["AP50"] is None
+
+
+def test_what_images_cost_sums_to_the_loss(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"a": TWO, "b": NONE, "c": TWO})
+    sent = folder(tmp_path / "s", {"a": np.roll(TWO, 1, 1), "b": NONE, "c": np.where(TWO == 7, 1, 0)})
+    counts, tools = count_units(sent, read_truth(str(truth)), "cellpose-ap"), tools_of("microscopy")
+    assert isinstance(tools, UnitTools)
+    lost = sum(tools.measure_losses(counts).totals().values())
+    assert lost == pytest.approx(1 - (report_of("val", counts).values["AP50"] or 0), **EXACT)
+
+
+# ── files as people have and send them ──────────────────────────────────────
+
+
+NAMES = ["7_masks.png", "x/7_img_cp_masks.png", "7_cp_masks.tif", "7_img_cp_masks.tiff", "7_mask.PNG", "7.png"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_masks_are_named_as_cellpose_names_them(name: str, tmp_path: Path) -> None:
+    data = png(TWO.astype(np.uint16)) if name.lower().endswith("png") else encode_tiff(TWO[None].astype(np.uint16))
+    beside = {} if name == "7.png" else {"7_img.png": b"a picture", "7_img_flows.tif": b"flows", "7_seg.npy": b"more"}
+    sent = folder(tmp_path / "s", {name: data, **beside})
+    truth = read_truth(str(folder(tmp_path / "t", {name: data, **beside})))
+    assert truth.item_names == ["7"]
+    assert set(score_units(sent, truth, "cellpose-ap").values()) == {1}
+
+
+def test_a_subset_is_a_folder(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"train/0": TWO, "test/0": NONE, "test/1": TWO})
+    assert read_truth(str(truth), "test").item_names == ["0", "1"]
+    with pytest.raises(HostError, match="several masks of one image: test/0_masks.png, train/0_masks.png"):
+        read_truth(str(truth))
+    with pytest.raises(HostError, match="has no masks such as 007_masks.png in a folder val2"):
+        read_truth(str(truth), "val2")
+    with pytest.raises(HostError, match=r"0_masks.png: cannot be read \(is a picture in colours"):
+        read_truth(str(folder(tmp_path / "c", {"0_masks.png": png(COLOURS)}))).read_through()
+
+
+COLOURS = np.zeros((4, 6, 3), np.uint8)
+REFUSED = {
+    "other size": ({"b": TWO.T}, "b_masks.png: is 4×6 pixels but the frame is 6×4"),
+    "other shape, as many pixels": ({"b": TWO.reshape(2, 12)}, "b_masks.png: is 12×2 pixels but the frame is 6×4"),
+    "TIFF of another size": ({"b_masks.tif": encode_tiff(np.zeros((1, 6, 4), np.uint16))}, "b_masks.tif: is 4×6"),
+    "slices": ({"b_masks.tif": encode_tiff(np.zeros((2, 4, 6), np.uint16))}, "b_masks.tif: has more than 1 slice"),
+    "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a picture in colours. Write the number of its cell"),
+    "no picture": ({"b_masks.png": b"JFIF"}, "b_masks.png: is not a PNG"),
+    "cut": ({"b_masks.png": png(TWO.astype(np.uint16))[:-30]}, "b_masks.png: is cut off"),
+    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is sent again as x/b_masks.png. Send one file for each image"),
+    "missing": ({"c": TWO}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) -> None:
+    sent, words = REFUSED[name]
+    truth = read_truth(str(folder(tmp_path / "t", {"a": TWO, "b": TWO})))
+    with pytest.raises(SubmissionError, match=re.escape(words)):
+        score_units(folder(tmp_path / "s", {"a": TWO, **sent}), truth, "cellpose-ap")
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [(TWO > 0, "no image has more than one label: check that each cell has a number of its own"),
+     (TWO[:, ::-1], "not one cell overlaps a prediction: check which image each belongs to")],
+)  # fmt: skip
+def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, words: str, tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"a": TWO})
+    (warning,) = segjudge.score(folder(tmp_path / "s", {"a": sent}), truth, "cellpose-ap").warnings
+    assert words in warning
+
+
+# ── other doors ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (TWO / 2, "prediction of a: is of float64"),
+        (TWO.astype(int) * 300, "prediction of a: has the label 90000. Number the cells from 1 on, in 16 bits"),
+        (TWO.astype(int).T, "has maps of"),
+    ],
+)
+def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) -> None:
+    with pytest.raises(SubmissionError, match=words):
+        segjudge.score_arrays({"a": sent}, {"a": TWO.astype(int)}, "cellpose-ap")
+
+
+def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
+    truth = folder(tmp_path / "t", {"near": TWO, "far": TWO, "none": NONE})
+    sent = [
+        str(folder(tmp_path / name, {"near": near, "far": NONE, "none": NONE}))
+        for name, near in (("first", TWO), ("second", np.roll(TWO, 1, 1)))
+    ]
+    out, words = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "cellpose-ap"]
+    assert main(["report", sent[0], *words, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "cells that nothing matches" in text
+    assert "in no mean" in text
+    assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
+    assert "loses most" in out.read_text(encoding="utf-8")
+
+
+# ── what all families promise ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(check, marks=[pytest.mark.long] * (check in ("hostile", "python39"))) for check in CHECKS]
+)
+def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    maps = {str(k): np.kron(draw.integers(0, 5, (4, 5)), np.ones((5, 5), int)).astype(np.uint16) for k in range(5)}
+    sent = {key: np.roll(labels, 1, axis=1) for key, labels in maps.items()}
+    paths = {kind: tmp_path / f"{kind}.zip" for kind in ("results", "faulty")}
+    for kind, images in (("results", sent), ("faulty", {**sent, "1": sent["1"][1:], "3": np.zeros((20, 25, 3), "u1")})):
+        paths[kind].write_bytes(zipped({f"{key}_cp_masks.png": png(image) for key, image in images.items()}))
+    CHECKS[name](
+        Case(
+            "cellpose-ap",
+            folder(tmp_path / "truth", maps),
+            {"results": paths["results"]},
+            arrays={"results": lambda: (sent, maps)},
+            faults={paths["faulty"]: ["1_cp_masks.png: is 25×19", "3_cp_masks.png: is a picture in colours"]},
+            other_truth=folder(tmp_path / "other", {key: np.flip(labels, 0) for key, labels in maps.items()}),
+        )
+    )
