@@ -87,9 +87,8 @@ def _compress(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     if PROTOCOLS[args.protocol].family != "instances":
         return _show_player(args)
-    from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.families.instances.pictures import View, draw_images
-    from segjudge.families.instances.published import open_instances
+    from segjudge.families.instances.published import open_instances, read_predictions
     from segjudge.families.truths import TruthSource
     from segjudge.system.files import LOCAL_LIMITS
 
@@ -107,7 +106,9 @@ def _show(args: argparse.Namespace) -> int:
     if truth.images.frames is not None:
         raise UsageError(f"{args.truth}: holds videos; show draws images")
     if args.results:
-        records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+        protocol = INSTANCE_PROTOCOLS[args.protocol]
+        rules = protocol if protocol.streets else INSTANCE_PROTOCOLS["coco"]
+        records = read_predictions(args.results, truth, rules, LOCAL_LIMITS)
     pictures = [args.images] if args.images else []
     check_outputs([BuiltFile(os.path.join(args.out, name)) for name in ("index.html", "images/1.png")], pictures)
     with ProgressBar("image") as bar:

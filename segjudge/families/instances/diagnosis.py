@@ -12,17 +12,18 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.instances.cityscapes import RANGES as STREET_RANGES
-from segjudge.evaluation_script.families.instances.mask_files import read_mask_files
 from segjudge.evaluation_script.families.instances.matching import ClosePairs, cut_into_blocks, find_close_pairs
 from segjudge.evaluation_script.families.instances.metrics import RECALLS
 from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS, InstanceProtocol
-from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
+
+from .published import read_predictions
 
 #: A detection is right from this IoU on, and below the other it lies on the background.
 _FOREGROUND, _BACKGROUND = 0.5, 0.1
@@ -600,9 +601,7 @@ def diagnose(inputs: ScoringInputs, report: Report) -> InstanceDiagnosis:
     truth = scorer.truth
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
         raise UsageError(f"failures of {protocol.name} have no kinds")
+    records = read_predictions(inputs.results, truth, protocol, scorer.rules.limits)
     if protocol.streets:
-        records = read_mask_files(inputs.results, truth, protocol, scorer.rules.limits)
         truth = replace(truth, crowd=truth.crowd | (truth.pixels < STREET_RANGES[0][1]))
-    else:
-        records = read_records(inputs.results, truth.images, protocol, scorer.rules.limits)
     return InstanceDiagnosis(_judge_detections(records, truth, protocol), protocol)

@@ -15,8 +15,12 @@ from typing import Any, TypedDict
 from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.families.instances import truth
+from segjudge.evaluation_script.families.instances.mask_files import read_mask_files
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
 from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, name_list
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
@@ -48,6 +52,15 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
         )
     document, oddities = convert(path, source.categories, progress)
     return AnnotationFile({split: truth.read_document(json.dumps(document).encode(), path)}, oddities)
+
+
+def read_predictions(
+    path: str, known: truth.InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits
+) -> InstanceRecords:
+    """Read all detections of a submission; raises SubmissionError with every problem."""
+    if protocol.streets:
+        return read_mask_files(path, known, protocol, limits)
+    return read_records(path, known.images, protocol, limits)
 
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:

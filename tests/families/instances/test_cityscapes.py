@@ -161,6 +161,14 @@ def test_of_the_lines_that_name_a_mask_the_last_counts_officially_alone(tmp_path
     assert "val: 1 line names a mask that their text named before" in segjudge.score(files, truth, SAFE).warnings
 
 
+def test_show_draws_the_masks_that_texts_name(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10), (26001, 20, 30)))
+    files = sent(tmp_path / "s", a=[("26 0.9", (0, 10)), ("26 0.5", (50, 55))])
+    assert main(["show", str(files), "--truth", str(truth), "--protocol", SAFE, "--out", str(tmp_path / "page")]) == 0
+    page = (tmp_path / "page/index.html").read_text()
+    assert "1 right, 1 wrong, 1 missed" in page
+
+
 def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
     truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed((24000, 5, 20)))
     files = sent(
