@@ -356,10 +356,6 @@ class UnitTools(FamilyTools):
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
         several = " and " in metric
-        about = (
-            f"By kind of mistake. What all {noun} cost sums to what {metric} {'lack' if several else 'lacks'} to 1, "
-            f"and what all {self.groups} cost too."
-        )
         totals = losses.totals()
         lost_what = f"what {metric} lacks" if metric in report.protocol.metrics[1:] else "what is lost"
         styles = {fault.name: fault.style for fault in FAULTS.values()}
@@ -369,6 +365,10 @@ class UnitTools(FamilyTools):
         ]
         rows = report.rows()[self.groups]
         names = [str(row["name"]) for row in rows]
+        is_grouped = names != accumulator.names
+        beside = f", and what all {self.groups} cost too" if is_grouped else ""
+        sums = f"sums to what {metric} {'lack' if several else 'lacks'} to 1{beside}"
+        about = f"By kind of mistake. What all {noun} cost {sums}."
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
         categories = [
@@ -386,7 +386,7 @@ class UnitTools(FamilyTools):
             make_list(
                 noun.capitalize(), link_frames(units, pictures.streams, pictures.names) if pictures else units, _ORDER
             ),
-            make_list(self.groups.capitalize(), categories, _ORDER),
+            *([make_list(self.groups.capitalize(), categories, _ORDER)] if is_grouped else []),
             make_tables(report),
         ]
 

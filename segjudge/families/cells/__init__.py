@@ -91,10 +91,6 @@ class _CellTools(UnitTools):
         losses = np.where(scored[:, None], losses, 0) / max(np.count_nonzero(scored), 1)
         return UnitLosses(kinds, losses, losses)
 
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        *sections, _, tables = super().make_sections(inputs, report, options)  # each is listed once
-        return [*sections, tables]
-
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
         from .pictures import CellPainter
 
