@@ -21,7 +21,7 @@ def make_document(reports: list[Report], provenance: Mapping[str, Any]) -> dict[
 def cases_of(report: Report) -> dict[str, Any] | None:
     """Return what tells images or videos apart whose groups metrics are known by; None where objects are the cases."""
     counts = report.counts
-    if counts is None or not counts.in_groups:
+    if counts is None or not report.in_groups:
         return None
     return {key: value for key, value in counts.describe().items() if key != "notes"}
 

@@ -42,7 +42,9 @@ from segjudge.analysis.statistics import (
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report, deal_groups, interval, standard_errors
 from segjudge.system.errors import UsageError
+from tests.builders import label_zip
 from tests.data import ROOT
+from tests.scoring.shares import TRUTH, write_sequences
 
 NONE = math.nan
 #: C has no value in the last case.
@@ -605,3 +607,20 @@ def test_groups_are_compared_on_the_same_truth_by_the_same_protocol() -> None:
         score_tables.sum_groups({"A": places, "B": coco}, "AP")
     with pytest.raises(UsageError, match="has no metric PQ"):
         score_tables.sum_groups({"A": places}, "PQ")
+
+
+def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Path) -> None:
+    """By whoever compares: two scores, or the documents of both; also where all objects are right."""
+    files = write_sequences(tmp_path)
+    (tmp_path / "unseen.txt").write_text("b\nd\n")
+    (tmp_path / "right.zip").write_bytes(label_zip(TRUTH))
+    scores = {
+        name: segjudge.score(tmp_path / path, tmp_path / "truth.zip", "lvos", unseen=str(tmp_path / "unseen.txt"))
+        for name, path in (("shifted", files.results), ("right", "right.zip"))
+    }
+    compared = segjudge.compare(scores)
+    means = {name: row.mean() for name, row in zip(compared.sums.algorithms, compared.sums.sums, strict=True)}
+    assert means == pytest.approx({name: score["J&F-Mean"] for name, score in scores.items()}, abs=1e-12)
+    assert (compared.sums.counts == 1).all()
+    (task,) = segjudge.rank(scores, metric="J&F-Mean", draws=2).document()["tasks"]
+    assert task["values"] == pytest.approx([score["J&F-Mean"] for score in scores.values()], abs=1e-12)

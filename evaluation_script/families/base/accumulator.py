@@ -23,8 +23,6 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     #: What is counted at once.
     noun: ClassVar[str] = "unit"
-    #: Its metrics are known without groups of its units; else they are means over objects.
-    in_groups: bool = True
     #: Decodes counts that were encoded; raises ValueError where they cannot be such.
     decode: Callable[[bytes], Counts]
 

@@ -52,6 +52,11 @@ class Report:
         if empty:
             self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether its metrics are known without groups of its units; else they are means over objects."""
+        return True
+
     def errors(self, metrics: Collection[str] = ()) -> Values:
         """Return the standard errors of these metrics, or of all, where they have one."""
         return {**standard_errors(self.without_each(metrics))}

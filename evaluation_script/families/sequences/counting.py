@@ -536,7 +536,6 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         strict: bool = False,
     ) -> None:
         super().__init__(protocol, names, strict=strict)
-        self.in_groups = bool(protocol.balanced)
         #: What was noted before anything was decoded: kinds of notes, and what they are about.
         self.notes = list(notes)
 

@@ -285,6 +285,10 @@ class _ScoreTable:
         self._halves = protocol.halves if protocol.by_class or any(score.kind for score in scores) else ()
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
+    def has_halves(self) -> bool:
+        """Whether the means over all are those of halves that both have objects."""
+        return bool(self._halves) and all(self._groups[half].any() for half in self._halves)
+
     def means(self) -> Values:
         """Return the means of the protocol's metrics, and of those beside it."""
         means = self._combine(self._mean)
@@ -388,9 +392,13 @@ class SequenceReport(Report):
         own_metrics = {metric for score in self.scores for metric in score.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in own_metrics]
 
+    @property
+    def in_groups(self) -> bool:
+        return bool(self.protocol.balanced) or self._table.has_halves()
+
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         sums_by_metric = super().sums(metrics)
-        for metric in [] if self.protocol.balanced else list(sums_by_metric):
+        for metric in [] if self.in_groups else list(sums_by_metric):
             sums, counts = self._table.sums(metric)
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
                 sums_by_metric[metric] = sums, counts
