@@ -283,7 +283,8 @@ def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) ->
 def test_state_survives_a_restart(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", ("--seed-demo",)).start()
     try:
-        waited(lambda: len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3)
+        board = "/api/jobs/challenge_phase_split/1/leaderboard/"
+        waited(lambda: len(server.get(board).json().get("results", ())) == 3)  # who asks too often gets no results
         server.stop()
         assert "shown once" in server.said
         assert re.search("The bundle was built with(out)? kernel", server.said.splitlines()[-1])

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...masks.stack import Array
 from ...values import dataclass
+from .protocols import STREET_METRICS
 
 #: What an IoU must be above; the script counts up by .05, and so do its roundings.
 OVERLAPS = np.arange(0.5, 1.0, 0.05)
@@ -138,10 +139,7 @@ def sum_up(precisions: Array) -> Dict[str, Optional[float]]:
     values = {f"AP{name}": precisions[number] for number, (name, _, _) in enumerate(RANGES)}
     values.update({"AP50%": precisions[0, :, :1], "AP50%50m": precisions[2, :, :1]})
     present = {name: table[~np.isnan(table)] for name, table in values.items()}
-    return {name: float(present[name].mean()) if len(present[name]) else None for name in METRICS}
-
-
-METRICS = ("AP", "AP50%", "AP100m", "AP50m", "AP50%50m")
+    return {name: float(present[name].mean()) if len(present[name]) else None for name in STREET_METRICS}
 
 
 def list_categories(precisions: Array, named: Sequence[Tuple[int, str]]) -> List[Dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .mask_files import ReadImage, StreetSubmission, gather
 from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .submission import InstanceRecords, count_passes, read_within_cap
 from .truth import InstanceTruth
+
+if TYPE_CHECKING:
+    from .mask_files import ReadImage
 
 
 class _OpenedRecords:
@@ -61,6 +63,8 @@ class _OpenedRecords:
 
     def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
         """Read and match the masks of one image after the other, since they are many files."""
+        from .mask_files import StreetSubmission, gather  # what other benchmarks do not need
+
         truth, protocol, rules = self._truth, self._protocol, self._rules
         files = StreetSubmission(self._path, truth, protocol, rules.limits)
 

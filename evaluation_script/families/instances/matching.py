@@ -18,7 +18,6 @@ from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
 from ...values import dataclass
-from .cityscapes import SharedPixels, StreetInstances, judge
 from .keypoints import TrueSets, similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .records import rank_in_group
@@ -210,6 +209,8 @@ def match_block(block: ImageBlock) -> InstanceCounts:
 
 def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: Array) -> Array:
     """Fill in how records are judged as in Cityscapes; return how many instances count."""
+    from .cityscapes import SharedPixels, StreetInstances, judge  # what other benchmarks do not need
+
     truth, images, protocol = block.truth, block.records.image[records], block.protocol
     voids = block.annotation_indices[truth.category[block.annotation_indices] < 0]
     if protocol.street_quirks:

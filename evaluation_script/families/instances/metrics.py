@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from ...masks.stack import Array
 from ...values import dataclass
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
-from .cityscapes import StreetCurves, list_categories, sum_up
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
+
+if TYPE_CHECKING:
+    from .cityscapes import StreetCurves
 
 #: Images in a block of the saved state.
 BLOCK = 4096
@@ -137,6 +139,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(problem)
         if self.protocol.streets:
+            from .cityscapes import list_categories, sum_up  # what other benchmarks do not need
+
             precisions, table = self._trace_streets().precisions(), self.join_parts().detections
             if len(table):
                 warnings += judge_matches(
@@ -155,6 +159,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
 
     def _trace_streets(self) -> StreetCurves:
+        from .cityscapes import StreetCurves
+
         counts = self.join_parts()
         return StreetCurves(counts.truth, counts.detections, len(self.categories), len(self.images))
 
@@ -173,6 +179,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             return {}
         group, caps, frequencies = deal_groups(len(self.images)), self.protocol.detections, self._frequencies()
         if self.protocol.streets:
+            from .cityscapes import sum_up
+
             curves = self._trace_streets()
             values_of_groups = [sum_up(curves.precisions(group != number)) for number in range(int(group.max()) + 1)]
             return {

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
-from .cityscapes import METRICS as STREET_METRICS
 
 #: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
@@ -18,6 +17,8 @@ AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10*
 _VIDEO_AREAS = ((0, 10**10), (0, 128**2), (128**2, 256**2), (256**2, 10**10))
 #: How much of an instance is hidden, by `truth.LABELS`; both ends included.
 OCCLUSIONS = {"": (0, 1), "-light": (0, 0.25), "-medium": (0.25, 0.5), "-heavy": (0.5, 1)}
+#: The metrics of Cityscapes' instances: of all, and of those that are at most so far away.
+STREET_METRICS = ("AP", "AP50%", "AP100m", "AP50m", "AP50%50m")
 #: Groups of categories by how often the training data has them, as LVIS marks them.
 FREQUENCIES = ("r", "c", "f")
 
