@@ -261,8 +261,8 @@ def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_
         shutil.copyfile(ROOT / "segjudge/starting" / name, folder / "segjudge/starting" / name)
     registry = folder / "evaluation_script/families/__init__.py"
     text = registry.read_text(encoding="utf-8")
-    assert f' "{family}"' in text
-    registry.write_text(text.replace(f' "{family}"', "", 1).replace(",,", ","), encoding="utf-8")
+    assert f' "{family}",' in text
+    registry.write_text(text.replace(f' "{family}",', "", 1), encoding="utf-8")
 
     def run_copy(*words: str) -> str:
         paths = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(site)!r}]; from segjudge.cli import main; main()"
