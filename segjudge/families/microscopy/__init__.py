@@ -9,12 +9,10 @@ from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import ScoringRules
-    from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
-    from segjudge.report.page import PageOptions, Section
+    from segjudge.families.base.tools import Content, Facts, Members
 
 __all__ = ["TOOLS"]
 
@@ -52,10 +50,6 @@ class _MicroscopyTools(UnitTools):
         losses = np.where(scored[:, None], shares, 0) / max(int(scored.sum()), 1)
         kinds = {"missed": "cells that nothing matches", "surplus": "predictions that match no cell"}
         return UnitLosses(kinds, losses, losses)
-
-    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        *sections, _, tables = super().make_sections(inputs, report, options)  # each is listed once
-        return [*sections, tables]
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

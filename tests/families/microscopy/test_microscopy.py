@@ -228,6 +228,7 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     text = out.read_text(encoding="utf-8")
     assert "cells that nothing matches" in text
     assert "in no mean" in text
+    assert text.count(">Images</h2>") == 1
     assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
     assert "loses most" in out.read_text(encoding="utf-8")
 
