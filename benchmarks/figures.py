@@ -40,7 +40,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "saliency": ("saliency --repeat 1", "saliency --images 1 --large 1 --repeat 1"),
     "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
-    "orphans": ("orphans coco-box coco", "orphans coco-keypoints coco-panoptic ovis --scale 0.0005"),
+    "orphans": (
+        "orphans coco-box coco coco-panoptic lvis youtube-vis-2021 ovis",
+        "orphans coco-keypoints coco-panoptic ovis --scale 0.0005",
+    ),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
         "tracks vspw mots --scale 0.001 --size 60x90 --repeat 1",
