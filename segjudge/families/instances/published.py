@@ -55,12 +55,12 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
 
 
 def read_predictions(
-    path: str, known: truth.InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits
+    path: str, instances: truth.InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits
 ) -> InstanceRecords:
     """Read all detections of a submission; raises SubmissionError with every problem."""
     if protocol.streets:
-        return read_mask_files(path, known, protocol, limits)
-    return read_records(path, known.images, protocol, limits)
+        return read_mask_files(path, instances, protocol, limits)
+    return read_records(path, instances.images, protocol, limits)
 
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
