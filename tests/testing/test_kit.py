@@ -96,7 +96,9 @@ MISTAKES = {
         "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB, and 400",
     ),
     "much time": (
-        "hostile", ENGINE, "if type(sent) is not int:", "sum(range(400_000_000 if sent == [] else 0))\n    if type(sent) is not int:",
+        "hostile", ENGINE, "if type(sent) is not int:",
+        ("import time\n    end = time.process_time() + 6 * (sent == [])\n    while time.process_time() < end: pass\n"
+        "    if type(sent) is not int:"),
         "CPU seconds, and 5 are allowed",
     ),
     "an end of the process": (
