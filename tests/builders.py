@@ -22,6 +22,7 @@ from segjudge.evaluation_script.families.sequences import truth as sequence_trut
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, score_objects
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Stack, crop, empty_labels, pack
 from segjudge.evaluation_script.scoring.scorer import Scorer
 
@@ -75,6 +76,12 @@ def raw_png(
 def drawn(*rows: str) -> Any:
     """A mask drawn as text: `#` belongs to the object."""
     return np.array([[cell == "#" for cell in row] for row in rows])
+
+
+def run_length_text(mask: Any) -> str:
+    """Return the run lengths of a mask, down its columns."""
+    flat = np.append(False, mask.ravel(order="F"))
+    return compress(np.diff(np.append(np.append(0, np.flatnonzero(flat[1:] != flat[:-1])), mask.size)).tolist())
 
 
 def stack_of(*masks: Any) -> Stack:

@@ -154,6 +154,15 @@ settings.register_profile(
 )
 settings.load_profile("here")
 
+
+@pytest.fixture
+def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test the rules as the Python code has them; that the kernel agrees with it is tested elsewhere."""
+    from .backends import use_numpy
+
+    use_numpy(monkeypatch)
+
+
 #: No test takes this long, in seconds, on any machine: what waits for longer waits for ever.
 DEADLINE = 1200
 

@@ -6,9 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth, read_units, write_units
+from segjudge.evaluation_script.families.base.units import (
+    UnitAccumulator,
+    UnitCounts,
+    UnitTruth,
+    read_units,
+    write_units,
+)
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from tests.builders import count_results
 
@@ -24,6 +32,18 @@ def count_units(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> 
 
 def score_units(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
     return dict(report_of("val", count_units(path, truth, protocol)).values)
+
+
+def accumulated(protocol: Any, facts: Any, *tables: Any) -> UnitAccumulator[Any]:
+    names = [f"unit {number}" for number in range(len(tables))]
+    total = UnitAccumulator(protocol, facts, names)
+    for name, one in zip(names, tables):
+        total.update(UnitCounts(name, one))
+    return total
+
+
+def close(value: Any) -> Any:
+    return pytest.approx(value, abs=1e-12, rel=0)
 
 
 def pack_units(truth: UnitTruth, folder: Path) -> UnitTruth:

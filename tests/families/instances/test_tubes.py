@@ -1,0 +1,43 @@
+"""Masks of frames as one wide mask, and how much of an object is hidden."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.instances.records import join_frames
+from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.run_lengths import pack_texts
+from tests.builders import run_length_text
+
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
+
+def test_masks_of_frames_are_one_wide_mask() -> None:
+    rng = np.random.default_rng(4)
+    frames = [rng.random((3, 4)) < share for share in (0.5, 0.0, 1.0, 0.4, 0.6, 0.5, 1.0)]
+    shown = np.array([True, False, True, True, True, True, True])
+    frames[5][:] = False
+    tube = np.array([0, 0, 0, 2, 2, 2, 2])
+    texts = pack_texts([run_length_text(one) for one, flag in zip(frames, shown) if flag])
+    found = join_frames(texts, shown, tube, np.full(7, 12), 4)
+    for index in range(4):
+        parts = [one for one, its in zip(frames, tube) if its == index]
+        runs = rle.runs_of(found.masks[index], 12 * len(parts)) if parts else np.zeros(0, int)
+        flat = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+        assert flat.tolist() == [flag for one in parts for flag in one.ravel(order="F").tolist()]
+        areas = [int(one.sum()) for one in parts if one.any()]
+        assert found.pixels[index] == sum(areas)
+        assert found.mean_area[index] == (np.mean(areas) if areas else 0)
+    with pytest.raises(ValueError):  # without words: the caller finds the mask
+        join_frames(texts, shown, tube, np.full(7, 13), 4)
+
+
+def test_the_upper_half_of_the_labels_says_how_much_is_hidden() -> None:
+    no, slight, severe = LABELS
+    for labels, hidden in (
+        ([no], 0.0), ([slight], 0.25), ([severe, no], 0.75), ([severe, None, no, slight], 0.5), (None, -1.0),
+        ([None], -1.0), ([no, no, slight, severe], 0.5), ([severe, no, no, no, slight], (0.75 + 0.25) / 3),
+    ):  # fmt: skip
+        assert mean_occlusion(labels) == hidden

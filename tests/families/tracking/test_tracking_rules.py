@@ -1,0 +1,383 @@
+"""Rules of tracks, against short formulas of their own and values worked out by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from segjudge.evaluation_script.families.base.units import (
+    TruthFrame,
+    Unit,
+    no_pixels,
+)
+from segjudge.evaluation_script.families.tracking import counting as tracks_counting
+from segjudge.evaluation_script.families.tracking import engine as tracks
+from segjudge.evaluation_script.families.tracking.counting import ComparedFrame
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks import run_lengths as rle
+from tests.families.unit_counts import accumulated, close
+
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
+
+def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
+    return [
+        ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
+        for one, two, table in frames
+    ]
+
+
+def sampled(seed: int) -> list[ComparedFrame]:
+    """Some frames with objects and predictions that come and go, and similarities without ties."""
+    rng, frames = np.random.default_rng(seed), []
+    for _ in range(9):
+        one, two = (np.flatnonzero(rng.random(4) < 0.7).tolist() for _ in range(2))
+        table = rng.random((len(one), len(two))) * (rng.random((len(one), len(two))) < 0.6)
+        frames.append((one, two, table))
+    return compared(*frames, (list(range(4)), list(range(4)), np.eye(4) * rng.random(4)))
+
+
+def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
+    """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says."""
+    truths = np.bincount(np.concatenate([one.truth for one in frames]))
+    sent = np.bincount(np.concatenate([one.prediction for one in frames]))
+    joint = np.zeros((len(truths), len(sent)))
+    for one in frames:
+        for (i, row), (j, column) in itertools.product(enumerate(one.truth), enumerate(one.prediction)):
+            s = one.similarity[i, j]
+            if s > 0:
+                joint[row, column] += s / (one.similarity[i].sum() + one.similarity[:, j].sum() - s)
+    aligned = joint / (truths[:, None] + sent - joint)
+    hits: dict[Any, int] = {}
+    total = 0.0
+    for one in frames:
+        score = aligned[one.truth][:, one.prediction] * one.similarity
+        for at, its in zip(*linear_sum_assignment(score, maximize=True)):
+            if score[at, its] > 0 and one.similarity[at, its] >= alpha - 1e-15:
+                pair = one.truth[at], one.prediction[its]
+                hits[pair] = hits.get(pair, 0) + 1
+                total += one.similarity[at, its]
+    count = sum(hits.values())
+    shares = [
+        sum(c * c / of(i, j, c) for (i, j), c in hits.items())
+        for of in (lambda i, j, c: truths[i] + sent[j] - c, lambda i, j, c: truths[i], lambda i, j, c: sent[j])
+    ]
+    return [count, truths.sum() - count, sent.sum() - count, *shares, total]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
+    found = tracks_counting.count_hota(sampled(seed))
+    for place in range(19):
+        assert found[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
+
+
+def clear_of(frames: list[ComparedFrame]) -> list[float]:
+    """Return matched, missed, surplus, switches, similarity and identical, frame by frame."""
+    matched, switches, total, objects, sent = 0, 0, 0.0, 0, 0
+    last: dict[int, int] = {}
+    before: dict[int, int] = {}
+    together: Any = np.zeros((9, 9))
+    for one in frames:
+        objects, sent = objects + len(one.truth), sent + len(one.prediction)
+        if not len(one.truth) or not len(one.prediction):
+            continue
+        together[one.truth[:, None], one.prediction] += one.similarity >= 0.5
+        score = np.where(one.similarity >= 0.5, one.similarity, 0)
+        for i, j in itertools.product(range(len(one.truth)), range(len(one.prediction))):
+            if score[i, j] and before.get(one.truth[i]) == one.prediction[j]:
+                score[i, j] += 1000
+        now = {
+            one.truth[i]: (one.prediction[j], one.similarity[i, j])
+            for i, j in zip(*linear_sum_assignment(score, maximize=True))
+            if score[i, j]
+        }
+        before = {key: number for key, (number, _) in now.items()}
+        switches += sum(last.get(key, number) != number for key, number in before.items())
+        last.update(before)
+        matched, total = matched + len(now), total + sum(share for _, share in now.values())
+    identical = together[linear_sum_assignment(together, maximize=True)].sum()
+    return [matched, objects - matched, sent - matched, switches, total, identical]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
+    frames = [
+        ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
+        for one in sampled(seed)
+    ]
+    assert tracks_counting._count_clear(frames).tolist() == close(clear_of(frames))
+
+
+def test_a_pair_of_exactly_the_threshold_matches() -> None:
+    exact = compared(([0], [0], [[0.5]]))
+    assert tracks_counting._count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
+    assert tracks_counting.count_hota(exact)[0].tolist() == [1] * 10 + [0] * 9
+    assert tracks_counting.count_hota(compared(([0], [0], [[0.0]])))[0].tolist() == [0] * 19
+
+
+def test_the_match_of_the_frame_before_is_kept_over_a_better_one_and_over_frames_without_detections() -> None:
+    kept = compared(([0], [0, 1], [[0.9, 0.0]]), ([0], [], []), ([], [0], []), ([0], [0, 1], [[0.6, 0.8]]))
+    assert tracks_counting._count_clear(kept).tolist() == [2, 1, 3, 0, 1.5, 2]
+    lost = compared(([0, 1], [0, 1], [[0.9, 0], [0, 0]]), ([1], [1], [[0.7]]), ([0], [0, 1], [[0.6, 0.8]]))
+    assert tracks_counting._count_clear(lost).tolist() == close([3, 1, 2, 1, 2.4, 3])
+
+
+def test_a_return_to_a_number_after_another_is_two_switches() -> None:
+    frames = compared(*(([0], [number], [[1.0]]) for number in (0, 1, 0)))
+    assert tracks_counting._count_clear(frames).tolist() == [3, 0, 0, 2, 3, 2]
+
+
+def test_without_a_side_all_of_the_other_is_wrong() -> None:
+    for one, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
+        frames = compared((one, two, []))
+        assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
+        assert tracks_counting._count_clear(frames).tolist() == [*expected, 0, 0, 0]
+    assert tracks_counting.count_categories([])["hota"].shape == (0, 7, 19)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    quality = rng.random(rng.integers(1, 5, 2))
+    quality *= rng.random(quality.shape) < rng.random()
+    rows, columns = tracks_counting._find_best_pairs(quality)
+    expected = linear_sum_assignment(quality, maximize=True)
+    chosen = [[(i, j) for i, j in zip(*pairs) if quality[i, j] > 0] for pairs in ((rows, columns), expected)]
+    assert chosen[0] == chosen[1]
+
+
+def test_hota_and_its_parts_follow_from_the_counts() -> None:
+    counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6]], float).T, 19)
+    found = {name: one.tolist() for name, one in tracks_counting.measure_hota(counts).items()}
+    det = 8 / 18
+    expected = {
+        "DetA": det, "DetRe": 0.8, "DetPr": 0.5, "AssA": 0.5, "AssRe": 0.75, "AssPr": 0.625, "LocA": 0.75,
+        "HOTA": math.sqrt(det / 2), "OWTA": math.sqrt(0.4),
+    }  # fmt: skip
+    assert found == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
+    nothing = {name: set(one.tolist()) for name, one in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
+    assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
+
+
+def test_clear_and_idf1_follow_from_the_counts() -> None:
+    found = tracks._clear_values(np.array([8, 2, 3, 1, 6, 5], float))
+    assert found == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
+    one = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
+    assert found.keys() == one.keys()
+    assert list(one.values()) == [-1, -1, 0, 0, 0]
+
+
+def filled(category: list[int], hota: list[Any], clear: list[Any], **more: Any) -> Any:
+    table = np.tile(np.array(hota, float).reshape(-1, 7, 1), 19)
+    return {"classes": np.array(category), "hota": table, "clear": np.array(clear, float).reshape(-1, 6), **more}
+
+
+def test_counts_of_sequences_are_summed_and_categories_averaged() -> None:
+    half = filled([1], [[1, 1, 0, 1, 1, 1, 1]], [[1, 1, 0, 0, 1, 1]])
+    whole = filled([0, 1], [[2, 0, 0, 2, 2, 2, 2], [1, 1, 0, 1, 1, 1, 1]], [[2, 0, 0, 0, 2, 2], [1, 1, 0, 0, 1, 1]])
+    total = accumulated(TRACKS_PROTOCOLS["kitti-mots"], {}, half, whole)
+    found = tracks.values(total)
+    assert list(found) == list(TRACKS_PROTOCOLS["kitti-mots"].metrics)
+    assert [found[name] for name in ("DetA-car", "DetA-pedestrian", "DetA", "MOTSA")] == [1, 0.5, 0.75, 0.75]
+    rows = tracks.tables(total)["categories"]
+    assert [(row["id"], row["name"], row["sMOTSA"]) for row in rows] == [(1, "car", 1), (2, "pedestrian", 0.5)]
+
+
+def track(place: int, score: float, hits: int, loose: int = 0) -> list[float]:
+    """Return a predicted track that matches at so many thresholds, from the lowest."""
+    return [place, score, (1 << hits) - 1, loose]
+
+
+def test_ap_of_tracks_can_be_worked_out_by_hand() -> None:
+    rows = np.array([track(0, 0.2, 10), track(0, 0.9, 10), track(0, 0.5, 0)], float)
+    # recall 1/4 at precision 1, 2/4 at 2/3: 26 and 25 of the 101 recalls
+    assert tracks._average_precision(rows, 4) == pytest.approx((26 + 25 * 2 / 3) / 101)
+    loose = np.array([track(0, 0.2, 10), track(0, 0.9, 10), track(0, 0.5, 0, 1)], float)
+    assert tracks._average_precision(loose, 4) == pytest.approx(51 / 101)
+    assert tracks._average_precision(np.array([track(0, 1, 3)], float), 1) == pytest.approx(0.3)
+    assert tracks._average_precision(np.zeros((0, 4)), 3) == tracks._average_precision(rows, 0) == 0
+
+
+def test_of_equal_scores_the_track_that_was_counted_first_comes_first() -> None:
+    rows = np.array([track(0, 0.5, 10), track(0, 0.5, 0)], float)
+    assert tracks._average_precision(rows, 1) == pytest.approx(1)
+    assert tracks._average_precision(rows[::-1], 1) == pytest.approx(0.5)
+
+
+def test_burst_averages_common_and_uncommon_categories_apart() -> None:
+    nothing = [[0] * 7] * 2, [[0] * 6] * 2
+    first = filled(
+        [0, 1], *nothing, objects=np.array([1, 1]), tracks=np.array([track(0, 1, 10), track(1, 1, 5)], float)
+    )
+    second = filled(
+        [0, 2], *nothing, objects=np.array([1, 1]), tracks=np.array([track(2, 1, 4), track(0, 1, 10)], float)
+    )
+    facts = {"classes": [("a", 4), ("b", 5), ("c", 6)]}
+    found = tracks.values(accumulated(TRACKS_PROTOCOLS["burst"], facts, first, second))
+    assert list(found) == list(TRACKS_PROTOCOLS["burst"].metrics)
+    assert [found[f"AP{group}"] for group in ("", "-common", "-uncommon")] == [
+        pytest.approx(value) for value in (1.9 / 3, 1, 0.45)
+    ]
+    common = tracks.values(accumulated(TRACKS_PROTOCOLS["burst"], {"classes": facts["classes"][:1]}, {
+        **filled([0], [[0] * 7], [[0] * 6]), "objects": np.array([1]), "tracks": np.zeros((0, 4)),
+    }))  # fmt: skip
+    assert (common["AP"], common["AP-common"], common["AP-uncommon"]) == (0, 0, None)
+
+
+WIDTH = 20
+
+
+def bar(start: int, length: int) -> str:
+    """Return the run lengths of neighbouring pixels in an image of one row."""
+    return rle.compress([start, length, WIDTH - start - length])
+
+
+def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -> tracks_counting.ComparedSequence:
+    """Return a sequence of frames with rows (number, category, start, length[, score]) of both sides."""
+
+    def rows(side: Any) -> Any:
+        return [[number, kind, bar(start, length), *score] for number, kind, start, length, *score in side]
+
+    truth = [TruthFrame(str(at), (1, WIDTH), rows(real), no_pixels) for at, (real, _) in enumerate(frames)]
+    sent = [rows(side) for _, side in frames]
+    given = {"neg": [], "loose": [], **facts}
+    return tracks_counting.ComparedSequence(
+        truth, (sent, tracks_counting.masks_of(truth, sent)), TRACKS_PROTOCOLS[protocol], given
+    )
+
+
+def clear_in(protocol: str, frames: list[tuple[Any, Any]], category: int = 2, **facts: list[int]) -> Any:
+    """Return matched, missed and surplus."""
+    one = sequence(protocol, frames, **facts).compare(category)
+    return tracks_counting._count_clear(one)[:3].tolist()
+
+
+def test_a_prediction_that_is_half_ignored_still_counts_and_one_that_is_more_does_not() -> None:
+    ignored = (10000, 10, 0, 6)
+    assert clear_in("mots", [([ignored], [(1, 2, 3, 6)])]) == [0, 0, 1]
+    assert clear_in("mots", [([ignored], [(1, 2, 3, 5)])]) == [0, 0, 0]
+    assert clear_in("mots", [([ignored, (5, 2, 3, 5)], [(1, 2, 3, 5)])]) == [1, 0, 0]
+    assert clear_in("mots", [([(5, 2, 3, 5)], [])]) == [0, 1, 0]
+    both = [(10000, 10, 0, 2), (10000, 10, 4, 2), (5, 2, 8, 4)]
+    assert clear_in("mots", [(both, [(1, 2, 0, 6), (2, 2, 8, 3)])]) == [1, 0, 0]
+
+
+def test_ignored_regions_do_not_excuse_in_frames_in_which_all_predictions_are_outside() -> None:
+    assert clear_in("mots", [([(10000, 10, 0, 6), (5, 2, 8, 4)], [(1, 2, 12, 6)])]) == [0, 1, 1]
+
+
+def test_another_category_is_another_track() -> None:
+    frames: Any = [([(1, 1, 0, 5), (2, 2, 5, 5)], [(7, 1, 0, 5), (8, 2, 5, 5)]), ([], [(8, 2, 0, 3)])]
+    assert clear_in("kitti-mots", frames, 1) == [1, 0, 0]
+    assert clear_in("kitti-mots", frames, 2) == [1, 0, 1]
+    tables = sequence("kitti-mots", frames[:1]).tables([("car", 1), ("bus", 3), ("pedestrian", 2)])
+    assert tables["classes"].tolist() == [0, 2]
+    assert tables["clear"].tolist() == [[1, 0, 0, 0, 1, 1]] * 2
+    assert "tracks" not in tables
+
+
+def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
+    frames: Any = [([(1, 2, 0, 8)], [(1, 2, 2, 8, 1.0)])]
+    for protocol, number in (("mots", 6 / 10), ("burst", 6 / 10), ("burst-official", 6 / 10)):
+        (one,) = sequence(protocol, frames).compare(2)
+        assert one.similarity.tolist() == [[close(number)]]
+    hollow = rle.compress([0, 2, 16, 2])
+    truth = [TruthFrame("0", (1, WIDTH), [[1, 2, hollow]], no_pixels)]
+    sent = [[[1, 2, bar(0, WIDTH), 1.0]]]
+    for protocol, number in (("burst", 0.2), ("burst-official", 1.0)):
+        both = tracks_counting.ComparedSequence(
+            truth, (sent, tracks_counting.masks_of(truth, sent)), TRACKS_PROTOCOLS[protocol], {"neg": [], "loose": []}
+        )
+        assert both.compare(2)[0].similarity.tolist() == [[close(number)]]
+
+
+def test_burst_counts_false_alarms_where_the_category_is_known_to_be_absent() -> None:
+    other, alarm = (1, 9, 0, 4), (7, 2, 10, 4, 1.0)
+    assert clear_in("burst", [([other], [alarm])]) == [0, 0, 0]
+    assert clear_in("burst", [([other], [alarm])], neg=[2]) == [0, 0, 1]
+    assert clear_in("burst", [([other], [alarm])], neg=[2], loose=[2]) == [0, 0, 0]
+    assert clear_in("burst-exemplar-guided", [([other], [alarm])]) == [0, 0, 1]
+    assert clear_in("burst", [([], [alarm])], neg=[2]) == [0, 0, 0]
+    assert clear_in("burst", [([other, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
+    found = [([(2, 2, 0, 4)], [(8, 2, 0, 4, 1.0), alarm])]
+    assert clear_in("burst", found) == [1, 0, 1]
+    assert clear_in("burst", found, loose=[2]) == [1, 0, 0]
+    assert clear_in("burst", [([(2, 2, 0, 4)], [(8, 2, 0, 8, 1.0)])], loose=[2]) == [1, 0, 0]
+    assert clear_in("burst", [([(2, 2, 0, 4)], [(8, 2, 0, 9, 1.0)])], loose=[2]) == [0, 1, 0]
+
+
+def bits_of(one: tracks_counting.ComparedSequence, category: int = 2) -> Any:
+    """Return score and the number of thresholds matched of each track."""
+    return [(score, f"{int(bits):b}".count("1")) for _, score, bits, _ in one.match_tracks(0, category).tolist()]
+
+
+def test_a_track_matches_at_its_iou_over_all_frames() -> None:
+    frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.9)]), ([(1, 2, 0, 4)], [(7, 2, 0, 9, 0.5)]), ([], [(7, 2, 0, 1, 0.1)])]
+    # 14 pixels of 20 in common: .50 to .70, the last one included
+    one = sequence("burst", frames, neg=[2])
+    assert bits_of(one) == [(close(0.5), 5)]
+    assert one.match_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
+    assert sequence("burst", frames, loose=[2]).match_tracks(0, 2)[0, 3] == 1
+    tables = one.tables([("x", 9), ("y", 2)])
+    assert (tables["classes"].tolist(), tables["objects"].tolist()) == ([1], [1])
+    assert tables["tracks"][:, 0].tolist() == [1]
+
+
+def test_the_best_scored_track_takes_its_object_and_of_equal_objects_the_last_is_taken() -> None:
+    frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.3), (8, 2, 0, 5, 0.8), (9, 9, 0, 4, 1.0)])]
+    assert bits_of(sequence("burst", frames)) == [(0.8, 1), (0.3, 9)]
+    assert tracks_counting._find_best_object(np.array([0.6, 0.6, 0.5]), np.ones(3, bool), 0.5) == 1
+    assert tracks_counting._find_best_object(np.array([0.6, 0.7, 0.6]), np.array([True, False, True]), 0.5) == 2
+    assert tracks_counting._find_best_object(np.array([0.4, 0.7]), np.array([True, False]), 0.5) == -1
+    assert tracks_counting._find_best_object(np.array([0.9, 0.6]), np.ones(2, bool), 0.5) == 0
+    assert tracks_counting._find_best_object(np.array([1 - 1e-10]), np.ones(1, bool), 1.0) == 0
+
+
+def test_tracks_of_a_category_that_is_neither_there_nor_known_to_be_absent_do_not_count() -> None:
+    frames = [([(1, 9, 0, 10)], [(7, 2, 0, 10, 0.3)])]
+    assert bits_of(sequence("burst", frames)) == []
+    assert bits_of(sequence("burst", frames, neg=[2])) == [(0.3, 0)]
+
+
+def test_scores_of_tracks_are_means_over_their_own_masks_and_ties_stay_in_order() -> None:
+    sent = [(5, 2, 12, 2, 0.2), (4, 9, 16, 2, 1.0), (3, 2, 0, 4, 0.4)]
+    frames: Any = [([(1, 2, 0, 4)], sent), ([], [(5, 2, 12, 2, 0.6)])]
+    assert bits_of(sequence("burst", frames)) == [(0.4, 0), (0.4, 10)]
+
+
+def test_the_first_frame_in_which_predictions_share_pixels_is_named() -> None:
+    frames = [TruthFrame(name, (1, WIDTH), [], no_pixels) for name in ("00", "07", "09")]
+    sent = [
+        [[1, 2, bar(0, 5)], [2, 2, bar(5, 5)]],
+        [[3, 2, bar(0, 4)], [4, 2, bar(4, 4)], [5, 2, bar(7, 4)]],
+        [[6, 2, bar(0, 5)], [7, 2, bar(0, 5)]],
+    ]
+    problems = Problems()
+    masks = tracks_counting.masks_of(frames, sent)
+    tracks_counting.check_disjoint("walk", frames, sent, masks, problems)
+    assert [str(one) for one in problems] == [
+        "walk, frame 07: tracks 4 and 5 share pixels. Give each pixel to one track."
+    ]
+    fine = Problems()
+    tracks_counting.check_disjoint("walk", frames[:1], sent[:1], tracks_counting.masks_of(frames[:1], sent[:1]), fine)
+    assert not fine
+
+
+def test_predictions_may_share_pixels_in_burst_alone() -> None:
+    truth = [TruthFrame("1", (1, WIDTH), [[1, 2, bar(0, 5)]], no_pixels)]
+    sent = [[[3, 2, bar(0, 5), 1.0], [4, 2, bar(4, 4), 1.0]]]
+    unit = Unit("a", 1, lambda: truth, {"neg": [], "loose": []})
+    for protocol, problems in (("mots", 1), ("burst", 0)):
+        submission: Any = SimpleNamespace(
+            protocol=TRACKS_PROTOCOLS[protocol], classes=[("x", 2)], masks=lambda *_: (sent, np.array([5, 4]))
+        )
+        counts = tracks_counting.count(unit, submission)
+        assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 5)

@@ -1,0 +1,129 @@
+"""Overlaps of masks and boxes, against short formulas of their own and values worked out by hand."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.masks import overlaps as instance_overlaps
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend, backend
+from segjudge.evaluation_script.masks.overlaps import Pairs
+from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
+from tests.backends import use
+from tests.builders import run_length_text
+from tests.families.unit_counts import close
+
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
+
+def masks_of(masks: list[Any]) -> Masks:
+    area, sizes = np.array([one.sum() for one in masks]), np.array([one.shape for one in masks])
+    return Masks(pack_texts([run_length_text(one) for one in masks]), area, sizes)
+
+
+def two_groups(seed: int) -> tuple[list[Any], list[Any], Pairs]:
+    """Return blots of two sizes on each side, and the pairs of those of one size."""
+    rng = np.random.default_rng(seed)
+
+    def blots(size: tuple[int, int], count: int) -> list[Any]:
+        found = []
+        for _ in range(count):
+            one, (y, x) = np.zeros(size, bool), rng.integers(0, 6, 2)
+            one[y : y + rng.integers(4, 12), x : x + rng.integers(4, 12)] = True
+            found.append(one & (rng.random(size) < 0.97))
+        return found
+
+    sent, real = blots((15, 20), 3) + blots((60, 80), 2), blots((15, 20), 2) + blots((60, 80), 2)
+    one, two = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3]
+    return sent, real, Pairs(np.array(one), np.array(two), np.array([0, 0, 6, 10]))
+
+
+CROWD = np.array([False, True, False, True])
+
+
+def overlap_of(one: Any, two: Any, crowd: bool = False) -> float:
+    return float((one & two).sum() / (one.sum() if crowd else (one | two).sum()))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detection(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, real, pairs = two_groups(1)
+    if compiled:
+        shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.prediction, pairs.truth)])
+        use(monkeypatch, CompiledBackend(SimpleNamespace(overlaps=lambda *_: shared)))  # type: ignore[arg-type]
+    found = backend().mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
+    expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.prediction, pairs.truth)]
+    assert found.tolist() == expected
+
+
+def test_empty_masks_share_nothing() -> None:
+    pair, nothing = Pairs(np.array([0]), np.array([0]), np.array([0, 1])), masks_of([np.zeros((3, 4), bool)])
+    kernel: Any = SimpleNamespace(overlaps=lambda *_: np.array([0]))
+    for counting in (NumpyBackend(), CompiledBackend(kernel)):
+        assert counting.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
+
+
+def test_empty_runs_are_joined_for_pycocotools() -> None:
+    for runs, plain in (
+        ([3, 0, 2, 4, 3], [5, 4, 3]), ([0, 2, 0, 3, 7], [0, 5, 7]), ([0, 12], [0, 12]), ([12, 0], [12]),
+        ([2, 3, 0, 0, 0, 4, 3], [2, 7, 3]), ([0, 0, 0, 12], [0, 12]), ([4, 1, 0, 7, 0], [4, 8]),
+    ):  # fmt: skip
+        assert rle._drop_empty_runs(np.array(runs)).tolist() == plain
+        masks = Masks(pack_texts([rle.compress([12]), rle.compress(runs)]), np.zeros(2), np.array([[3, 4]] * 2), True)
+        assert rle.encode_masks(masks, np.array([1])) == [{"size": [3, 4], "counts": rle.compress(plain)}]
+
+
+def test_boxes_that_only_touch_share_nothing() -> None:
+    sent = np.array([[0, 0, 4, 2], [4, 0, 4, 2], [1, 1, 4, 4], [0, 2, 4, 2], [9, 9, 1, 1]], float)
+    real = np.array([[0, 0, 4, 2], [2, 0, 4, 2]], float)
+    pairs = Pairs(np.array([0, 1, 2, 3, 4, 0, 2]), np.array([0, 0, 0, 0, 0, 1, 1]), np.array([0, 7]))
+    found = instance_overlaps.box_overlaps(pairs, sent, real, np.array([False, True]))
+    assert found.tolist() == close([1, 0, 3 / 21, 0, 0, 4 / 8, 3 / 16])
+
+
+def test_boxes_without_any_area_share_nothing() -> None:
+    point, pair = np.array([[2, 2, 0, 0]], float), Pairs(np.array([0]), np.array([0]), np.array([0, 1]))
+    assert instance_overlaps.box_overlaps(pair, point, point, CROWD).tolist() == [0]
+
+
+def edges(mask: Any, reach: int) -> Any:
+    """Return the pixels of a mask that have one outside it, or outside the image, within reach."""
+    wide, side = np.pad(mask, reach), 2 * reach + 1
+    near = [wide[y : y + mask.shape[0], x : x + mask.shape[1]] for y, x in itertools.product(range(side), repeat=2)]
+    return mask & ~np.stack(near).all(0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_boundaries_lower_the_iou_where_it_is_wanted(seed: int) -> None:
+    sent, real, pairs = two_groups(seed)
+    for one in (sent[2], sent[4], real[1], real[2]):
+        one[...] = False
+        one[: one.shape[0] - seed, seed // 2 :] = True
+    for one in (sent[0], real[0]):
+        one[...] = False
+        one[0, 3 + seed : 9] = True
+    ious = np.array([overlap_of(sent[i], real[j]) for i, j in zip(pairs.prediction, pairs.truth)])
+    wanted = np.array([True] * 5 + [False] + [True] * 4)
+    found = instance_overlaps.smaller_of_both(pairs, masks_of(sent), masks_of(real), ious, wanted, 0.02)
+    expected = []
+    for i, j, iou, flag in zip(pairs.prediction, pairs.truth, ious, wanted):
+        reach = {15: 1, 60: 2}[len(sent[i])]
+        expected.append(min(iou, overlap_of(edges(sent[i], reach), edges(real[j], reach))) if flag else iou)
+    assert found.tolist() == expected
+    assert ious.tolist() != expected
+
+
+def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
+    left, right, below = (np.zeros((12, 14), bool) for _ in range(3))
+    left[:3, :3], right[:3, 6:], below[6:, :3] = True, True, True
+    pairs = Pairs(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([0, 3]))
+    real = masks_of([right, below, left])
+    found = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
+    assert found.tolist() == [0, 0, 0.9]
