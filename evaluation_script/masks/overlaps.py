@@ -134,6 +134,11 @@ class LabelMap(NamedTuple):
     numbers: Array
     labels: Optional[Array] = None
 
+    @property
+    def image(self) -> Array:
+        """The label of each pixel."""
+        return self.numbers if self.labels is None else self.labels[self.numbers]
+
     def at(self, pixels: Array) -> Array:
         """Return the labels of some pixels, counted row by row."""
         return self.labels_of(self.numbers.reshape(-1)[pixels])

@@ -250,6 +250,18 @@ HOST_LIMITS = ArchiveLimits(
 )
 
 
+#: How far deflate itself can go, and a size that is looked at again before a file is read.
+_SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
+
+
+def allow_sparse_files(limits: ArchiveLimits) -> ArchiveLimits:
+    """Take files of little but background, which deflate to less than is allowed elsewhere.
+
+    A family that asks for this looks at the size that a file states before it reads it.
+    """
+    return replace(limits, ratio=max(limits.ratio, _SPARSE_RATIO), member_bytes=max(limits.member_bytes, _SPARSE_BYTES))
+
+
 class UnitSubmission(abc.ABC):
     """An open submission of a family that counts by unit."""
 

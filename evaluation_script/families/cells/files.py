@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionErro
 from ...masks import tiff
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, allow_sparse_files, guard_reading
 from .protocols import LAYOUT, CellProtocol
 
 SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
@@ -32,9 +31,6 @@ LABELS_END = 1 << 16
 _TRACK_BYTES = 4 << 20
 _MASK, _TRACKS = re.compile(r"mask(\d{1,6})\.tiff?", re.IGNORECASE), "res_track.txt"
 _MARKERS, _OUTLINES = re.compile(r"man_track(\d{1,6})\.tiff?"), re.compile(r"man_seg_?(\d{1,6})(?:_(\d{1,6}))?\.tiff?")
-#: A volume of little but background deflates to less than the share that is bounded elsewhere; a mask's size is looked
-#: at before it is read, so that the bound of deflate itself is enough here.
-_RATIO, _MASK_BYTES = 1100, 1 << 30
 _LINE = re.compile(rb"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]+(\d{1,9})[ \t]+(-?\d{1,9})\s*")
 
 
@@ -195,8 +191,7 @@ class CellSubmission(UnitSubmission):
     noun = "sequence"
 
     def __init__(self, path: str, truth: UnitTruth, protocol: CellProtocol, limits: ArchiveLimits) -> None:
-        limits = replace(limits, ratio=max(limits.ratio, _RATIO), member_bytes=max(limits.member_bytes, _MASK_BYTES))
-        super().__init__(path, truth, limits, SEND)
+        super().__init__(path, truth, allow_sparse_files(limits), SEND)
         self.protocol = protocol
         #: The files of each sequence, by frame; the texts with tracks are those of no frame.
         self._members: Dict[str, Dict[int, List[str]]] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from typing import AbstractSet, Dict, Iterable, List
 
 from ...files.archive import UPLOAD, open_files, truth_error
@@ -19,16 +18,13 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, allow_sparse_files, guard_reading
 from .protocols import LAYOUT, MicroscopyProtocol
 
 SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
 _LABELS = "Write the number of its cell in each pixel, in grey of 8 or 16 bits, and 0 for background"
 _ENDINGS = (".png", ".tif", ".tiff")
 _MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
-#: A map of little but background deflates to less than the share that is bounded elsewhere; a file's size is looked at
-#: before it is read.
-_RATIO, _MASK_BYTES = 1100, 1 << 30
 
 
 def _list_masks(members: Iterable[str]) -> Dict[str, List[str]]:
@@ -94,8 +90,7 @@ class MicroscopySubmission(UnitSubmission):
     noun = "image"
 
     def __init__(self, path: str, truth: UnitTruth, protocol: MicroscopyProtocol, limits: ArchiveLimits) -> None:
-        limits = replace(limits, ratio=max(limits.ratio, _RATIO), member_bytes=max(limits.member_bytes, _MASK_BYTES))
-        super().__init__(path, truth, limits, SEND)
+        super().__init__(path, truth, allow_sparse_files(limits), SEND)
         self.protocol = protocol
         self._members: Dict[str, List[str]] = {}
         for name, members in _list_masks(self.files.sizes).items():

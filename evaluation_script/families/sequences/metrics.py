@@ -398,7 +398,9 @@ class SequenceReport(Report):
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         sums_by_metric = super().sums(metrics)
-        for metric in [] if self.in_groups else list(sums_by_metric):
+        if self.in_groups:
+            return sums_by_metric
+        for metric in list(sums_by_metric):
             sums, counts = self._table.sums(metric)
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
                 sums_by_metric[metric] = sums, counts

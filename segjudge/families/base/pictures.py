@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitSubmission, UnitTruth
 from segjudge.evaluation_script.files.problems import HostError, printable
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import Pairs
@@ -97,14 +97,17 @@ class UnitPainter(abc.ABC):
     follows = False
     #: Segments are classes, of which each pixel is judged by itself.
     by_pixel = False
+    #: Each painter narrows what it opens; the truth alone is painted where there is none.
+    _submission: UnitSubmission | None = None
 
     @abc.abstractmethod
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         """Yield what is in each frame of a unit; of those that are drawn also where, at these sizes."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Close the submission's file."""
+        if self._submission is not None:
+            self._submission.close()
 
     def class_names(self) -> Sequence[str]:
         """Names of classes, by their numbers; none where classes cannot be confused."""

@@ -80,8 +80,8 @@ def make_sample(truths: list[Any], share: float) -> Members:
         slices, frames = unit.facts["slices"], []
         for frame in unit.load()[: unit.cost]:
             pixels = frame.read()
-            numbers = move_image(pixels.numbers, share)
-            frames.append((numbers if pixels.labels is None else pixels.labels[numbers]).astype(np.uint16))
+            moved = pixels._replace(numbers=move_image(pixels.numbers, share))
+            frames.append(moved.image.astype(np.uint16))
         tracks = follow_labels(frames, {row[LABEL]: row[PARENT] for row in unit.facts["tracks"]})
         for index, labels in enumerate(frames):
             yield f"{unit.name}_RES/mask{index:03d}.tif", encode_tiff(labels.reshape(slices, -1, labels.shape[1]))

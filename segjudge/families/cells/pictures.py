@@ -44,20 +44,18 @@ class CellPainter(UnitPainter):
 
     follows = True
 
+    _submission: CellSubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, CellProtocol):
             raise TypeError(f"{rules.protocol.name} scores no cells")
         self._submission = CellSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
-
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         members = self._submission.open_sequence(unit, Problems())[1] if self._submission else []
         for index, frame in enumerate(frames):
             pixels = frame.read()
-            truth = pixels.numbers if pixels.labels is None else pixels.labels[pixels.numbers]
+            truth = pixels.image
             prediction = np.zeros(truth.shape, np.uint16)
             if self._submission is not None:
                 prediction = self._submission.read(members[index], frame.size, unit.facts["slices"])

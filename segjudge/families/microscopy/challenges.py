@@ -20,8 +20,8 @@ def make_sample(truths: list[Any], share: float) -> Members:
     cells = 0
     for unit in [unit for truth in truths for unit in truth.units]:
         pixels = unit.load()[0].read()
-        numbers = move_image(pixels.numbers, share)
-        labels = np.ascontiguousarray(numbers if pixels.labels is None else pixels.labels[numbers], np.uint16)
+        moved = pixels._replace(numbers=move_image(pixels.numbers, share))
+        labels = np.ascontiguousarray(moved.image, np.uint16)
         present = np.unique(labels[labels > 0])
         lost = np.floor(_LOST * share * np.arange(cells, cells + len(present) + 1))
         labels[np.isin(labels, present[np.diff(lost) > 0])] = 0

@@ -19,19 +19,17 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample
 class MicroscopyPainter(UnitPainter):
     """Paints images, each with the cells of both sides."""
 
+    _submission: MicroscopySubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, MicroscopyProtocol):
             raise TypeError(f"{rules.protocol.name} scores no cells in images")
         self._submission = MicroscopySubmission(results, truth, rules.protocol, rules.limits) if results else None
 
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
-
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
-            truth = pixels.numbers if pixels.labels is None else pixels.labels[pixels.numbers]
+            truth = pixels.image
             prediction = self._submission.read(unit.name, frame.size) if self._submission else np.zeros_like(truth)
             pairs = backend().count_label_pairs(pixels, LabelMap(prediction))
             own, predicted = (

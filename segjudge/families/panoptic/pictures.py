@@ -9,7 +9,12 @@ import numpy as np
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.panoptic.counting import AREA, CATEGORY, CROWD, ID
-from segjudge.evaluation_script.families.panoptic.files import PredictedFrame, blank_frame, open_submission
+from segjudge.evaluation_script.families.panoptic.files import (
+    AnySubmission,
+    PredictedFrame,
+    blank_frame,
+    open_submission,
+)
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
@@ -26,6 +31,8 @@ class PanopticPainter(UnitPainter):
 
     dense = True
 
+    _submission: AnySubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, PanopticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no panoptic segments")
@@ -34,10 +41,6 @@ class PanopticPainter(UnitPainter):
         self._blank = blank_frame(rules.protocol, [bool(is_thing) for *_, is_thing in self._categories])
         self.follows = rules.protocol.video
         self._ordinals: dict[tuple[int, int, int], int] = {}
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def class_names(self) -> Sequence[str]:
         return [name for _, name, _ in self._categories]

@@ -23,14 +23,12 @@ _ON_CROWD = 0.5
 class PhrasePainter(UnitPainter):
     """Paints pairs of a picture and a phrase, as the annotator sees them who agrees most with the prediction."""
 
+    _submission: PhraseSubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, PhraseProtocol):
             raise TypeError(f"{rules.protocol.name} scores no phrases")
         self._submission = PhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
@@ -55,14 +53,12 @@ class VideoPhrasePainter(UnitPainter):
 
     follows = True
 
+    _submission: VideoPhraseSubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, PhraseProtocol):
             raise TypeError(f"{rules.protocol.name} scores no phrases")
         self._submission = VideoPhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))

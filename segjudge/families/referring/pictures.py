@@ -18,14 +18,12 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_
 class ReferringPainter(UnitPainter):
     """Paints samples; what is ignored has no colour."""
 
+    _submission: ReferringSubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, ReferringProtocol):
             raise TypeError(f"{rules.protocol.name} scores no referring images")
         self._submission = ReferringSubmission(results, truth, rules.protocol, rules.limits) if results else None
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):

@@ -20,14 +20,12 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample
 class SaliencyPainter(UnitPainter):
     """Paints images, each with one object at the most on either side."""
 
+    _submission: SaliencySubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, SaliencyProtocol):
             raise TypeError(f"{rules.protocol.name} scores no grey maps")
         self._submission = SaliencySubmission(results, truth, rules.protocol, rules.limits) if results else None
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):

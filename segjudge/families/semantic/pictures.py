@@ -9,7 +9,7 @@ import numpy as np
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.semantic.averages import class_indices, describe_classes
-from segjudge.evaluation_script.families.semantic.engine import open_maps
+from segjudge.evaluation_script.families.semantic.engine import AnySubmission, open_maps
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
@@ -27,20 +27,18 @@ class SemanticPainter(UnitPainter):
     dense = True
     by_pixel = True
 
+    _submission: AnySubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, SemanticProtocol):
             raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
         self._protocol, self._classes = describe_classes(rules.protocol, truth.facts), rules.protocol.classes
         self._submission = open_maps(results, truth, rules.protocol, rules.limits) if results else None
 
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
-
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
-            truth = pixels.numbers if pixels.labels is None else pixels.labels[pixels.numbers]
+            truth = pixels.image
             prediction = None
             if self._submission is not None:
                 prediction = self._submission.read(unit.name, frame, truth, Problems())

@@ -25,6 +25,8 @@ class TracksPainter(UnitPainter):
 
     follows = True
 
+    _submission: TracksSubmission | None
+
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
         if not isinstance(rules.protocol, TracksProtocol):
             raise TypeError(f"{rules.protocol.name} scores no tracks")
@@ -32,10 +34,6 @@ class TracksPainter(UnitPainter):
         self._classes = {number: name for name, number in rules.protocol.classes or truth.facts["classes"]}
         self._numbers = {number: index for index, number in enumerate(self._classes)}
         self._submission = TracksSubmission(results, truth, rules.protocol, rules.limits) if results else None
-
-    def close(self) -> None:
-        if self._submission is not None:
-            self._submission.close()
 
     def class_names(self) -> Sequence[str]:
         return list(self._classes.values())
