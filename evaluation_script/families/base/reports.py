@@ -85,7 +85,6 @@ class Report:
 
     def cases(self, metric: str) -> int:
         """Return how many sequences, or groups of images, a metric's standard error is known from."""
-        del metric
         return min(GROUPS, self._units)
 
     def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:

@@ -37,7 +37,6 @@ class SplitTruth(abc.ABC):
 
         Where it has no names it is whole.
         """
-        del names, protocol
         return self
 
     def spell(self, names: List[str]) -> List[str]:
@@ -50,12 +49,10 @@ class SplitTruth(abc.ABC):
 
     def list_oddities(self, protocol: Any) -> List[str]:
         """Return what a host should know of it where a protocol scores it."""
-        del protocol
         return self.notes
 
     def find_fault(self, protocol: Any) -> str:
         """Return why a protocol of its family and form cannot score it, said of the truth; nothing where it can."""
-        del protocol
         return ""
 
     @abc.abstractmethod

@@ -24,6 +24,7 @@ from typing import (
     Collection,
     Dict,
     FrozenSet,
+    Iterable,
     List,
     Mapping,
     Optional,
@@ -43,6 +44,7 @@ from ...files import (
     Flaw,
     HostError,
     Problem,
+    Problems,
     SubmissionError,
     name_list,
     printable,
@@ -115,7 +117,6 @@ class UnitTruth(SplitTruth):
 
     def select(self, names: List[str], protocol: Any) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
-        del protocol
         units = {unit.name: unit for unit in self.units}
         names = self.spell(names)
         return replace(
@@ -249,17 +250,8 @@ HOST_LIMITS = ArchiveLimits(
     smaller="Leave it out",
 )
 
-
 #: How far deflate itself can go, and a size that is looked at again before a file is read.
 _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
-
-
-def allow_sparse_files(limits: ArchiveLimits) -> ArchiveLimits:
-    """Take files of little but background, which deflate to less than is allowed elsewhere.
-
-    A family that asks for this looks at the size that a file states before it reads it.
-    """
-    return replace(limits, ratio=max(limits.ratio, _SPARSE_RATIO), member_bytes=max(limits.member_bytes, _SPARSE_BYTES))
 
 
 class UnitSubmission(abc.ABC):
@@ -267,14 +259,46 @@ class UnitSubmission(abc.ABC):
 
     #: What a unit is called.
     noun: str
+    #: Files of little but background deflate to less than is allowed elsewhere; the family looks at the size that each
+    #: states before it reads it.
+    has_sparse_files = False
+    protocol: Any
 
-    def __init__(self, path: str, truth: UnitTruth, limits: ArchiveLimits, send: str) -> None:
-        """Open the files; `send` is what a participant should send who sent another kind of file."""
-        self.truth_names = TruthNames([*(unit.name for unit in truth.units), *sorted(truth.elsewhere)])
-        limits = replace(limits, send=send, smaller="Send less in it")
+    def __init__(self, path: str, truth: UnitTruth, protocol: Any, limits: ArchiveLimits) -> None:
+        """Open the files, and read what says which units there are; close them again where that is refused."""
+        self.truth, self.protocol, self.limits = truth, protocol, limits
+        self.truth_names = TruthNames([*truth.item_names, *sorted(truth.elsewhere)])
+        limits = replace(limits, send=self.send, smaller="Send less in it")
         if self.truth_names.contain("\\"):
             limits = replace(limits, backslash=LETTER)
+        if self.has_sparse_files:
+            largest = max(limits.member_bytes, _SPARSE_BYTES)
+            limits = replace(limits, ratio=max(limits.ratio, _SPARSE_RATIO), member_bytes=largest)
         self.files: Files = open_files(path, limits)
+        try:
+            self.read_upload()
+        except Flaw as flaw:
+            self.close()
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    @abc.abstractmethod
+    def send(self) -> str:
+        """What to send, for a participant who sent something else."""
+
+    @abc.abstractmethod
+    def read_upload(self) -> None:
+        """Read what says which units there are; a Flaw where the upload as a whole is wrong."""
+
+    def find_json(self, remedy: str = "") -> str:
+        """Return the name of the only JSON file; a Flaw when there is none, or several."""
+        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
+        if len(names) != 1:
+            raise Flaw(f"holds {quantity(len(names), 'JSON file')}", remedy or self.send)
+        return names[0]
 
     @property
     def notes(self) -> List[str]:
@@ -288,6 +312,40 @@ class UnitSubmission(abc.ABC):
     def close(self) -> None:
         """Close the file."""
         self.files.close()
+
+
+class FilesOfUnits(UnitSubmission):
+    """A submission with a file for each unit."""
+
+    #: What an upload is that has no such file.
+    lacking: str
+    #: What to send where a unit has several files.
+    once: str
+
+    @abc.abstractmethod
+    def pair_members(self) -> Iterable[Tuple[str, str]]:
+        """Yield files with the names of their units before them."""
+
+    def read_upload(self) -> None:
+        self._members: Dict[str, List[str]] = {}
+        for name, member in self.pair_members():
+            self._members.setdefault(self.truth_names.respell(name), []).append(member)
+        if not self._members:
+            raise Flaw(self.lacking, self.send)
+
+    def names(self) -> AbstractSet[str]:
+        return self._members.keys()
+
+    def read_member(self, name: str, read: Callable[[str], Array], problems: Problems) -> Optional[Array]:
+        """Return what `read` makes of a unit's file; None where there is a problem with it."""
+        member, *repeats = self._members[name]
+        try:
+            if repeats:
+                raise Flaw(f"is sent again as {name_list(repeats)}", self.once)
+            return read(member)
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+            return None
 
 
 class PictureFiles:
@@ -491,7 +549,6 @@ class _OpenedUnits:
         self._submission.close()
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        del progress
         truth, rules = self._truth, self._rules
         accumulator = UnitAccumulator(rules.protocol, truth.facts, truth.item_names, self._notes, strict=rules.strict)
         units = [truth.units[number] for number in share.of([unit.cost for unit in truth.units])]

@@ -14,12 +14,12 @@ from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, Files
+from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import tiff
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, allow_sparse_files, guard_reading
+from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
 from .protocols import LAYOUT, CellProtocol
 
 SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
@@ -188,13 +188,14 @@ def _open_unit(files: Files, name: str, truth: _Truth) -> Unit:
 class CellSubmission(UnitSubmission):
     """The folders of a submission, one for each sequence."""
 
-    noun = "sequence"
+    noun, send = "sequence", SEND
+    protocol: CellProtocol
+    has_sparse_files = True
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: CellProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, allow_sparse_files(limits), SEND)
-        self.protocol = protocol
+    def read_upload(self) -> None:
         #: The files of each sequence, by frame; the texts with tracks are those of no frame.
         self._members: Dict[str, Dict[int, List[str]]] = {}
+        truth = self.truth
         known_names = {*truth.item_names, *truth.elsewhere}
         alone = truth.item_names[0] if len(truth.units) == 1 else ""
         members = [(member, member.split("/")) for member in sorted(self.files.sizes)]
@@ -209,8 +210,7 @@ class CellSubmission(UnitSubmission):
                 frame = int(mask[1]) if mask else -1
                 self._members.setdefault(name, {}).setdefault(frame, []).append(member)
         if not self._members:
-            self.close()
-            raise SubmissionError.of(Problem(UPLOAD, "has no folder SEQUENCE_RES with mask000.tif", SEND))
+            raise Flaw("has no folder SEQUENCE_RES with mask000.tif", SEND)
 
     def _name_sequence(self, parts: List[str], known_names: AbstractSet[str]) -> str:
         """Return the name of the sequence that a folder is of; "" where it is of none."""

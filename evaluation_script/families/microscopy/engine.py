@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from ...files.problems import Flaw, Problems, name_list, quantity, verb
+from ...files.problems import Problems, name_list, quantity, verb
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
@@ -31,10 +31,8 @@ from .protocols import THRESHOLDS, MicroscopyProtocol
 def count(unit: Unit, submission: MicroscopySubmission) -> UnitCounts:
     """Count an image."""
     problems, (frame,) = Problems(), unit.load()
-    try:
-        labels = submission.read(unit.name, frame.size)
-    except Flaw as flaw:
-        problems.add(flaw.at(submission.member_of(unit.name)))
+    labels = submission.read(unit.name, frame.size, problems)
+    if labels is None:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
     return UnitCounts(unit.name, count_image(backend().count_label_pairs(frame.read(), LabelMap(labels))))
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import AbstractSet, Dict, Iterable, List
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, Files
-from ...files.problems import Flaw, HostError, Problem, SubmissionError, name_list
+from ...files.archive import open_files, truth_error
+from ...files.limits import Files
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list
 from ...masks import png, tiff
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, allow_sparse_files, guard_reading
+from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
 from .protocols import LAYOUT, MicroscopyProtocol
 
 SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
@@ -84,33 +84,25 @@ def _open_unit(files: Files, name: str, member: str) -> Unit:
 # ── submissions ─────────────────────────────────────────────────────────────
 
 
-class MicroscopySubmission(UnitSubmission):
+class MicroscopySubmission(FilesOfUnits):
     """The masks of a submission, below any folders."""
 
-    noun = "image"
+    noun, send = "image", SEND
+    lacking, once = "has no PNG or TIFF", "Send one file for each image"
+    protocol: MicroscopyProtocol
+    has_sparse_files = True
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: MicroscopyProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, allow_sparse_files(limits), SEND)
-        self.protocol = protocol
-        self._members: Dict[str, List[str]] = {}
+    def pair_members(self) -> Iterator[Tuple[str, str]]:
         for name, members in _list_masks(self.files.sizes).items():
-            self._members.setdefault(self.truth_names.respell(name), []).extend(members)
-        if not self._members:
-            self.close()
-            raise SubmissionError.of(Problem(UPLOAD, "has no PNG or TIFF", SEND))
+            for member in members:
+                yield name, member
 
-    def names(self) -> AbstractSet[str]:
-        return self._members.keys()
+    def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:
+        """Return the labels of an image; None where there is a problem with its file."""
 
-    def member_of(self, name: str) -> str:
-        """Return the file of an image; of several the first one."""
-        return self._members[name][0]
+        def read_labels(member: str) -> Array:
+            check_length = png.check_length if member.lower().endswith(".png") else tiff.check_length
+            check_length(self.files.sizes[member], size)
+            return _read_map(self.files.read(member), size)
 
-    def read(self, name: str, size: Size) -> Array:
-        """Return the labels of an image; a Flaw where they cannot be read."""
-        member, *repeats = self._members[name]
-        if repeats:
-            raise Flaw(f"is sent again as {name_list(repeats)}", "Send one file for each image")
-        check_length = png.check_length if member.lower().endswith(".png") else tiff.check_length
-        check_length(self.files.sizes[member], size)
-        return _read_map(self.files.read(member), size)
+        return self.read_member(name, read_labels, problems)

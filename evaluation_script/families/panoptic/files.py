@@ -13,7 +13,7 @@ from typing import AbstractSet, Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.archive import open_files, truth_error
 from ...files.limits import ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
@@ -182,7 +182,6 @@ class CodedFrame(PredictedFrame):
     things: List[bool]
 
     def list_segments(self, frame: TruthFrame, pairs: LabelPairs) -> Tuple[Rows, Rows]:
-        del frame
         sides: List[Rows] = []
         for side in (pairs.truth, pairs.prediction):
             ids, areas = (column.tolist() for column in sum_by_key(side, pairs.pixels))
@@ -209,19 +208,18 @@ def blank_frame(protocol: PanopticProtocol, things: List[bool]) -> PredictedFram
 class PanopticSubmission(UnitSubmission):
     """The units of a submission, by the names that the truth gives them."""
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> None:
-        self.protocol = protocol
-        self.noun = "video" if protocol.video else "image"
+    send = SEND
+    protocol: PanopticProtocol
+
+    def read_upload(self) -> None:
+        self.noun = "video" if self.protocol.video else "image"
+        categories = self.truth.facts["categories"]
         #: Whether each category has instances.
-        self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
-        self._categories = {entry[0]: position for position, entry in enumerate(truth.facts["categories"])}
-        super().__init__(path, truth, limits, SEND)
-        try:
-            name = _find_document(self.files)
-            self._units = self._read_entries(read_json(self.files.read(name), limits, EXAMPLE))
-            self._pictures = PictureFiles(self.files, _stem(name))
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        self.things = [bool(entry[2]) for entry in categories]
+        self._categories = {entry[0]: position for position, entry in enumerate(categories)}
+        name = _find_document(self.files)
+        self._units = self._read_entries(read_json(self.files.read(name), self.limits, EXAMPLE))
+        self._pictures = PictureFiles(self.files, _stem(name))
 
     def _read_entries(self, document: object) -> Dict[str, Dict[str, Any]]:
         """Return the entries of images or videos by name."""
@@ -299,13 +297,13 @@ class PanopticSubmission(UnitSubmission):
 class CodedSubmission(UnitSubmission):
     """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
 
-    noun = "sequence"
+    noun, send = "sequence", _SEND_CODED
+    protocol: PanopticProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, limits, _SEND_CODED)
-        self.protocol, self._pictures = protocol, PictureFiles(self.files)
+    def read_upload(self) -> None:
+        self._pictures = PictureFiles(self.files)
         #: Whether each category has instances.
-        self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
+        self.things = [bool(entry[2]) for entry in self.truth.facts["categories"]]
         self._names = set(map(self.truth_names.respell, self._pictures.folders()))
 
     def names(self) -> AbstractSet[str]:

@@ -16,7 +16,7 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
 import numpy as np
 
 from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, printable, quantity, verb
-from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -192,37 +192,29 @@ class _Predictions:
 class PhraseSubmission(UnitSubmission):
     """The predictions of all pairs; pairs without any are answered in the negative."""
 
-    noun = "pair"
+    noun, send = "pair", SEND
+    protocol: PhraseProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
-        self.protocol = protocol
-        super().__init__(path, truth, limits, SEND)
+    def read_upload(self) -> None:
+        truth, problems = self.truth, Problems()
         subsets = [subset for (subset,) in truth.facts["subsets"]]
-        self._truth = truth
-        if protocol.official and len({(unit.facts["subset"], unit.facts["annotators"]) for unit in truth.units}) > len(
-            subsets
-        ):
+        lists = {(unit.facts["subset"], unit.facts["annotators"]) for unit in truth.units}
+        if self.protocol.official and len(lists) > len(subsets):
             raise HostError(
                 "not every annotator lists every pair, where SA-Co's script stops: score by the other rules"
             )
-        problems = Problems()
-        try:
-            members = self._find_members(subsets)
-            reader = _Reader(truth, protocol, limits)
-            for index, (subset, member) in enumerate(members.items()):
-                reader.read(self.files.read_chunks(member), member, index, subset if len(subsets) > 1 else "", problems)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        members = self._find_members(subsets)
+        reader = _Reader(truth, self.protocol, self.limits)
+        for index, (subset, member) in enumerate(members.items()):
+            reader.read(self.files.read_chunks(member), member, index, subset if len(subsets) > 1 else "", problems)
         problems.raise_if_any()
         self._predictions, self._empty = reader.sort(), reader.empty
 
     def _find_members(self, subsets: Sequence[str]) -> Dict[str, str]:
         """Return the JSON of each subset: of several, the one that bears its name, or lies in a folder that does."""
-        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
         if len(subsets) == 1:
-            if len(names) != 1:
-                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", SEND)
-            return {subsets[0]: names[0]}
+            return {subsets[0]: self.find_json()}
+        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
         members: Dict[str, str] = {}
         for subset in subsets:
             own = [name for name in names if subset in {_subset_of(component) for component in name.split("/")}]
@@ -237,7 +229,7 @@ class PhraseSubmission(UnitSubmission):
         return [*super().notes, *([empty] if self._empty else [])]
 
     def names(self) -> AbstractSet[str]:
-        return {unit.name for unit in self._truth.units}
+        return set(self.truth.item_names)
 
     def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
         """Return the masks of a pair, and which have another size than it."""

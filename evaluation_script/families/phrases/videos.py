@@ -12,7 +12,6 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Optional, Tuple
 import numpy as np
 
 from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, printable, quantity, verb
-from ...files.archive import UPLOAD
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
@@ -167,21 +166,13 @@ def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
 class VideoPhraseSubmission(UnitSubmission):
     """The tracks of all pairs; pairs without any are answered in the negative."""
 
-    noun = "pair"
+    noun, send = "pair", SEND
+    protocol: PhraseProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
-        self.protocol = protocol
-        super().__init__(path, truth, limits, SEND)
-        self._truth = truth
-        problems = Problems()
-        try:
-            names = [name for name in self.files.sizes if name.lower().endswith(".json")]
-            if len(names) != 1:
-                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", SEND)
-            reader = _Reader(truth, limits, official=protocol.official)
-            reader.read(self.files.read_chunks(names[0]), names[0], problems)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+    def read_upload(self) -> None:
+        truth, name, problems = self.truth, self.find_json(), Problems()
+        reader = _Reader(truth, self.limits, official=self.protocol.official)
+        reader.read(self.files.read_chunks(name), name, problems)
         problems.raise_if_any()
         self._tracks, self._empty, self._strays = reader.sort(), reader.empty, reader.strays
         self._units: Dict[int, List[Unit]] = {}
@@ -196,7 +187,7 @@ class VideoPhraseSubmission(UnitSubmission):
         return [*super().notes, *([empty] if self._empty else [])]
 
     def names(self) -> AbstractSet[str]:
-        return {unit.name for unit in self._truth.units}
+        return set(self.truth.item_names)
 
     def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         """Return the tracks of a pair in their order, and their scores."""

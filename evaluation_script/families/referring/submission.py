@@ -13,12 +13,10 @@ from ...files import (
     HostError,
     Problem,
     Problems,
-    SubmissionError,
     printable,
     quantity,
     read_json,
 )
-from ...files.archive import UPLOAD
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, pack_texts
@@ -54,22 +52,25 @@ class ReferringSubmission(UnitSubmission):
     """The answers of all samples."""
 
     noun = "sample"
+    protocol: ReferringProtocol
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
-        self.protocol = protocol
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
             raise HostError("no sample has a target, where ReLA's evaluator stops: score by the other rules")
-        example = EXAMPLES[protocol.form]
-        super().__init__(path, truth, limits, f"Send one file with a line {example} for each sample")
+        super().__init__(path, truth, protocol, limits)
+
+    @property
+    def send(self) -> str:
+        return f"Send one file with a line {EXAMPLES[self.protocol.form]} for each sample"
+
+    def read_upload(self) -> None:
+        names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
+        if len(names) != 1:
+            remedy = f"Send one with lines {EXAMPLES[self.protocol.form]}"
+            raise Flaw(f"holds {quantity(len(names), 'file')} of JSON lines", remedy)
         problems = Problems()
-        try:
-            names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
-            if len(names) != 1:
-                raise Flaw(f"holds {quantity(len(names), 'file')} of JSON lines", f"Send one with lines {example}")
-            reader = _Reader(truth, protocol, limits, problems)
-            reader.read(self.files.read_chunks(names[0]), names[0])
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        reader = _Reader(self.truth, self.protocol, self.limits, problems)
+        reader.read(self.files.read_chunks(names[0]), names[0])
         problems.raise_if_any()
         self._masks, self._area, self._is_withdrawn = reader.join()
         self._numbers = reader.numbers

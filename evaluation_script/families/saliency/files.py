@@ -5,18 +5,18 @@ A mask may be `GT/NAME.png` beside pictures; a submission holds `NAME.png`, or `
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, List, Optional
+from typing import AbstractSet, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, Files
-from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list
+from ...files.archive import open_files, truth_error
+from ...files.limits import Files
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, Unit, UnitSubmission, UnitTruth, png_frame
+from ..base.units import HOST_LIMITS, FilesOfUnits, Unit, UnitTruth, png_frame
 from .counting import MIDDLE
 from .protocols import LAYOUT, SaliencyProtocol
 
@@ -106,41 +106,30 @@ def _open_unit(files: Files, name: str, member: str, group: int) -> Unit:
     return Unit(name, 1, lambda: [png_frame(files, member, [], _read_mask)], {"group": group})
 
 
-class SaliencySubmission(UnitSubmission):
+class SaliencySubmission(FilesOfUnits):
     """The maps of a submission, below any other folders."""
 
-    noun = "image"
+    noun, send = "image", SEND
+    lacking, once = "has no PNG", "Send one PNG for each image"
+    protocol: SaliencyProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: SaliencyProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, limits, SEND)
-        self.protocol = protocol
-        self._members: Dict[str, List[str]] = {}
-        images = truth.elsewhere.union(truth.item_names)
+    def pair_members(self) -> Iterator[Tuple[str, str]]:
+        images = self.truth.elsewhere.union(self.truth.item_names)
         datasets = {name.rpartition("/")[0] for name in images} - {""}
         for member in sorted(self.files.sizes):
             if member.lower().endswith(_ENDING):
-                name = self._name_image(member[: -len(_ENDING)].split("/"), datasets)
-                self._members.setdefault(name, []).append(member)
-        if not self._members:
-            self.close()
-            raise SubmissionError.of(Problem(UPLOAD, "has no PNG", SEND))
+                yield self._name_image(member[: -len(_ENDING)].split("/"), datasets), member
 
     def _name_image(self, parts: List[str], datasets: AbstractSet[str]) -> str:
         """Return the name of an image: behind that of the innermost folder that is called as a data set."""
         folders = [folder for folder in map(self.truth_names.respell, parts[-2::-1]) if folder in datasets]
-        return self.truth_names.respell("/".join([*folders[:1], parts[-1]]))
-
-    def names(self) -> AbstractSet[str]:
-        return self._members.keys()
+        return "/".join([*folders[:1], parts[-1]])
 
     def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:
         """Return the map of an image; None where there is a problem with its file."""
-        member, *repeats = self._members[name]
-        try:
-            if repeats:
-                raise Flaw(f"is sent again as {name_list(repeats)}", "Send one PNG for each image")
+
+        def read_map(member: str) -> Array:
             png.check_length(self.files.sizes[member], size)
             return read_grey(self.files.read(member), size)
-        except Flaw as flaw:
-            problems.add(flaw.at(member))
-            return None
+
+        return self.read_member(name, read_map, problems)

@@ -7,17 +7,17 @@ by its sequence and its file, 08/000000.
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Dict, List, Optional
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, Files
-from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, quantity
+from ...files.archive import open_files, truth_error
+from ...files.limits import Files
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
 
 SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
@@ -92,33 +92,19 @@ def check_labels(values: Array) -> None:
         raise Flaw(f"holds the label {greatest}, which no table of SemanticKITTI has", REMEDY)
 
 
-class ScanSubmission(UnitSubmission):
+class ScanSubmission(FilesOfUnits):
     """The scans of a submission, below any other folders."""
 
-    noun = "scan"
+    noun, send = "scan", SEND
+    lacking, once = "has no file predictions/SCAN.label of any sequence", "Send each scan once"
+    protocol: ScanProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: ScanProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, limits, SEND)
-        self.protocol = protocol
-        self._members: Dict[str, List[str]] = {}
+    def pair_members(self) -> Iterator[Tuple[str, str]]:
         for member in sorted(self.files.sizes):
             name = _name_scan(member.split("/"), "predictions")
             if name:
-                self._members.setdefault(self.truth_names.respell(name), []).append(member)
-        if not self._members:
-            self.close()
-            raise SubmissionError.of(Problem(UPLOAD, "has no file predictions/SCAN.label of any sequence", SEND))
-
-    def names(self) -> AbstractSet[str]:
-        return self._members.keys()
+                yield name, member
 
     def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None where there is a problem with its file."""
-        member, *repeats = self._members[name]
-        try:
-            if repeats:
-                raise Flaw(f"is sent again as {name_list(repeats)}", "Send each scan once")
-            return _read_values(self.files, member, points)
-        except Flaw as flaw:
-            problems.add(flaw.at(member))
-            return None
+        return self.read_member(name, lambda member: _read_values(self.files, member, points), problems)

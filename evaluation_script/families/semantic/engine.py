@@ -131,11 +131,16 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 class SemanticSubmission(UnitSubmission):
     """The videos of a submission, `VIDEO/FRAME.png`, or its images, `IMAGE.png`, under any other folders."""
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
+    protocol: SemanticProtocol
+
+    @property
+    def send(self) -> str:
+        return SEND if self.protocol.form == VIDEOS else _SEND_IMAGES
+
+    def read_upload(self) -> None:
+        truth, protocol = self.truth, self.protocol
         is_video = protocol.form == VIDEOS
-        super().__init__(path, truth, limits, SEND if is_video else _SEND_IMAGES)
-        self.noun = "video" if is_video else "image"
-        self.protocol, self._pictures = protocol, PictureFiles(self.files)
+        self.noun, self._pictures = "video" if is_video else "image", PictureFiles(self.files)
         names = self._pictures.folders() if is_video else self._pictures.stems()
         #: By image, the names of files that begin with its name, where nothing more is asked of them.
         self._stems: Dict[str, List[str]] = {}

@@ -7,8 +7,8 @@ from typing import AbstractSet, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, read_json
+from ...files.archive import open_files, truth_error
+from ...files.limits import read_json
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.overlaps import LabelMap
@@ -91,22 +91,15 @@ def paint_labels(masks: _Masks, size: Size) -> Array:
 class StuffSubmission(UnitSubmission):
     """The records of a JSON by image."""
 
-    noun = "image"
+    noun, send = "image", _SEND
+    protocol: SemanticProtocol
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
-        super().__init__(path, truth, limits, _SEND)
-        self.protocol = protocol
+    def read_upload(self) -> None:
         self._masks: Dict[str, _Masks] = {}
         problems = Problems()
-        try:
-            names = [name for name in self.files.sizes if name.lower().endswith(".json")]
-            if len(names) != 1:
-                raise Flaw(f"holds {quantity(len(names), 'JSON file')}", _SEND)
-            records = read_json(self.files.read(names[0]), limits, EXAMPLE)
-            if not isinstance(records, list):
-                raise Flaw("is not a list of records", f"Write {EXAMPLE}")
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        records = read_json(self.files.read(self.find_json()), self.limits, EXAMPLE)
+        if not isinstance(records, list):
+            raise Flaw("is not a list of records", f"Write {EXAMPLE}")
         for number, record in enumerate(records):
             self._add_record(number, record, problems)
         problems.raise_if_any()
@@ -128,7 +121,6 @@ class StuffSubmission(UnitSubmission):
 
     def read(self, image: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of an image; None where there is a problem with them."""
-        del truth
         try:
             return paint_labels(self._masks[image], frame.size)
         except Flaw as flaw:

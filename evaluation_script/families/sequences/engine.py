@@ -270,7 +270,6 @@ class OpenedSequences:
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
         """Return the sequences of a part."""
-        del progress
         names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
         pairs = [self.pairs[number] for number in share.of([sequence.cost for sequence, _ in self.pairs])]

@@ -13,8 +13,8 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
-from ...files.limits import ArchiveLimits, Files, read_json
+from ...files.archive import open_files, truth_error
+from ...files.limits import Files, read_json
 from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -178,18 +178,20 @@ class TracksSubmission(UnitSubmission):
 
     noun = "sequence"
 
-    def __init__(self, path: str, truth: UnitTruth, protocol: TracksProtocol, limits: ArchiveLimits) -> None:
-        self.protocol = protocol
+    protocol: TracksProtocol
+
+    @property
+    def send(self) -> str:
+        return _SEND_JSON if self.protocol.burst else _SEND_TEXTS
+
+    def read_upload(self) -> None:
+        facts = self.truth.facts
         #: Names and numbers of the categories that are scored.
         self.classes: List[Tuple[str, int]] = [
-            (name, number) for name, number in protocol.classes or truth.facts["classes"]
+            (name, number) for name, number in self.protocol.classes or facts["classes"]
         ]
-        self._merged = dict(truth.facts.get("merged", []))
-        super().__init__(path, truth, limits, _SEND_JSON if protocol.burst else _SEND_TEXTS)
-        try:
-            self._sequences = self._read_documents(limits) if protocol.burst else self._find_texts()
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        self._merged = dict(facts.get("merged", []))
+        self._sequences = self._read_documents() if self.protocol.burst else self._find_texts()
 
     def names(self) -> AbstractSet[str]:
         return self._sequences.keys()
@@ -203,11 +205,8 @@ class TracksSubmission(UnitSubmission):
                     raise Flaw(f"holds {printable(member)} and {printable(name)}", "Send each sequence once")
         return members
 
-    def _read_documents(self, limits: ArchiveLimits) -> Dict[str, Any]:
-        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
-        if len(names) != 1:
-            raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
-        document = read_json(self.files.read(names[0]), limits, EXAMPLE)
+    def _read_documents(self) -> Dict[str, Any]:
+        document = read_json(self.files.read(self.find_json("Send one, with all sequences")), self.limits, EXAMPLE)
         entries = document.get("sequences") if isinstance(document, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")

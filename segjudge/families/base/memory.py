@@ -70,7 +70,6 @@ class MemoryDoor(abc.ABC):
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
         """Split a sequence into frames with their names; None is that of one that is counted as a whole."""
-        del location
         return [(None, masks)]
 
 
@@ -99,7 +98,6 @@ class UnitsInMemory(MemoryDoor):
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         """What the scores need to know of all units."""
-        del units
         return {}
 
     @abc.abstractmethod
@@ -128,7 +126,6 @@ class SamplesInMemory(UnitsInMemory):
             raise ValueError(f"is no {self.table}")
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
-        del facts
         (data,) = frames.values()
         return decode_unit(data).tables
 

@@ -133,14 +133,12 @@ class FamilyTools:
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
         """Read a published dataset as one split."""
-        del progress
         from .published import read_units_as_published
 
         return read_units_as_published(family, source, names_subsets=self.names_subsets)
 
     def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
         """Write a published dataset as an annotation file; with `split`, add it to one under that name."""
-        del progress
         from .published import pack_units
 
         return pack_units(family, source, out, split, names_subsets=self.names_subsets)
@@ -149,28 +147,24 @@ class FamilyTools:
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         """Open what counts masks in memory."""
-        del categories, unseen
         raise UsageError(f"{protocol.name} scores files alone")
 
     # ── reports ──
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         """Make what a page shows of a split after its metrics."""
-        del inputs, options
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
         """Make the same of what a phase left; raises UsageError where it cannot be that."""
-        del losses
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         """Make what a page shows of a truth alone."""
-        del split, truth, options
         raise UsageError("the truth alone is reported of mask sequences; `show` draws that of images")
 
     def check_kinds(self, protocol: Any) -> None:
@@ -179,13 +173,11 @@ class FamilyTools:
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         """List what each kind of failure costs each object, category or unit."""
-        del open_inputs
         self.check_kinds(report.protocol)
         return []
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
         """Sum what each kind of failure costs a split; nothing where failures have no kinds."""
-        del inputs, report
         return {}
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
@@ -194,7 +186,6 @@ class FamilyTools:
 
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         """Draw frames of a sequence beside each other; raises UsageError where the family has none."""
-        del choice
         raise UsageError(f"filmstrips are made of mask sequences, not of {methods[0].report.protocol.name}")
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
@@ -223,7 +214,6 @@ class FamilyTools:
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         """Tables by their names, beside those of the report's rows: they are made when they are asked for."""
-        del report
         return {}
 
     def make_files(self, report: Report) -> dict[str, str]:
@@ -235,7 +225,6 @@ class FamilyTools:
 
     def format_official(self, report: Report) -> str:
         """What the benchmark's own program prints; nothing where the family does not know it."""
-        del report
         return ""
 
     # ── words ──
@@ -246,7 +235,6 @@ class FamilyTools:
 
     def prefers_smaller(self, metric: str) -> bool:
         """Whether smaller values of a metric are better."""
-        del metric
         return False
 
     # ── new challenges ──
@@ -264,12 +252,10 @@ class FamilyTools:
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         """What texts say of the truths of all splits: `content` and `about`, and what the family's own name."""
-        del truths
         raise UsageError(f"no challenges of {protocol.name} can be made yet")
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         """Yield a submission that is the truth, worse by a share: masks are moved by it, as part of the width."""
-        del truths, share
         raise UsageError(f"no challenges of {protocol.name} can be made yet")
 
     def make_demo(self, protocol: Any) -> Content:
@@ -323,7 +309,6 @@ class UnitTools(FamilyTools):
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
         """Open what draws units, the truth alone where no results are named; None draws nothing."""
-        del results, truth, rules
         return None
 
     def check_kinds(self, protocol: Any) -> None:
@@ -456,7 +441,6 @@ class UnitTools(FamilyTools):
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes are taken for which: of the segments of the units that were drawn."""
-        del report
         from .pictures import make_class_confusion
 
         return make_class_confusion(painter, pictures, noun)
@@ -486,7 +470,6 @@ class UnitTools(FamilyTools):
         return [pictures.player] if pictures is not None else []
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        del open_inputs
         accumulator, losses = self._measure_report(report)
         return [
             {"name": name, **dict(zip(losses.kinds, costs, strict=True))}
@@ -494,7 +477,6 @@ class UnitTools(FamilyTools):
         ]
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        del inputs
         return self._measure_report(report)[1].totals()
 
     def describe_metric(self, metric: str) -> str:

@@ -43,7 +43,6 @@ class _CellTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import CellsInMemory
 
         return CellsInMemory(protocol)
@@ -124,13 +123,11 @@ class _CellTools(UnitTools):
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         from .challenges import make_sample
 
-        del protocol
         return make_sample(truths, share)
 
     def make_demo(self, protocol: Any) -> Content:
         from .challenges import make_demo
 
-        del protocol
         return make_demo()
 
 

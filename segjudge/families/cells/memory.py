@@ -25,7 +25,6 @@ class CellsInMemory(SamplesInMemory):
     """Counts sequences: masks and tracks of both sides, and the outlines of cells in some frames of the truth."""
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         (own, own_tracks), (masks, tracks) = (
             _read_side(side, f"{name} of {sequence}") for name, side in (("truth", truth), ("prediction", prediction))
         )

@@ -40,19 +40,16 @@ class _InstanceTools(FamilyTools):
     limits = "INSTANCE_LIMITS"
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
-        del family
         from .published import open_instances
 
         return open_instances(source, progress=progress)
 
     def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
-        del family
         from .published import pack
 
         return pack(source, out, split, progress)
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del unseen
         from .memory import InstancesInMemory
 
         return InstancesInMemory(protocol, categories)

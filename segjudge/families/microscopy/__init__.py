@@ -24,7 +24,6 @@ class _MicroscopyTools(UnitTools):
     meanings: ClassVar = {"AP50": f"{_AP} 0.5 on", "AP75": f"{_AP} 0.75 on", "AP90": f"{_AP} 0.9 on"}
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import LabelsInMemory
 
         return LabelsInMemory(protocol)
@@ -58,13 +57,11 @@ class _MicroscopyTools(UnitTools):
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         from .challenges import make_sample
 
-        del protocol
         return make_sample(truths, share)
 
     def make_demo(self, protocol: Any) -> Content:
         from .challenges import make_demo
 
-        del protocol
         return make_demo()
 
 

@@ -21,7 +21,6 @@ class LabelsInMemory(SamplesInMemory):
     table, columns = "image", COLUMNS
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         own, labels = _read_cells(truth, f"truth of {sequence}"), _read_cells(prediction, f"prediction of {sequence}")
         common_size((own.shape, labels.shape), "maps", sequence)
         return UnitCounts("", count_image(backend().count_label_pairs(LabelMap(own), LabelMap(labels)))).encode()

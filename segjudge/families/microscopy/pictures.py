@@ -10,6 +10,7 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.microscopy.files import MicroscopySubmission
 from segjudge.evaluation_script.families.microscopy.protocols import MicroscopyProtocol
+from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
 from segjudge.evaluation_script.masks.stack import Array, Size
@@ -30,7 +31,10 @@ class MicroscopyPainter(UnitPainter):
         for index, frame in enumerate(frames):
             pixels = frame.read()
             truth = pixels.image
-            prediction = self._submission.read(unit.name, frame.size) if self._submission else np.zeros_like(truth)
+            prediction = np.zeros_like(truth)
+            if self._submission is not None:
+                labels = self._submission.read(unit.name, frame.size, Problems())
+                prediction = prediction if labels is None else labels
             pairs = backend().count_label_pairs(pixels, LabelMap(prediction))
             own, predicted = (
                 _make_side(noun, *sum_by_key(labels, pairs.pixels))

@@ -29,7 +29,6 @@ class _PanopticTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del unseen
         from .memory import PanopticInMemory
 
         return PanopticInMemory(protocol, categories)

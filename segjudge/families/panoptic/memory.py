@@ -127,7 +127,6 @@ class PanopticInMemory(UnitsInMemory):
         return sort_by_number(names)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"categories": self._categories}
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:

@@ -74,7 +74,6 @@ class _PhraseTools(UnitTools):
         return (VideoPhrasePainter if truth.form == VIDEOS_LAYOUT else PhrasePainter)(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        del protocol
         return "pmF1", "pairs"
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
@@ -90,7 +89,6 @@ class _PhraseTools(UnitTools):
         return [verdict, make_list("Answers", counts, about), *sections]
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import PhrasesInMemory, VideoPhrasesInMemory
 
         if protocol.videos and protocol.official:

@@ -38,7 +38,6 @@ class PhrasesInMemory(SamplesInMemory):
     protocol: PhraseProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         official = self.protocol.official
         sides = truth["annotators"] if isinstance(truth, Mapping) and "annotators" in truth else [truth]
         annotators = [_read_side(side, "iscrowd", 0, f"truth of {sequence}") for side in sides]
@@ -59,7 +58,6 @@ class PhrasesInMemory(SamplesInMemory):
         return self.encode_row(row)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"subsets": [["all"]], "listed": []}
 
 
@@ -94,7 +92,6 @@ class VideoPhrasesInMemory(SamplesInMemory):
     protocol: PhraseProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         sizes: list[Size] = []
         truth_tracks, crowds = _read_tracks(truth, "iscrowd", 0, f"truth of {sequence}", sizes)
         tracks, scores = _read_tracks(prediction, "scores", 1.0, f"prediction of {sequence}", sizes)
@@ -114,7 +111,6 @@ class VideoPhrasesInMemory(SamplesInMemory):
             raise ValueError("is no pair of a video and a phrase")
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"subsets": [["all"]], "listed": []}
 
 

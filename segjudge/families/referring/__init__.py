@@ -107,7 +107,6 @@ class _ReferringTools(UnitTools):
         return text[0].upper() + text[1:] if text != metric else metric
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import ReferringInMemory
 
         return ReferringInMemory(protocol)

@@ -33,7 +33,6 @@ class ReferringInMemory(SamplesInMemory):
     protocol: ReferringProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         target, ignored, truth_flag = _read_side(truth, f"truth of {sequence}")
         answer, _, flag = _read_side(prediction, f"prediction of {sequence}")
         sizes = [mask[2] for mask in (target, ignored, answer) if mask is not None]
@@ -49,7 +48,6 @@ class ReferringInMemory(SamplesInMemory):
         return self.encode_row([0, int(has_target), int(is_withdrawn), *pixels])
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"subsets": [["all"]]}
 
 

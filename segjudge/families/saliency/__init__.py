@@ -38,7 +38,6 @@ class _SaliencyTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import MapsInMemory
 
         return MapsInMemory(protocol)
@@ -86,13 +85,11 @@ class _SaliencyTools(UnitTools):
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         from .challenges import make_sample
 
-        del protocol
         return make_sample(truths, share)
 
     def make_demo(self, protocol: Any) -> Content:
         from .challenges import make_demo
 
-        del protocol
         return make_demo()
 
 

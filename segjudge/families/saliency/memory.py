@@ -23,7 +23,6 @@ class MapsInMemory(SamplesInMemory):
     table, columns = "image", COLUMNS
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         mask, values = _read_grey(truth, f"truth of {sequence}"), _read_grey(prediction, f"prediction of {sequence}")
         common_size((mask.shape, values.shape), "maps", sequence)
         try:
@@ -38,7 +37,6 @@ class MapsInMemory(SamplesInMemory):
             raise ValueError("has no curves")
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"subsets": [["all"]]}
 
 

@@ -31,7 +31,6 @@ class _ScanTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories, unseen
         from .memory import ScansInMemory
 
         return ScansInMemory(protocol)
@@ -104,13 +103,11 @@ class _ScanTools(UnitTools):
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         from .challenges import make_sample
 
-        del protocol
         return make_sample(truths, share)
 
     def make_demo(self, protocol: Any) -> Content:
         from .challenges import make_demo
 
-        del protocol
         return make_demo()
 
 

@@ -17,7 +17,6 @@ class ScansInMemory(SamplesInMemory):
     """Counts points (points,), each a label and, 16 bits further up, a number."""
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        del frame
         own, values = (
             _read_points(side, f"{name} of {sequence}") for side, name in ((truth, "truth"), (prediction, "prediction"))
         )

@@ -46,7 +46,6 @@ class _SemanticTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del unseen
         from .memory import SemanticInMemory
 
         return SemanticInMemory(protocol, categories)
@@ -86,7 +85,6 @@ class _SemanticTools(UnitTools):
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
-        del painter, pictures
         from segjudge.evaluation_script.families.semantic.averages import describe_classes, sum_confusion
         from segjudge.report.confusion import make_confusion
 

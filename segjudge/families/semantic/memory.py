@@ -56,11 +56,9 @@ class SemanticInMemory(UnitsInMemory):
         _decode_maps(data)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        del units
         return {"categories": self._categories} if self._categories else {}
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
-        del facts
         pairs = ((maps[0], maps[1]) for maps in map(_decode_maps, frames.values()))
         return count_maps(pairs, len(frames), self.protocol)
 

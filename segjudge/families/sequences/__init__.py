@@ -70,19 +70,16 @@ class _SequenceTools(FamilyTools):
     shares_loss = True
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
-        del family, progress  # its masks are read while it is scored
         from .published import read_published
 
-        return read_published(source)
+        return read_published(source)  # its masks are read while it is scored
 
     def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
-        del family
         from .published import pack
 
         return pack(source, out, split, progress)
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del categories
         from .memory import SequencesInMemory
 
         return SequencesInMemory(protocol, unseen)

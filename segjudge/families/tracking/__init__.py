@@ -38,7 +38,6 @@ class _TrackingTools(UnitTools):
     }
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        del unseen
         from .memory import TracksInMemory
 
         return TracksInMemory(protocol, categories)
@@ -86,7 +85,6 @@ class _TrackingTools(UnitTools):
         return TracksPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        del protocol
         return "DetA and AssA", "sequences"
 
     def prefers_smaller(self, metric: str) -> bool:
