@@ -26,9 +26,11 @@ from .problems import (
     with_field_errors,
 )
 from .rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries, first_of
-from .rules import CREATION, ROWS, Entry, check_form_rules, check_server_rules
+from .rules import check_form_rules, check_server_rules
+from .saving import CREATION
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
+from .validation import ROWS, Entry
 
 #: A challenge that lasts longer has a wrong year, most likely.
 _YEARS = 30
