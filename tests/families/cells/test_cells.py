@@ -180,6 +180,19 @@ def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines
     assert safe < official < 1
 
 
+@pytest.mark.parametrize("parent", [1, 7])
+@pytest.mark.parametrize("protocol", CELL_PROTOCOLS)
+def test_an_only_child_is_its_parent_going_on(protocol: str, parent: int, tmp_path: Path) -> None:
+    frames = [frame(**{f"c{label}": (5, 5)}) for label in (parent, parent, 2, 2)]
+    truth = read_truth(str(write(tmp_path, truth_files("01", frames, [[parent, 0, 1, 0], [2, 2, 3, parent]]))))
+    one = sent_files("01", [frame(c5=(5, 5))] * 4, [[5, 0, 3, 0]])
+    values = score_units(write(tmp_path / "one", one), truth, protocol)
+    assert (values["HOTA"], values["CHOTA"]) == (1, 1)
+    two = sent_files("01", [frame(c5=(5, 5))] * 2 + [frame(c6=(5, 5))] * 2, [[5, 0, 1, 0], [6, 2, 3, 0]])
+    values = score_units(write(tmp_path / "two", two), truth, protocol)
+    assert (values["HOTA"], values["CHOTA"]) == pytest.approx((0.5**0.5, 0.5**0.5))
+
+
 @pytest.mark.parametrize(("protocol", "share"), [("ctc", 0.02), ("ctc-official", 0.3), ("ctc", 3)])
 def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
     tools = tools_of("cells")
