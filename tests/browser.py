@@ -17,6 +17,7 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM and not IN_CI, reason="CHROMIUM
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-software-rasterizer",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",

@@ -57,10 +57,15 @@ QUICK_CASES = {
     "test_a_broken_truth_is_a_sentence_and_leaves_nothing": 5,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
     "test_a_flood_of_words_fills_no_disk": 1,
+    "test_a_frame_is_saved_as_a_picture": 3,
     "test_a_generated_set_scores_by_each_of_its_protocols": 4,
     "test_a_hostile_file_gets_a_sentence": 2,
+    "test_a_job_may_print_a_gigabyte": 1,
     "test_a_length_that_cannot_be_is_refused": 2,
+    "test_a_link_leads_to_the_frame_it_was_copied_from": 3,
+    "test_a_long_text_is_read_as_a_short_one": 4,
     "test_a_name_in_another_unicode_form_is_the_same_name": 5,
+    "test_a_page_is_walked_by_keys_and_its_moments_by_choice": 3,
     "test_a_phase_scores_an_upload_of_the_published_form": 6,
     "test_a_phone_shows_it_without_scrolling_sideways": 3,
     "test_a_private_phase_and_its_boards_are_for_hosts": 1,
@@ -76,6 +81,7 @@ QUICK_CASES = {
     "test_a_split_may_be_called_what_yaml_reads_as_something_else": 2,
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
     "test_a_subset_that_there_is_not_is_refused_in_every_family": 5,
+    "test_a_truth_alone_is_drawn_too": 3,
     "test_a_truth_of_another_family_is_a_sentence": 2,
     "test_an_agent_cannot_exhaust_the_machine": 3,
     "test_an_agents_log_fills_no_disk_and_its_end_is_kept": 1,
@@ -113,17 +119,23 @@ QUICK_CASES = {
     "test_the_sweep_leaves_other_statuses_alone": 1,
     "test_the_worst_image_is_one_click_away": 1,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
+    "test_two_methods_are_walked_beside_each_other_by_the_same_keys": 1,
     "test_two_truths_give_the_same_bytes_where_the_split_is_hidden": 2,
     "test_what_fails_on_evalai_fails_here": 3,
     "test_what_is_missing_is_said_before_anything_is_touched": 2,
     "test_what_is_no_file_is_not_followed": 2,
     "test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform": 5,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
+    "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 10,
+    "test_whatever_zlib_writes_is_read": 6,
     "test_where_no_page_can_be_made_there_is_a_plain_one": 1,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
     "test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do": 3,
     "test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores": 1,
 }
+
+#: On the worker's interpreter at most so many cases of a test are quick, spread over all: on this Python all are.
+OLDER_CASES = 12
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -131,16 +143,21 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
     Hostile uploads and the guard are for the worker's; where that runs, real masks are for the kernel.
     """
+    suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
+    hostile = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
     if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
-        suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
-        both = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
+        both = hostile
     else:
         both = [HERE / "families" / "sequences" / "test_golden_real_masks.py"] if sys.version_info < (3, 11) else []
-    cases: dict[Any, int] = {}
+    tests: dict[Any, list[Any]] = {}
     for item in items:
-        name = getattr(item, "originalname", item.name)
-        cases[item.path, name] = number = cases.get((item.path, name), 0) + 1
-        if item.path in both or number > QUICK_CASES.get(name, number):
+        tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    for (path, name), cases in tests.items():
+        quick = [] if path in both else cases[: QUICK_CASES.get(name, len(cases))]
+        quick = [item for item in quick if not item.get_closest_marker("long")]
+        if sys.version_info < (3, 11) and path not in hostile:
+            quick = quick[:: -(-len(quick) // OLDER_CASES) or 1]
+        for item in set(cases) - set(quick):
             item.add_marker(pytest.mark.long)
 
 
