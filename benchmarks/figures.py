@@ -38,8 +38,9 @@ FIGURES: dict[str, tuple[str, str]] = {
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
-    "saliency": ("saliency --repeat 1", "saliency --images 1 --large 1 --repeat 1"),
+    "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
     "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
+    "cellpose": ("cellpose", "cellpose --images 2 --repeat 1"),
     "orphans": (
         "orphans coco-box coco coco-panoptic lvis youtube-vis-2021 ovis",
         "orphans coco-keypoints coco-panoptic ovis --scale 0.0005",
@@ -73,7 +74,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "cells")
+WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "cells", "cellpose")
 
 
 def machine() -> str:

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script.masks.detections import OverlappingPairs, RankedBits
+from segjudge.evaluation_script.masks.distances import SQUARES
 from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns, load
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
@@ -146,6 +147,24 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     found = ctypes.c_int64(0)
     kernel.library.sj_label_pairs(
         *sides, height * width, *(one.ctypes.data for one in pairs), room, ctypes.byref(found)
+    )
+
+
+def maps(generator: random.Random, kernel: Kernel) -> None:
+    """Grey maps beside objects of few pixels or many, of sides that are said to be others, and what is no square."""
+    height, width = generator.choice([(9, 70), (1, 600), (600, 1), (generator.randrange(1, 20), 20)])
+    truth, values = (np.frombuffer(some_bytes(generator, height * width), np.uint8).copy() for _ in range(2))
+    excess, spread = np.zeros(SQUARES, np.int64), np.zeros(height * width, np.uint8)
+    kernel.library.sj_survey(
+        truth,
+        values,
+        generator.choice([height] * 9 + [0, -1, 1 << 40]),
+        generator.choice([width] * 9 + [0, 1, -1, 1 << 40]),
+        generator.choice([0, 3, 254, 255, 256]),
+        generator.choice([0, 1, 18, 18, 65_024, 65_025, -1]),
+        excess,
+        generator.choice([SQUARES] * 9 + [0, 1 << 40]),
+        spread,
     )
 
 
@@ -330,7 +349,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, boundaries, runs, videos, records, matches,
+    frames, colours, labels, maps, boundaries, runs, videos, records, matches,
 )  # fmt: skip
 
 

@@ -4,13 +4,14 @@ What is counted most often has two implementations, numpy and the compiled kerne
 chooses once, and whoever counts calls `backend()`.  The contract is the modules, each imported by its name: numpy is
 loaded with the first of them.  `stack` has the packed masks that all others work on; `files` reads those of a sequence;
 `png`, `tiff`, `run_lengths` and `polygons` are the forms they are written in; `similarity` compares masks (J and F),
-`overlaps` pairs of masks, boxes and labels (IoU) and assigns by that; `detections` matches with instances; `stream`
-shows masks in a page.
+`overlaps` pairs of masks, boxes and labels (IoU) and assigns by that, `distances` masks with grey maps; `detections`
+matches with instances; `stream` shows masks in a page.
 """
 
 __all__ = [
     "backend",
     "detections",
+    "distances",
     "files",
     "overlaps",
     "png",

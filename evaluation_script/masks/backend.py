@@ -16,6 +16,7 @@ from ..files import Files, Flaw, Problem
 from . import detections, png
 from . import run_lengths as rle
 from .detections import Candidates, CappedRange, RankedBits, RecordTable
+from .distances import Surroundings, survey
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
 from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs, whole_windows
 from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
@@ -143,6 +144,12 @@ class NumpyBackend:
         window = boundaries[reach:-reach, reach:-reach]
         window[down & across & (window != 0)] = inner
         return boundaries
+
+    # ── grey maps ──
+
+    def survey(self, truth: Array, values: Array, least: int, near: int) -> Surroundings:
+        """Return how far from an object what is brighter than a value lies, and what is nearest where it is near."""
+        return survey(truth, values, least, near)
 
     # ── run lengths ──
 
@@ -327,6 +334,10 @@ class CompiledBackend(NumpyBackend):
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
         boundaries = self._kernel.boundaries(labels, reach, inner)
         return super().keep_boundaries(labels, reach, inner) if boundaries is None else boundaries
+
+    def survey(self, truth: Array, values: Array, least: int, near: int) -> Surroundings:
+        surroundings = self._kernel.survey(truth, values, least, near)
+        return super().survey(truth, values, least, near) if surroundings is None else surroundings
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self._kernel.check_runs)

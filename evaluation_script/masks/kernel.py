@@ -19,6 +19,7 @@ import numpy as np
 from ..files.inflate import crc32
 from . import png
 from .detections import OverlappingPairs, RankedBits, RecordTable
+from .distances import SQUARES, Surroundings
 from .overlaps import Pairs
 from .run_lengths import MaskTexts, pack_texts
 from .stack import Array, Size, Stack, Stacks, words_across
@@ -87,6 +88,16 @@ class Kernel:
         out = np.empty(labels.shape, np.uint32)
         status = self.library.sj_boundaries(labels, *labels.shape, reach, inner, out)
         return out if status == _FINE else None
+
+    def survey(self, truth: Array, values: Array, least: int, near: int) -> Optional[Surroundings]:
+        """Return what lies around an object: sums by distance, and the map with what is nearest."""
+        if truth.shape != values.shape or truth.dtype != bool or values.dtype != np.uint8:
+            return None
+        surroundings = Surroundings(np.zeros(SQUARES, np.int64), np.empty(values.shape, np.uint8))
+        status = self.library.sj_survey(
+            truth.view(np.uint8), values, *values.shape, least, near, surroundings.excess, SQUARES, surroundings.spread
+        )
+        return surroundings if status == _FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
@@ -289,7 +300,7 @@ class PackedFrames:
 
 
 #: What a library must answer to `sj_abi`.
-_ABI = 8
+_ABI = 9
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -334,6 +345,7 @@ _SIGNATURES = {
     "sj_read_png": "* i8 i8 i8 i4 []",
     "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 *",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
+    "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i8 i8[] u1[] * i8[] i8 * *",
@@ -393,7 +405,7 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(kernel: Kernel) -> bool:
     """Return whether known questions get their known answers."""
     try:
-        tests = (_frames, _labels, _runs, _matches)
+        tests = (_frames, _labels, _maps, _runs, _matches)
         return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
@@ -438,6 +450,15 @@ def _labels(kernel: Kernel) -> _Answers:
     square[0] = square[:, 0] = 0
     yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
     yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
+
+
+def _maps(kernel: Kernel) -> _Answers:
+    # An object of two pixels, to which the third of the row is as near, and the one below it no longer near.
+    truth, values = np.zeros((2, 7), bool), np.arange(1, 15, dtype=np.uint8).reshape(2, 7)
+    truth[0, [0, 4]] = True
+    excess, spread = kernel.survey(truth, values, 3, 4) or (np.zeros(0), [])
+    yield (np.flatnonzero(excess), excess[excess > 0]), [[1, 2, 4, 5], [18, 24, 4, 18]]
+    yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
 
 
 def _runs(kernel: Kernel) -> _Answers:

@@ -20,9 +20,11 @@ from segjudge.evaluation_script.families.saliency import weighting
 from segjudge.evaluation_script.families.saliency.counting import count_map
 from segjudge.evaluation_script.families.saliency.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.testing import CHECKS, Case
+from tests.backends import COMPILED, compiled, use
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
@@ -31,6 +33,7 @@ DATA = FAMILIES_DATA / "sod"
 GOLDEN = read_golden(DATA)
 #: What PySODMetrics gives beside our metrics.
 OTHERS = ("of", "precision_at_128", "recall_at_128", "HCE")
+CHOICES = [NumpyBackend(), *([compiled()] if COMPILED.exists() else [])]
 EXACT = {"abs": 1e-12, "rel": 0}
 
 
@@ -80,32 +83,34 @@ def test_the_scripts_numbers_are_ours(packed: bool, tmp_path: Path) -> None:
         assert values == pytest.approx(official, **EXACT), name
 
 
+@pytest.mark.parametrize("chosen", CHOICES)
 @pytest.mark.parametrize("seed", range(6))
-def test_among_pixels_as_near_the_one_is_taken_that_scipy_takes(seed: int) -> None:
+def test_errors_are_shared_as_scipy_finds_the_nearest(
+    seed: int, chosen: NumpyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, chosen)
     draw = np.random.default_rng(seed)
     truth = draw.random((40, 50)) < (0.01, 0.2)[seed % 2]
     truth[3, 4] = True
-    squares = weighting._square_distances(truth, ~truth)
-    distances, (rows, columns) = distance_transform_edt(~truth, return_indices=True)
-    assert (squares == np.rint(distances**2)).all()
     values = draw.integers(0, 256, truth.shape).astype(np.uint8)
-    # Errors of the object alone are what means take in outside it: by SciPy's choice they are the same.
-    errors = 1 - np.arange(256) / 255
-    spread = errors[values[rows, columns]]
+    levels = np.arange(256) / 255
+    distances, (rows, columns) = distance_transform_edt(~truth, return_indices=True)
+    errors = np.abs(levels[values] - truth)
+    shared = np.where(truth, errors, errors[rows, columns])
     kernel = np.exp(-(np.arange(-3, 4) ** 2) / 50)
     kernel /= kernel.sum()
-    around = np.pad(spread, 3)
+    around = np.pad(shared, 3)
     for axis in (0, 1):
         around = np.apply_along_axis(np.convolve, axis, around, kernel, "valid")
-    total = np.minimum(errors[values], around)[truth].sum()
-    assert weighting._sum_inside(values, truth, squares, errors) == pytest.approx(total, abs=1e-9)
+    inside = np.minimum(errors, around)[truth].sum()
+    outside = (errors * (2 - 0.5 ** (distances / 5)))[~truth].sum()
+    right = truth.sum() - inside
+    precision, recall = right / (right + outside), 1 - inside / truth.sum()
+    expected = 2 * precision * recall / (precision + recall)
+    assert weighting.measure_weighted(values, truth, levels) == pytest.approx(expected, **EXACT)
 
 
-def test_an_object_far_away_is_as_far_as_it_counts() -> None:
-    truth = np.zeros((2, 700), bool)
-    truth[0, 0] = True
-    squares = weighting._square_distances(truth, ~truth)
-    assert squares[0].tolist() == [min(x, 255) ** 2 for x in range(700)]
+def test_beyond_the_reach_weights_are_two() -> None:
     assert weighting._weights()[-1] == pytest.approx(2, abs=1e-15)
 
 

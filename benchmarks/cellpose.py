@@ -1,0 +1,101 @@
+"""Scoring label maps of cells in single images beside Cellpose's `average_precision` on the same files.
+
+    python -m benchmarks.cellpose [--images 68] [--repeat N] [--peers FOLDER] [--peer-python PYTHON]
+
+As many images as Cellpose's test set has, of 512×512 pixels with some 100 cells, by a seeded generator: cells are the
+pixels nearest to a centre, within a radius; of the answer some are shifted, some missing, and some merged with another.
+Everything runs on one core; AP is compared.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
+from segjudge.datasets.compression import grey_png
+from segjudge.evaluation_script.masks.stack import Array
+
+_SIZE, _CELLS, _RADIUS = (512, 512), 100, 18
+#: Pixels by which cells are shifted, and the shares that are missing and merged.
+_SHIFT, _MISSING, _MERGED = 3, 0.1, 0.1
+_EFFORT = 3
+_PROTOCOL, _PEER = "cellpose-ap-official", "cellpose"
+#: What the peer runs: its own function on all pairs of PNGs, of which it writes the means.  Its package asks for torch's
+#: version alone, which is not loaded, since that would take longer than the rest.
+_CODE = """
+import json, sys, types
+from pathlib import Path
+sys.modules["torch"] = types.ModuleType("torch")
+sys.modules["torch"].__version__ = "none"
+import numpy as np
+from PIL import Image
+from cellpose.metrics import average_precision
+truth, results, out = map(Path, sys.argv[1:])
+names = sorted(path.name for path in truth.glob("*.png"))
+masks, sent = ([np.array(Image.open(side / name)).astype(int) for name in names] for side in (truth, results))
+means = average_precision(masks, sent)[0].mean(axis=0)
+out.write_text(json.dumps(dict(zip(("AP50", "AP75", "AP90"), map(float, means)))))
+"""
+
+
+def draw_image(generator: np.random.Generator) -> tuple[Array, Array]:
+    """Draw a label map, and an answer."""
+    count = int(generator.poisson(_CELLS))
+    centres = generator.uniform(0, _SIZE, (count, 2))
+    answer = centres + generator.normal(0, _SHIFT, centres.shape)
+    labels = np.arange(1, count + 1)
+    changed = labels.copy()
+    lot = generator.random(count)
+    changed[lot < _MERGED] = generator.permutation(labels)[lot < _MERGED]
+    changed[lot > 1 - _MISSING] = 0
+    return _draw_cells(centres, labels), _draw_cells(answer, changed)
+
+
+def _draw_cells(centres: Array, labels: Array) -> Array:
+    image, nearest = np.zeros(_SIZE, np.uint16), np.full(_SIZE, float(_RADIUS) ** 2)
+    for (y, x), label in zip(centres, labels, strict=True):
+        rows, columns = (slice(max(0, int(at) - _RADIUS), int(at) + _RADIUS + 2) for at in (y, x))
+        squares = ((np.ogrid[: _SIZE[0], :1][0] - y) ** 2)[rows] + ((np.ogrid[:1, : _SIZE[1]][1] - x) ** 2)[:, columns]
+        closer = squares < nearest[rows, columns]
+        nearest[rows, columns][closer], image[rows, columns][closer] = squares[closer], label
+    return image
+
+
+def write_set(folder: Path, images: int) -> None:
+    """Write masks, and an answer under the names that Cellpose gives."""
+    generator = np.random.default_rng(5)
+    for number in range(images):
+        for side, labels in zip(("truth", "answers"), draw_image(generator), strict=True):
+            (folder / side).mkdir(exist_ok=True)
+            (folder / side / f"{number:03d}_masks.png").write_bytes(grey_png(labels, _EFFORT))
+
+
+def main(words: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--images", type=int, default=68)
+    add_peers(parser)
+    args = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary).resolve()
+        write_set(folder, args.images)
+        truth, answers, scores, theirs = (folder / name for name in ("truth", "answers", "scores.json", "peer.json"))
+        ours = f"`{_PROTOCOL}`: {args.images} images"
+        peer = f"{_PEER}: the same"
+        score = segjudge("score", answers, "--truth", truth, "--protocol", _PROTOCOL, "--json", scores)
+        code = [args.peer_python, "-c", _CODE, str(truth), str(answers), str(theirs)]
+        runs = take_turns({ours: Task(score), peer: Task(code, args.peers / _PEER, is_peer=True)}, args.repeat)
+        if peer in runs:
+            own = json.loads(scores.read_text())["result"][0]["val"]
+            for name, value in json.loads(theirs.read_text()).items():
+                if value != own[name]:
+                    print(f"{_PEER}: {name} {value}, here {own[name]}")
+    return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, ours)))
+
+
+if __name__ == "__main__":
+    main()

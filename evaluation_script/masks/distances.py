@@ -1,0 +1,126 @@
+"""A grey map beside the mask of an object: how far off what is bright outside lies, and what the nearest pixel has.
+
+Distances are exact up to `REACH` pixels, and what is further is as far as that.  Of pixels of the object as near that
+in the leftmost column is taken, and of these the upper one: SciPy's choice.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import isqrt
+from typing import Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+from .stack import Array
+
+REACH = 255
+#: Squares of distances, 0 included.
+SQUARES = REACH * REACH + 1
+#: So many pixels are worked on at once.
+_BLOCK = 1 << 15
+#: How often it is looked whether distances are known.
+_EVERY = 8
+
+
+class Surroundings(NamedTuple):
+    """What lies around an object."""
+
+    #: For each square of a distance, by how much pixels outside are brighter than a value, summed.
+    excess: Array
+    #: The map, with the greatest value for all pixels outside but those that are near: these have that of the nearest.
+    spread: Array
+
+
+def survey(truth: Array, values: Array, least: int, near: int) -> Surroundings:
+    """Measure a map of bytes beside its object; near is what has at the most this square, which is less than that of
+    `_EVERY`.
+    """
+    surroundings = Surroundings(np.zeros(SQUARES, np.int64), np.where(truth, values, np.uint8(255)))
+    wrong = ~truth & (values > least)
+    pixels = truth | wrong
+    if pixels.any():
+        box = _crop(pixels, isqrt(near))
+        squares = square_distances(truth[box], wrong[box])
+        outside = wrong[box]
+        surroundings.excess[:] = np.bincount(squares[outside], values[box][outside] - float(least), SQUARES)
+        _copy_near(truth[box], squares, near, surroundings.spread[box])
+    return surroundings
+
+
+def _crop(pixels: Array, margin: int) -> Tuple[slice, slice]:
+    """Return rows and columns that hold these pixels and their neighbours."""
+    sides = []
+    for axis in (1, 0):
+        filled = np.flatnonzero(pixels.any(axis=axis))
+        sides.append(slice(max(0, int(filled[0]) - margin), int(filled[-1]) + 1 + margin))
+    return sides[0], sides[1]
+
+
+def _blocks(shape: Tuple[int, ...]) -> Iterator[slice]:
+    """Yield rows that are worked on at once."""
+    step = max(1, _BLOCK // shape[1])
+    return (slice(top, top + step) for top in range(0, shape[0], step))
+
+
+def square_distances(truth: Array, wrong: Array) -> Array:
+    """Return squared distances to the truth where something is wrong or within `_EVERY`.
+
+    First along rows, then down columns: a step from the pixel k - 1 steps away adds 2 k - 1 to a square.
+    """
+    squares = np.empty(truth.shape, np.uint16)
+    for rows in _blocks(truth.shape):
+        squares[rows] = _measure_rows(truth[rows]) ** 2
+    for columns in _blocks(truth.shape[::-1]):
+        block, needed = np.ascontiguousarray(squares[:, columns]), wrong[:, columns].view(np.uint8)
+        if block.min() == REACH * REACH:
+            continue
+        stepped = np.empty_like(block)
+        for step in range(1, REACH + 1):
+            np.add(block, 2 * step - 1, out=stepped)
+            np.minimum(block[1:], stepped[:-1], out=block[1:])
+            np.minimum(block[:-1], stepped[1:], out=block[:-1])
+            if step % _EVERY == 0 and (block * needed).max() <= step * step:
+                break
+        squares[:, columns] = block
+    return squares
+
+
+def _measure_rows(truth: Array) -> Array:
+    """Return how far the nearest pixel of the truth in the same row is, `REACH` at the most."""
+    width = truth.shape[1]
+    places = np.arange(width, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(truth, places, np.int32(-REACH)), axis=1)
+    behind = np.minimum.accumulate(np.where(truth, places, np.int32(width + REACH))[:, ::-1], axis=1)[:, ::-1]
+    lengths: Array = np.minimum(np.minimum(places - before, behind - places), REACH).astype(np.uint16)
+    return lengths
+
+
+@lru_cache(maxsize=1)
+def _directions(near: int) -> List[Tuple[int, List[Tuple[int, int]]]]:
+    """Return, by squared distance, the steps to pixels as far away: rows and columns, in the order of the choice."""
+    reach = range(-isqrt(near), isqrt(near) + 1)
+    steps = [(down, across) for across in reach for down in reach]
+    squares = sorted({down * down + across * across for down, across in steps} - {0})
+    return [
+        (square, [step for step in steps if step[0] ** 2 + step[1] ** 2 == square])
+        for square in squares
+        if square <= near
+    ]
+
+
+def _copy_near(truth: Array, squares: Array, near: int, spread: Array) -> None:
+    """Give to pixels that are near the value of the nearest pixel of the object."""
+    margin = isqrt(near)
+    width = truth.shape[1] + 2 * margin
+    inside, sources = np.pad(truth, margin).reshape(-1), np.pad(spread, margin).reshape(-1)
+    rows, columns = np.nonzero((squares <= near) & ~truth)
+    distances, places = squares[rows, columns], (rows + margin) * width + columns + margin
+    for square, steps in _directions(near):
+        pixels = places[distances == square]
+        for down, across in steps:
+            nearest = pixels + down * width + across
+            is_truth = inside[nearest]
+            sources[pixels[is_truth]] = sources[nearest[is_truth]]
+            pixels = pixels[~is_truth]
+    spread[rows, columns] = sources[places]
