@@ -25,6 +25,7 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.report.colours import style_of_kind
 from segjudge.report.tables import find_published_numbers, format_citations, format_number, own_metrics
 
 _PACKAGE = "segjudge.report"
@@ -353,11 +354,11 @@ def make_changes(
 
 
 def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
-    """Show kinds of mistakes (kind, about, cost, and maybe count and style), each with a bar."""
+    """Show kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
     values = {
         "about": about,
         "counted": any("count" in row for row in rows),
-        "rows": [{"style": "", **row} for row in rows],
+        "rows": [{**row, "style": style_of_kind(row["kind"], number)} for number, row in enumerate(rows, 1)],
         "largest": max([row["cost"] for row in rows] + [1e-9]),
         "note": note,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 
@@ -95,6 +96,48 @@ def test_the_first_object_has_no_colour_of_a_mistake() -> None:
     instances = list(pictures._COLOURS[:3])
     assert objects == instances
     assert not {MISSING, SURPLUS, RIGHT} & set(objects)
+
+
+def inks_of(style: str) -> list[tuple[int, ...]]:
+    """Return the opaque colours of a style, which later rules may only draw patterns on or fill."""
+    text = (ROOT / "segjudge/report/pages/page.css").read_text(encoding="utf-8")
+    rules = re.findall(rf"(?<![\w.-])\.{style.split(maxsplit=1)[0]} \{{([^}}]*background:[^}}]*)\}}", text)
+    assert len(rules) == 1, style
+    return [triple(ink) for ink in re.findall(r"#\w{6}\b", rules[0])]
+
+
+#: Of each kind of mistake that a family names, the family.
+KINDS = {
+    key.value: path.parent.name
+    for path in sorted((ROOT / "segjudge/families").glob("*/*.py"))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+    if isinstance(node.targets[0], ast.Name) and node.targets[0].id in {"kinds", "KINDS"}
+    for key in node.value.keys
+    if isinstance(key, ast.Constant) and isinstance(key.value, str)
+}
+
+
+def test_kinds_of_mistakes_have_the_colours_of_the_language_and_none_that_of_what_is_right() -> None:
+    assert {"too little", "links", "withdrawn", "Dupe"} <= KINDS.keys()
+    styles = {kind: colours.style_of_kind(kind, 1) for kind in KINDS}
+    assert {kind for kind, style in styles.items() if style.startswith("kind-")} == set()
+    assert (inks_of(styles["missed"]), inks_of(styles["surplus"])) == ([MISSING], [SURPLUS])
+    for style in [*styles.values(), *(f"kind-{number}" for number in range(1, 7))]:
+        assert set(inks_of(style)) & {RIGHT} == set(), style
+    for style in ("merged", "split", "inexact", "partial"):
+        assert inks_of(style) == read("segjudge/report/pages/frames_segments.js", rf"[ {{]{style}: {NUMBERS}"), style
+
+
+@pytest.mark.parametrize("cones", CONES)
+@pytest.mark.parametrize(
+    "styles", ["missing extra mixed merged split inexact right", "kind-1 kind-2 kind-3 kind-4 kind-5 kind-6"]
+)
+def test_all_eyes_tell_apart_the_colours_of_mistakes(cones: str, styles: str) -> None:
+    inks = {style: RIGHT if style == "right" else inks_of(style)[0] for style in styles.split()}
+    for (one, ink), (other, beside) in itertools.combinations(inks.items(), 2):
+        seen = as_seen(np.array([ink, beside], float), cones)
+        assert np.linalg.norm(seen[0] - seen[1]) > APART, (one, other)
 
 
 @pytest.mark.parametrize("side", [400, 24])

@@ -21,7 +21,8 @@ from segjudge.families import tools_of
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, UnitPictures, draw_units
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
-from segjudge.report.page import PageOptions
+from segjudge.report.confusion import make_confusion
+from segjudge.report.page import PageOptions, templates
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import zipped
@@ -72,7 +73,7 @@ def judged(truth: str, prediction: str) -> tuple[str, str]:
         pytest.param("aaaa..", "......", ("missed", ""), id="missed"),
         pytest.param("......", "..aaaa", ("", "surplus"), id="surplus"),
         pytest.param("aaaa..", "xxxx..", ("wrong class", "wrong class"), id="another-class"),
-        pytest.param("aaaa..", "a.....", ("inexact", "inexact"), id="a-part"),
+        pytest.param("aaaa..", "a.....", ("partial", "partial"), id="a-part"),
         pytest.param("aaaabb", "cccccc", ("right merged", "right"), id="swallowed"),
         pytest.param("aabb", "cccc", ("merged merged", "merged"), id="merged"),
         pytest.param("aaaa", "ccdd", ("split", "split split"), id="split"),
@@ -158,6 +159,26 @@ def test_every_pixel_has_the_colour_of_what_is_wrong_there() -> None:
     pictures = draw({"cat": [("aaaa. bbbbb", "aaa.. .....")], "dog": [("aaaa.", "AAAA.")]})
     assert faults(pictures, "cat") == ["r r r m ./m m m m m"]
     assert faults(pictures, "dog") == ["w w w w ."]
+
+
+def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
+    image = {"cat": [("aaaaaaaa..", "..aaaaaaaa")]}
+    words = "everything matches: 25 % of the truth is missed, 25 % of what is sent surplus"
+    assert words in str(draw(image).player.values)
+    assert "everything matches, not exactly" in str(draw(image, dense=True).player.values)
+
+
+def test_a_segment_that_overlaps_too_little_is_not_drawn_as_the_edge_of_a_match() -> None:
+    image = {"cat": [("aaaaaabbbb", "...cccbbbb")]}
+    assert faults(draw(image, dense=True), "cat") == ["m m m p p p r r r r"]
+
+
+def test_one_of_a_confusion_is_not_several() -> None:
+    section = make_confusion(["cat", "dog", "nothing"], np.array([[3, 1, 2], [0, 3, 1], [0, 0, 0]]), "segments", "")
+    text = templates().get_template("segjudge.report/confusion.html").render(values=section.values, section=section)
+    assert "missed: 2 segments," in text
+    assert "missed: 1 segment," in text
+    assert "taken for <b>dog</b>: 1 segment," in text
 
 
 def test_where_both_sides_are_wrong_both_are_told() -> None:

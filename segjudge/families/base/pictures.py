@@ -27,6 +27,7 @@ from segjudge.families.base.segments import (
     FAULTS,
     INEXACT,
     MISSED,
+    PARTIAL,
     RIGHT,
     SURPLUS,
     SWAPPED,
@@ -53,7 +54,7 @@ _MOST_NOTES = 8
 #: Codes of two faults in one place: that of the truth times this, and that of the prediction.
 _BASE = 16
 #: What is right at its place in a segment that as a whole is not.
-_BY_PIXEL = (0, RIGHT, INEXACT)
+_BY_PIXEL = (0, RIGHT, PARTIAL)
 #: An edge is as wide as this share of the diagonal.
 _EDGE = 0.008
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".JPEG", ".PNG")
@@ -268,10 +269,10 @@ class PaintedUnit:
 
     # ── moments ──
 
-    def find_moments(self, unit_cost: float) -> list[Moment]:
+    def find_moments(self, unit_cost: float, *, dense: bool) -> list[Moment]:
         """Find where segments are wrong, those that cost most first; an image is one moment."""
         if len(self.frames) == 1:
-            return self._sum_up_image(unit_cost)
+            return self._sum_up_image(unit_cost, dense=dense)
         pixels, moments = self.size[0] * self.size[1], []
         rows = self.rows()
         total = max(1, sum(row.count_faults() for row in rows))
@@ -317,13 +318,11 @@ class PaintedUnit:
         followed = self._followed.get(prediction, "")
         return f"has the track of {followed}" if followed not in {"", name} else "is on another track than usually"
 
-    def _sum_up_image(self, cost: float) -> list[Moment]:
+    def _sum_up_image(self, cost: float, *, dense: bool) -> list[Moment]:
         notes = self._note_faults(0)
         if not notes:
-            text = "everything matches, not exactly"
-            fault = FAULTS[INEXACT]
-            words = [("kind", fault.name)]
-            return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
+            inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(dense=dense)
+            return [Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
         pixels = max(1, self.size[0] * self.size[1])
         for kind, _, area in notes:
@@ -338,6 +337,21 @@ class PaintedUnit:
         words.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
         return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
+
+    def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
+        """Say of an image in which everything matches how far it does not, and with which style that is drawn."""
+        seen, judged = self._judged[0].seen, self._judged[0].judged
+        columns = np.flatnonzero((judged.partner >= 0) & (judged.prediction == RIGHT))
+        together = float(seen.shared[judged.partner[columns], columns].sum())
+        areas = float(seen.truth.areas[judged.partner[columns]].sum()), float(seen.prediction.areas[columns].sum())
+        if dense or not min(areas):
+            return FAULTS[INEXACT].style, "everything matches, not exactly"
+        missed, surplus = areas[0] - together, areas[1] - together
+        shares = 100 * missed / areas[0], 100 * surplus / areas[1]
+        text = (
+            f"everything matches: {shares[0]:.0f} % of the truth is missed, {shares[1]:.0f} % of what is sent surplus"
+        )
+        return FAULTS[MISSED if missed > surplus else SURPLUS].style, text
 
     def _note_faults(self, index: int) -> list[tuple[int, str, float]]:
         """What is wrong in a frame, largest first: kind, words, pixels."""
@@ -559,8 +573,8 @@ def _code_pair(kind: int, predicted_kind: int, *, together: bool, painter: UnitP
         return kind if wrong else predicted_kind
     if kind and predicted_kind:
         if together:
-            return INEXACT if painter.dense and kind == INEXACT else RIGHT
-        return INEXACT
+            return PARTIAL if painter.dense and kind == PARTIAL else RIGHT
+        return PARTIAL if painter.dense and PARTIAL in {kind, predicted_kind} else INEXACT
     return MISSED if kind else SURPLUS if predicted_kind else 0
 
 
@@ -646,7 +660,7 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
         drawn[unit.name] = stream
         if not truth_alone:
             grown = costs[0] if len(costs) == 1 else costs[1] - costs[0]
-            moments += painting.find_moments(grown)[:_MOMENTS_OF_UNIT]
+            moments += painting.find_moments(grown, dense=painter.dense)[:_MOMENTS_OF_UNIT]
         if options.images:
             paths[stream] = _find_pictures(options.images, unit.name, painting.frames)
     if not painted:

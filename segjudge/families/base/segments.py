@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.report.colours import style_of_kind
 
 #: What a segment is; 0 is one that is not judged.
-RIGHT, MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT, INEXACT, SWAPPED = range(1, 9)
+RIGHT, MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT, INEXACT, SWAPPED, PARTIAL = range(1, 10)
 #: A segment matches above this IoU, and this share of a segment is most of it.
 _HALF = 0.5
 #: Below this IoU segments of one class have nothing to do with each other.
@@ -17,23 +18,27 @@ _LEAST_IOU = 0.1
 
 
 class Fault(NamedTuple):
-    """A kind of fault: its name, its style, which gives its colour, and what it means."""
+    """A kind of fault: its name, and what it means."""
 
     name: str
-    style: str
     about: str
+
+    @property
+    def style(self) -> str:
+        return style_of_kind(self.name, 0)
 
 
 #: By what a segment is.
 FAULTS = {
-    RIGHT: Fault("right", "right", "matches"),
-    MISSED: Fault("missed", "missing", "a segment of the truth that nothing matches"),
-    SURPLUS: Fault("surplus", "extra", "a predicted segment that matches nothing"),
-    WRONG_CLASS: Fault("wrong class", "mixed", "at the right place, as something else"),
-    MERGED: Fault("merged", "merged", "one prediction over several segments"),
-    SPLIT: Fault("split", "split", "several predictions in one segment"),
-    INEXACT: Fault("inexact", "inexact", "overlaps too little, or its edge is not right"),
-    SWAPPED: Fault("swapped", "mixed", "has the identity of another object"),
+    RIGHT: Fault("right", "matches"),
+    MISSED: Fault("missed", "a segment of the truth that nothing matches"),
+    SURPLUS: Fault("surplus", "a predicted segment that matches nothing"),
+    WRONG_CLASS: Fault("wrong class", "at the right place, as something else"),
+    MERGED: Fault("merged", "one prediction over several segments"),
+    SPLIT: Fault("split", "several predictions in one segment"),
+    INEXACT: Fault("inexact", "matches, but not exactly"),
+    SWAPPED: Fault("swapped", "has the identity of another object"),
+    PARTIAL: Fault("partial", "overlaps, but too little to match"),
 }
 
 
@@ -51,7 +56,7 @@ class JudgedSegments(NamedTuple):
 def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
     """Judge segments by the pixels that those of the truth (rows) and predicted ones (columns) share.
 
-    A match has an IoU above one half.  What is left is wrong in class, merged, split or inexact where it overlaps
+    A match has an IoU above one half.  What is left is wrong in class, merged, split or partial where it overlaps
     enough for that, else missed or surplus.
     """
     rows, columns = shared.shape
@@ -98,5 +103,5 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
         if near[row, column] < _LEAST_IOU:
             break
         if truth[row] == MISSED and free[1][column]:
-            join(row, column, INEXACT)
+            join(row, column, PARTIAL)
     return JudgedSegments(truth, prediction, partner)

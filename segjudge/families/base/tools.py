@@ -182,7 +182,11 @@ class FamilyTools:
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         """Make of what each kind costs a bar: name, share, style."""
-        return [(kind, max(cost, 0.0), f"kind-{number}") for number, (kind, cost) in enumerate(kinds.items(), 1)]
+        from segjudge.report.colours import style_of_kind
+
+        return [
+            (kind, max(cost, 0.0), style_of_kind(kind, number)) for number, (kind, cost) in enumerate(kinds.items(), 1)
+        ]
 
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         """Draw frames of a sequence beside each other; raises UsageError where the family has none."""
@@ -326,7 +330,6 @@ class UnitTools(FamilyTools):
         return accumulator, self.measure_losses(accumulator)
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        from segjudge.families.base.segments import FAULTS
         from segjudge.report.page import (
             first_metric,
             link_frames,
@@ -343,11 +346,7 @@ class UnitTools(FamilyTools):
         several = " and " in metric
         totals = losses.totals()
         lost_what = f"what {metric} lacks" if metric in report.protocol.metrics[1:] else "what is lost"
-        styles = {fault.name: fault.style for fault in FAULTS.values()}
-        kinds = [
-            {"kind": name, "about": meaning, "cost": totals[name], "style": styles.get(name, "")}
-            for name, meaning in losses.kinds.items()
-        ]
+        kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
         rows = report.rows()[self.groups]
         names = [str(row["name"]) for row in rows]
         is_grouped = names != accumulator.names

@@ -40,7 +40,7 @@ class _PhraseTools(UnitTools):
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs pmF1 objects that are missed, surplus or inexact, each a mean over thresholds and subsets.
+        """Return what costs pmF1 objects that are missed, surplus or partial, each a mean over thresholds and subsets.
 
         With the official rules the sum is what pmF1 would lack without what the script adds to denominators.
         """
@@ -52,9 +52,9 @@ class _PhraseTools(UnitTools):
         subsets = len(accumulator.facts["subsets"])
         hits, objects, assigned = pairs[:, counting.FOUND], pairs[:, [counting.OBJECTS]], pairs[:, [counting.ASSIGNED]]
         surplus = np.where(pairs[:, [counting.ANSWER]] == counting.RIGHT, pairs[:, counting.SURPLUS], 0)
-        inexact = np.minimum(assigned - hits, surplus)
+        partial = np.minimum(assigned - hits, surplus)
         missed = np.broadcast_to(objects - assigned, hits.shape)
-        costs = np.stack([inexact + (assigned - hits), surplus - inexact, missed])
+        costs = np.stack([partial + (assigned - hits), surplus - partial, missed])
         totals = np.zeros((subsets, hits.shape[1]))
         np.add.at(totals, pairs[:, counting.SUBSET], hits + surplus + objects)
         weight = 1 / np.maximum(totals, 1)[pairs[:, counting.SUBSET]] / subsets
@@ -62,7 +62,7 @@ class _PhraseTools(UnitTools):
         by_subset = np.zeros((subsets, 3))
         np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit)
         kinds = {
-            "inexact": "objects that a prediction was assigned to, but does not cover well enough",
+            "partial": "objects that a prediction was assigned to, but does not cover well enough",
             "surplus": "predictions beyond the objects, where there are any",
             "missed": "objects without a prediction",
         }

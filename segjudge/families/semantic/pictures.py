@@ -16,7 +16,7 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
-from segjudge.families.base.segments import INEXACT, MISSED, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments
+from segjudge.families.base.segments import MISSED, PARTIAL, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments
 
 _HALF = 0.5
 
@@ -96,7 +96,7 @@ def _judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
     ious = (shared * same / np.maximum(areas[0][:, None] + areas[1] - shared, 1)).max(axis=1)
     largest = shared.argmax(axis=1)
     is_other = ~same[np.arange(len(largest)), largest]
-    truth = np.select([ious > _HALF, is_other, ious > 0], [RIGHT, WRONG_CLASS, INEXACT], MISSED)
+    truth = np.select([ious > _HALF, is_other, ious > 0], [RIGHT, WRONG_CLASS, PARTIAL], MISSED)
     partner = np.where(same.any(axis=0), same.argmax(axis=0), -1)
     prediction = np.where(partner >= 0, truth[partner], SURPLUS)
     return JudgedSegments(truth, prediction, partner, np.where(shared.any(axis=1), largest, -1))

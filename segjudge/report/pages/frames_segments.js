@@ -1,5 +1,5 @@
 // Segments: streams that say of each one what is wrong with it, their masks, words, and rows of a timeline.
-const STYLES = { merged: [204, 121, 167], split: [240, 228, 66], inexact: [86, 180, 233] };
+const STYLES = { merged: [204, 121, 167], split: [240, 228, 66], inexact: [86, 180, 233], partial: [86, 180, 233] };
 const styleOf = (fault) => STYLES[faults[fault][1]] ?? COLOURS[faults[fault][1]];
 const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 
@@ -38,7 +38,7 @@ const segments = {
         if (!group.length || !(own[truth[here]] || sent[prediction[here]])) continue;
         const rising = (x + y) & stripe, fault = group[group.length > 1 && rising ? 1 : 0], style = faults[fault][1];
         const border = x && truth[here] !== truth[here - 1] || y && truth[here] !== truth[here - width];
-        const alpha = style === "right" ? border ? 220 : 36 : style === "missing" ? rising ? 235 : 150 : style === "extra" ? (x - y) & stripe ? 235 : 150 : border ? 255 : 205;
+        const alpha = style === "right" ? border ? 220 : 36 : style === "missing" ? rising ? 235 : 150 : style === "extra" ? (x - y) & stripe ? 235 : 150 : style === "partial" ? x & stripe ? 235 : 120 : border ? 255 : 205;
         data.set([...styleOf(fault), alpha], 4 * here);
       }
     } else {
@@ -102,7 +102,7 @@ const segments = {
   patterns(count, width) {
     const made = document.createElement("div"), scale = `scale(${count / width} .91)`;
     const pattern = (style, [red, green, blue], angle) => `<pattern id="${section.element.id}-${style}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="${scale} rotate(${angle})"><rect width="6" height="6" fill="rgb(${red} ${green} ${blue})"/><rect width="2" height="6" fill="#fff8"/></pattern>`;
-    made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${[["missing", 45], ["extra", -45], ["mixed", 0], ["merged", 90], ["split", 45], ["inexact", -45]].map(([style, angle]) => pattern(style, STYLES[style] ?? COLOURS[style], angle)).join("")}</defs></svg>`;
+    made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${[["missing", 45], ["extra", -45], ["mixed", 0], ["merged", 90], ["split", 45], ["partial", 0]].map(([style, angle]) => pattern(style, STYLES[style] ?? COLOURS[style], angle)).join("")}</defs></svg>`;
     made.firstChild.style.position = "absolute";
     return made.firstChild;
   },

@@ -7,7 +7,7 @@ withheld, and of its result file what belongs to a visible split is shown.
 
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -185,8 +185,8 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
         raise Refusal(403, "This phase shows its participants too little of a submission to compare two.")
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
-    for side, row in zip(SIDES, rows, strict=True):
-        files[side], values[f"{side}_name"] = _results(challenge, row), _title(services, row).partition(" ")[2]
+    for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
+        files[side], values[f"{side}_name"] = _results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
     return services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), team)
 
@@ -251,5 +251,16 @@ def _order_for_participants(services: Services, row: Submission) -> PageOrder:
 
 
 def _title(services: Services, row: Submission) -> str:
-    team = services.store.require(Team, row.team_id).team_name
-    return f"Submission {row.id} of {team}" + (f": {row.method_name}" if row.method_name else "")
+    return f"Submission {row.id} of {_team_name(services, row)}" + (f": {row.method_name}" if row.method_name else "")
+
+
+def _team_name(services: Services, row: Submission) -> str:
+    return services.store.require(Team, row.team_id).team_name
+
+
+def _tell_apart(services: Services, rows: Sequence[Submission]) -> list[str]:
+    """Name submissions as shortly as a comparison repeats it: by teams, else by methods, else by numbers."""
+    for names in ([_team_name(services, row) for row in rows], [row.method_name for row in rows]):
+        if all(names) and len(set(names)) == len(names):
+            return names
+    return [f"submission {row.id}" for row in rows]

@@ -32,6 +32,10 @@ function replace(main, text) {
   const before = told(main);
   const scrolled = [...main.querySelectorAll(".wide, pre")].map((one) => [one.scrollLeft, one.scrollTop]);
   const focused = main.contains(document.activeElement) ? [...main.querySelectorAll("a, .wide, pre")].indexOf(document.activeElement) : -1;
+  for (const one of main.querySelectorAll(":checked[name][value]")) {
+    const same = fresh.querySelector(`input[name="${CSS.escape(one.name)}"][value="${CSS.escape(one.value)}"]`);
+    if (same) same.checked = true;
+  }
   main.replaceChildren(...fresh.childNodes);
   main.querySelectorAll(".wide, pre").forEach((one, k) => { if (scrolled[k]) [one.scrollLeft, one.scrollTop] = scrolled[k]; });
   if (focused >= 0) main.querySelectorAll("a, .wide, pre")[focused]?.focus();

@@ -202,7 +202,7 @@ def test_what_costs_pmf1_sums_to_what_it_lacks(tmp_path: Path) -> None:
     results.write_text(json.dumps(records_of(predictions)))
     truth = write_set(tmp_path, sides)
     scores = segjudge.score(str(results), truth, "sa-co-gold")
-    total = float(scores.kinds[["inexact", "surplus", "missed"]].sum().sum())
+    total = float(scores.kinds[["partial", "surplus", "missed"]].sum().sum())
     assert total == pytest.approx(1 - scores.metrics["val"]["pmF1"], abs=1e-12)
     page = tmp_path / "report.html"
     assert cli(["report", str(results), "--truth", truth, "--protocol", "sa-co-gold", "--out", str(page)]) == 0

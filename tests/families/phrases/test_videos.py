@@ -253,7 +253,7 @@ def test_a_page_shows_what_costs_pmf1_and_follows_tracks(tmp_path: Path) -> None
     pairs, predictions = draw_set(5)
     truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records_of(predictions))
     scores = segjudge.score(results, truth, "sa-co-veval")
-    total = float(scores.kinds[["inexact", "surplus", "missed"]].sum().sum())
+    total = float(scores.kinds[["partial", "surplus", "missed"]].sum().sum())
     assert total == pytest.approx(1 - scores.metrics["val"]["pmF1"], abs=1e-12)
     page = tmp_path / "report.html"
     assert cli(["report", results, "--truth", truth, "--protocol", "sa-co-veval", "--out", str(page)]) == 0
