@@ -7,12 +7,15 @@ memory: a few characters that jump across the image cost 80 kB.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, List, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, List, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..files.problems import Flaw
 from .stack import Array
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
 
 Item = TypeVar("Item")
 
@@ -26,6 +29,8 @@ LONGEST_OUTLINE = 250_000
 _RING_COST = 100
 #: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
 _JOINED_AT_ONCE = 16
+#: Masks whose corners are checked at once, as arrays.
+_CHECKED_AT_ONCE = 1024
 
 #: Pixels of all outlines that a file of so many bytes may hold; COCO's own polygons have 0.8 for each byte.
 _OUTLINES_ANYWAY = 16 << 20
@@ -43,7 +48,17 @@ class _Outlines(NamedTuple):
 
 def polygon_mask(polygons: object, height: int, width: int) -> str:
     """Return the compressed runs of what any of these polygons covers."""
-    return mask_of(outlines([polygons], np.array([max(height, width)])).rings[0], height, width)
+    return polygon_masks([polygons], np.array([(height, width)]))[0]
+
+
+def polygon_masks(masks: List[Any], sizes: Array) -> List[str]:
+    """Return the compressed runs of what the polygons of each mask cover, in images of these sizes."""
+    texts: List[str] = []
+    for start in range(0, len(masks), _CHECKED_AT_ONCE):
+        batch = slice(start, start + _CHECKED_AT_ONCE)
+        rings = outlines(masks[batch], sizes[batch].max(axis=1)).rings
+        texts += [mask_of(own, height, width) for own, (height, width) in zip(rings, sizes[batch].tolist())]
+    return texts
 
 
 def outlines(masks: List[Any], sides: Array) -> _Outlines:
@@ -100,8 +115,15 @@ def mask_of(rings: List[Any], height: int, width: int) -> str:
 
     if not height or not width:
         return ""
-    parts = [coco.merge(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
+    parts = [_unite(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
     while len(parts) > 1:
-        parts = [coco.merge(group) for group in _groups(parts)]
+        parts = [_unite(group) for group in _groups(parts)]
     counts = parts[0]["counts"]
     return counts if isinstance(counts, str) else counts.decode("ascii")
+
+
+def _unite(parts: List[_EncodedRLE]) -> _EncodedRLE:
+    """Return what any of these masks covers; most have one ring, which is its own union."""
+    import pycocotools.mask as coco
+
+    return coco.merge(parts) if len(parts) > 1 else parts[0]

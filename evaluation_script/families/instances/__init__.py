@@ -21,6 +21,6 @@ FAMILY = Family(
     ("categories",),
     ("coco", "places2017", "cityscapes-instance"),
     adjustable_rules=("about", "cap", "id_zero_quirk"),
-    gains_by_packing=False,  # packed, it is the same document
+    gains_by_packing=False,  # packed, it is the same document, in which polygons are drawn
     needs_packages=True,
 )

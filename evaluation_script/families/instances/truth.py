@@ -19,7 +19,7 @@ from ...files.packed import FORMAT, MANIFEST, add_member, family_of, open_packed
 from ...files.problems import Flaw, HostError, name_list, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.polygons import polygon_mask
+from ...masks.polygons import polygon_masks
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
@@ -213,7 +213,7 @@ class _Document:
         if unlisted:
             raise HostError(f"{self._name}: annotations of images that are not listed: {name_list(unlisted)}")
         category = images.category_indices([annotation["category_id"] for annotation in self._annotations])
-        masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
+        masks = self._masks(sizes[image])
         checked = backend().check_masks(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
         if len(faulty):
@@ -284,17 +284,29 @@ class _Document:
             repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
             raise HostError(f"{self._name}: {kind} with the same id: {name_list(repeated)}")
 
-    def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
-        if "segmentation" not in annotation and {"keypoints", "area"} <= annotation.keys():
-            return _compress_nothing(height * width)
-        segmentation = annotation["segmentation"]
-        if isinstance(segmentation, list):
-            return polygon_mask(segmentation, height, width)
-        if list(segmentation["size"]) != [height, width]:
-            problem = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
-            raise HostError(f"{self._name}: the mask of annotation {annotation['id']} {problem}")
-        counts = segmentation["counts"]
-        return counts if isinstance(counts, str) else rle.compress(rle.runs_of(counts, height * width).tolist())
+    def _masks(self, sizes: Array) -> List[str]:
+        """Return the run lengths of all annotations as text; polygons are checked together, which is sooner."""
+        texts: List[str] = []
+        outlines: Dict[int, List[Any]] = {}
+        for annotation, size in zip(self._annotations, sizes.tolist()):
+            if "segmentation" not in annotation and {"keypoints", "area"} <= annotation.keys():
+                texts.append(_compress_nothing(size[0] * size[1]))
+                continue
+            segmentation = annotation["segmentation"]
+            if isinstance(segmentation, list):
+                outlines[len(texts)] = segmentation
+                texts.append("")
+                continue
+            if list(segmentation["size"]) != size:
+                problem = f"has the size {segmentation['size']} but its image is {size}"
+                raise HostError(f"{self._name}: the mask of annotation {annotation['id']} {problem}")
+            counts = segmentation["counts"]
+            texts.append(
+                counts if isinstance(counts, str) else rle.compress(rle.runs_of(counts, size[0] * size[1]).tolist())
+            )
+        for index, text in zip(outlines, polygon_masks(list(outlines.values()), sizes[list(outlines)])):
+            texts[index] = text
+        return texts
 
     def _values_of(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
         """Return what annotations say, or what it is taken to be where they say nothing."""

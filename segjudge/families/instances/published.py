@@ -82,7 +82,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
             raise UsageError(f"{source.path}: is packed already")
         (annotated,) = truth.read(source.path).values()  # says what is wrong
         files = open_files(source.path, HOST_LIMITS)
-        (data,) = (files.read(name) for name in files.sizes if name.endswith(".json"))
+        (data,) = (_draw_polygons(files.read(name), annotated) for name in files.sizes if name.endswith(".json"))
         images, instances, notes = len(annotated.images.ids), len(annotated.ids), annotated.notes
     splits = {split or DEFAULT_SPLIT: data}
     if split and os.path.exists(out):
@@ -90,6 +90,16 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
     make_folder(os.path.dirname(out) or ".")
     truth.write(out, splits)
     return PackedTruth(split or DEFAULT_SPLIT, f"{images:,} images or videos, {instances:,} instances", notes)
+
+
+def _draw_polygons(data: bytes, annotated: truth.InstanceTruth) -> bytes:
+    """Return a document with run lengths in place of polygons, which each scoring would draw again."""
+    document, sizes = json.loads(data), annotated.images.sizes[annotated.image].tolist()
+    annotations = document["annotations"]
+    outlined = [index for index, mask in enumerate(annotations) if isinstance(mask.get("segmentation"), list)]
+    for index in outlined:
+        annotations[index]["segmentation"] = {"size": sizes[index], "counts": annotated.masks[index]}
+    return json.dumps(document, separators=(",", ":")).encode() if outlined else data
 
 
 # ── Places-style PNGs ───────────────────────────────────────────────────────

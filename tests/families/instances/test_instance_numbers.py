@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pycocotools.mask as coco
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segjudge.cli import main
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
@@ -431,6 +433,25 @@ def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
             instance_truth.read(str(path))
     instance_truth.write(str(path), {"a": data, "b": data})
     assert list(instance_truth.read(str(path))) == list(scorer.read_truth(str(path), "coco").splits) == ["a", "b"]
+
+
+def test_polygons_of_a_packed_truth_are_drawn_once_and_stay_what_they_were(tmp_path: Path) -> None:
+    ring, hole = [10.5, 10, 60, 10, 60, 50.25, 10, 50], [70, 5, 90, 5, 90, 100]
+    polygons = document((0, 0, 7.5, [ring]), (1, 0, 9, mask(3, 3)), (1, 0, 9, [ring, hole]), images=2)
+    del polygons["annotations"][2]["area"]
+    polygons["annotations"][0]["bbox"] = [10, 10, 50.1, 40]
+    path, packed = tmp_path / "truth.json", tmp_path / "truth.zip"
+    path.write_text(json.dumps(polygons))
+    assert main(["pack", "--layout", "coco", "--root", str(path), "--out", str(packed)]) == 0
+    (held,) = (json.loads(data)["annotations"] for data in instance_truth.documents(str(packed)).values())
+    assert [one["segmentation"]["size"] for one in held] == [list(SIZE)] * 3
+    before, after = (instance_truth.read(str(file))["val"] for file in (path, packed))
+    assert before.masks[0] == coco.merge(coco.frPyObjects([ring], *SIZE))["counts"].decode()
+    assert before.masks[2] == coco.merge(coco.frPyObjects([ring, hole], *SIZE))["counts"].decode()
+    assert before.masks.text == after.masks.text
+    assert before.notes == after.notes
+    for name in ("pixels", "area", "boxes", "crowd", "image", "category", "ids"):
+        assert np.array_equal(getattr(before, name), getattr(after, name)), name
 
 
 def test_a_polygon_of_a_truth_lies_near_the_longer_side_of_its_image() -> None:
