@@ -361,7 +361,9 @@ def test_a_notebook_shows_comparisons_rankings_and_other_families(
         ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"
     )
     text = instances._repr_html_()
-    assert 'class="kind-2"' in text
+    assert '<span class="missing"' in text
+    assert ".missing{" in text
+    assert ".mixed.over{" in text
     assert "data:image" not in text
 
 
