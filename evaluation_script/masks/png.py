@@ -74,11 +74,11 @@ def read_greys(data: bytes, size: Size) -> Array:
     if header.colour == GREY:
         greys = numbers >> 8 if header.depth == 16 else numbers * (255 // ((1 << header.depth) - 1))
         return greys.astype(np.uint8)
-    wide = (numbers if numbers.ndim == 3 else _palette_of(data)[numbers])[..., :3].astype(np.uint32)
+    wide = (numbers if numbers.ndim == 3 else palette_of(data)[numbers])[..., :3].astype(np.uint32)
     return (wide @ _BRIGHTNESS >> 15).astype(np.uint8)
 
 
-def _palette_of(data: bytes) -> Array:
+def palette_of(data: bytes) -> Array:
     """Return the 256 colours of a sound picture; black where it has fewer."""
     colours, position, kind = np.zeros((256, 3), np.uint8), len(SIGNATURE), b""
     while kind not in (b"PLTE", b"IEND"):
@@ -111,6 +111,11 @@ def read_codes(data: bytes, size: Size) -> Array:
 def is_coloured(data: bytes) -> bool:
     """Return whether a picture has channels of colours; False for what is no PNG."""
     return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([_RGBA]))
+
+
+def is_grey_of_bytes(data: bytes) -> bool:
+    """Return whether the numbers of a picture are its greys, of 8 bits; False for what is no PNG."""
+    return data[:8] == SIGNATURE and data[24:26] == bytes([8, GREY])
 
 
 def check_length(length: int, size: Size) -> None:

@@ -41,8 +41,8 @@ _ZLIB, _GZIP = zlib.MAX_WBITS, 31
 _OBJECT = re.compile(r"\d{1,3}")
 #: One salient mask may be written in grey levels, which are no objects.
 _GREY = range(127, 256)
-#: A PNG's palette has no more labels.
-_HIGHEST_COLOUR = 255
+#: Where a PNG has its bits for each sample and its kind, and up to how many bits one byte takes.
+_DEPTH, _KIND, _BYTE = 24, 25, 8
 _TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
 
 
@@ -63,12 +63,12 @@ def compress(results: str, out: str, progress: Progress) -> _Saving:
         pngs = [name for name in files.sizes if name.lower().endswith(".png")]
         documents = [name for name in files.sizes if name.lower().endswith(".json")]
         # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
-        beside = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
+        described = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
         with replace_file(out) as partial:
             if out.endswith(PNGS):
-                compared = _write_pngs(files, pngs, beside, partial, progress)
-            elif beside:
-                raise _refusal(beside[0], "describes segments, which run lengths do not hold", _TRY_PNGS)
+                compared = _write_pngs(files, pngs, partial, progress)
+            elif described:
+                raise _refusal(described[0], "describes segments, which run lengths do not hold", _TRY_PNGS)
             elif pngs:
                 compared = _write_run_lengths(results, pngs, partial, progress)
             else:
@@ -203,9 +203,10 @@ def _are_equal(before: Stacks, after: Stacks) -> bool:
 # ── PNGs ────────────────────────────────────────────────────────────────────
 
 
-def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, progress: Progress) -> str:
-    """Write PNGs; with documents beside them, which are copied, their colours are ids and stay."""
-    read = backend().read_codes if beside else backend().read_labels
+def _write_pngs(files: Files, names: list[str], out: str, progress: Progress) -> str:
+    """Write PNGs of the kinds that they are, since what a grey or a colour means is for a protocol to say; whatever is
+    beside them is copied.
+    """
     if not names:
         raise _refusal("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:
@@ -213,25 +214,36 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
             progress(name, number, len(names))
             data = files.read(name)
             try:
-                smallest = _encode_smallest(data, read(data, png.size_of(data)), coded=bool(beside))
+                smallest = _encode_smallest(data, _read_pixels(data))
             except Flaw as flaw:
                 raise SubmissionError.of(flaw.at(name)) from None
             archive.writestr(zipfile.ZipInfo(name, EPOCH), min(data, smallest, key=len))
-        for name in beside:
+        for name in sorted(files.sizes.keys() - set(names)):
             add_member(archive, name, files.read(name))
     with zipfile.ZipFile(out) as archive:
         for name in names:
             before, after = files.read(name), archive.read(name)
-            size = png.size_of(before)
-            if not np.array_equal(read(before, size), read(after, size)):
+            if not np.array_equal(_read_pixels(before), _read_pixels(after)):
                 raise AssertionError(f"{name}: what was written is not what is read")
     return f"{len(names):,} PNGs"
 
 
-def _encode_smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
-    if coded:
-        return code_png(values)
-    return data if values.max(initial=0) > _HIGHEST_COLOUR else label_png(values.astype(np.uint8))
+def _read_pixels(data: bytes) -> Array:
+    """Return the number of each pixel, or its colour as one."""
+    read = backend().read_codes if png.is_coloured(data) else backend().read_labels
+    return read(data, png.size_of(data))
+
+
+def _encode_smallest(data: bytes, pixels: Array) -> bytes:
+    if png.is_coloured(data):
+        return code_png(pixels)
+    depth, kind = data[_DEPTH], data[_KIND]
+    if kind == png.PALETTE:
+        depth, colours = _least_depth(pixels), png.palette_of(data).tobytes()
+        palette = ((b"PLTE", colours[: 3 << depth]),)
+        return _png(pixels.shape, (depth, kind), _pack_bits(pixels, depth), palette)
+    rows = pixels.astype(">u2").view(np.uint8) if depth > _BYTE else _pack_bits(pixels, depth)
+    return _png(pixels.shape, (depth, kind), rows)
 
 
 def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
@@ -248,16 +260,23 @@ def grey_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 
 def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
-    height, width = labels.shape
-    highest = int(labels.max(initial=0))
-    depth = next(bits for bits in (1, 2, 4, 8) if highest < 1 << bits)
-    in_byte = 8 // depth
-    columns = np.pad(labels, ((0, 0), (0, -width % in_byte))).reshape(height, -1, in_byte)
+    depth, palette = _least_depth(labels), png.davis_palette()[: int(labels.max(initial=0)) + 1].tobytes()
+    return _png(labels.shape, (depth, png.PALETTE), _pack_bits(labels, depth), ((b"PLTE", palette),), effort)
+
+
+def _least_depth(labels: Array) -> int:
+    """Return how many bits the labels of a palette need."""
+    return next(bits for bits in (1, 2, 4, _BYTE) if labels.max(initial=0) < 1 << bits)
+
+
+def _pack_bits(labels: Array, depth: int) -> Array:
+    """Return rows of bytes with so many bits for each pixel."""
+    in_byte = _BYTE // depth
+    columns = np.pad(labels, ((0, 0), (0, -labels.shape[1] % in_byte))).reshape(len(labels), -1, in_byte)
     rows = np.zeros(columns.shape[:2], np.uint8)
     for column in range(in_byte):
-        rows |= columns[:, :, column] << (8 - depth * (column + 1))
-    palette = png.davis_palette()[: highest + 1].tobytes()
-    return _png((height, width), (depth, png.PALETTE), rows, ((b"PLTE", palette),), effort)
+        rows |= columns[:, :, column] << (_BYTE - depth * (column + 1))
+    return rows
 
 
 def _png(
