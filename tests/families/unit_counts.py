@@ -18,6 +18,7 @@ from segjudge.evaluation_script.families.base.units import (
     write_units,
 )
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import count_results
 
 #: How near a number is to the official one.
@@ -32,6 +33,17 @@ def count_units(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> 
 
 def score_units(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
     return dict(report_of("val", count_units(path, truth, protocol)).values)
+
+
+def refusal(content: Any, path: Path, truth: str, protocol: str) -> str:
+    """Send bytes, a text or a document; return why it is refused."""
+    import segjudge
+
+    data = content if isinstance(content, (str, bytes)) else json.dumps(content)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    with pytest.raises(SubmissionError) as error:
+        segjudge.score(str(path), truth, protocol)
+    return str(error.value)
 
 
 def accumulated(protocol: Any, facts: Any, *tables: Any) -> UnitAccumulator[Any]:
