@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import images, sequences
+from . import images, panoptic, sequences
 
 
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
-    for path in (*sequences.write(root), *images.write(root)):
+    for path in (*sequences.write(root), *images.write(root), *panoptic.write(root)):
         print(f"{path.relative_to(root)} ({path.stat().st_size / 1e3:,.0f} kB)")
 
 

@@ -22,8 +22,8 @@ from segjudge.datasets.demo import (
 )
 
 from .drawing import Colour, Floats, Frame, Ground, blur, load_cutout, load_ground, load_view, make_wood, sample
+from .files import encode_picture, replace
 from .films import SEED
-from .sequences import encode_picture, replace
 
 #: How dark shadows are, and how far they fall for each pixel of radius.
 _SHADOW, _REACH = 0.5, 0.09

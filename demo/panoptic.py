@@ -1,15 +1,7 @@
-"""A challenge of photographs whose every pixel is of a thing or of stuff: `python -m demo.panoptic [FOLDER]`.
-
-It is a folder as `segjudge new` writes it, with a public truth, pictures, and samples that fail in known ways:
-`segjudge rehearse FOLDER --seed-demo` has its board, reports and comparisons.
-"""
+"""The phase of segments: photographs whose every pixel is of a thing or of stuff, and methods with a fault each."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segjudge.datasets.compression import code_png
-from segjudge.evaluation_script.files.packed import EPOCH
 from segjudge.families.base.challenges import encode_json
-from segjudge.families.truths import TruthSource
-from segjudge.starting.new_challenge import NewChallenge, create
 
 from .drawing import (
     SIZE,
@@ -37,10 +26,10 @@ from .drawing import (
     make_clouds,
     make_wood,
 )
+from .files import SPLIT, encode_picture, pack_truth, replace, zipped
 from .films import SEED
-from .sequences import encode_picture, replace
 
-PHASE = "val"
+PHASE = "photo-panoptic"
 #: What is in the images; a segment's id is so many times the number of its category, and its own number beside.
 THINGS = {1: "astronaut", 2: "raccoon", 3: "cup", 4: "shuttle", 5: "rocket", 6: "photograph"}
 STUFF = {11: "wall", 12: "grass", 13: "gravel", 14: "sky", 15: "table"}
@@ -246,26 +235,20 @@ METHODS: Mapping[str, _Method] = {
 # ── files ───────────────────────────────────────────────────────────────────
 
 
-def write(folder: Path, count: int = _COUNT) -> None:
-    """Write the challenge with so many images into a folder that is new or empty."""
-    drawn = [draw_image(number) for number in range(count)]
+def write(root: Path) -> list[Path]:
+    """Write the pictures, the annotation file and the results; return their paths."""
+    drawn = [draw_image(number) for number in range(_COUNT)]
+    paths = []
+    for number, (picture, _) in enumerate(drawn):
+        paths.append(root / "pictures" / PHASE / f"{_name(number)}.jpg")
+        replace(paths[-1], encode_picture(picture))
     truths = [segments for _, segments in drawn]
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
-        for name, data in _published(truths).items():
-            replace(Path(temporary, name), data)
-        source = TruthSource(temporary, "coco-panoptic")
-        create(NewChallenge(str(folder), "coco-panoptic", source, "Every pixel of photographs"), lambda *_: None)
-    for number, (picture, _) in enumerate(drawn, 1):
-        replace(folder / "pictures" / PHASE / f"{number:012d}.jpg", encode_picture(picture))
-    examples = folder / "examples" / PHASE
-    shutil.rmtree(examples)
-    examples.mkdir()
+    paths.append(root / "annotations" / f"{PHASE}.zip")
+    pack_truth(paths[-1], "coco-panoptic", _published(f"panoptic_{SPLIT}", truths))
     for name, method in METHODS.items():
-        _write_sample(examples / f"{name}.zip", make_results(method, truths))
-    phases = folder / "evaluation_script/phases.py"
-    text = phases.read_text()
-    shown = text.replace(f'codename="{PHASE}",', f'codename="{PHASE}",\n        detail="all",')
-    phases.write_text(shown)
+        paths.append(root / "examples" / PHASE / f"{name}.zip")
+        replace(paths[-1], zipped(_published("segments", make_results(method, truths))))
+    return paths
 
 
 def make_results(method: _Method, truths: list[Segments]) -> list[Segments]:
@@ -273,21 +256,27 @@ def make_results(method: _Method, truths: list[Segments]) -> list[Segments]:
     return [method(truth, np.random.default_rng([SEED, 4, number])) for number, truth in enumerate(truths)]
 
 
-def _published(truths: list[Segments]) -> dict[str, bytes]:
-    """The truth as COCO publishes its own."""
+def _published(stem: str, results: list[Segments]) -> dict[str, bytes]:
+    """Truth or results as COCO has them: a JSON of this name, and a folder beside it."""
     categories = [
         {"id": number, "name": name, "isthing": int(kind is THINGS)}
         for kind in (THINGS, STUFF)
         for number, name in kind.items()
     ]
-    images = [{"id": number, "file_name": f"{number:012d}.png"} for number in range(1, len(truths) + 1)]
+    names = [f"{_name(number)}.png" for number in range(len(results))]
+    images = [{"id": number, "file_name": name} for number, name in enumerate(names, 1)]
     annotations = [
         {"image_id": image["id"], "file_name": image["file_name"], "segments_info": _list_segments(segments)}
-        for image, segments in zip(images, truths, strict=True)
+        for image, segments in zip(images, results, strict=True)
     ]
-    files = {f"panoptic_{PHASE}/{image['file_name']}": code_png(truths[place]) for place, image in enumerate(images)}
+    files = {f"{stem}/{name}": code_png(segments) for name, segments in zip(names, results, strict=True)}
     document = {"images": images, "annotations": annotations, "categories": categories}
-    return {**files, f"panoptic_{PHASE}.json": encode_json(document)}
+    return {**files, f"{stem}.json": encode_json(document)}
+
+
+def _name(number: int) -> str:
+    """Return the name of an image, without its ending; COCO counts from 1."""
+    return f"{number + 1:012d}"
 
 
 def _list_segments(segments: Segments) -> list[dict[str, int]]:
@@ -296,23 +285,3 @@ def _list_segments(segments: Segments) -> list[dict[str, int]]:
         {"id": number, "category_id": number // _IDS, "iscrowd": 0, "area": area}
         for number, area in zip(ids.tolist(), areas.tolist(), strict=True)
     ]
-
-
-def _write_sample(path: Path, results: list[Segments]) -> None:
-    """Write a method's results as a submission, in the same bytes every time."""
-    files = {name.replace(f"panoptic_{PHASE}", "segments"): data for name, data in _published(results).items()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
-        for name, data in files.items():
-            out.writestr(zipfile.ZipInfo(name, EPOCH), data)
-
-
-def main() -> None:
-    """Write the challenge, and say what to do with it."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "dist/photo-panoptic")
-    write(folder)
-    print(f"{folder}: {_COUNT} photographs, and {len(METHODS)} methods with a fault of their own.")
-    print(f"Next: segjudge rehearse {folder} --seed-demo, and open the address that it prints.")
-
-
-if __name__ == "__main__":
-    main()

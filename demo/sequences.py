@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from segjudge.datasets.demo import png_of
-from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import encode_labels
 
 from .drawing import SIZE
+from .files import compressed, encode_picture, pack_truth, replace
 from .films import FILMS, Film
 from .methods import METHODS, Masks
 
 PHASE = "photo-videos"
-_QUALITY = 66
 
 
 def write(root: Path) -> list[Path]:
@@ -32,14 +25,13 @@ def write(root: Path) -> list[Path]:
             paths.append(root / "pictures" / PHASE / film.name / f"{frame:05d}.jpg")
             replace(paths[-1], encode_picture(picture))
     truths = {film: [labels for _, labels in frames] for film, frames in drawn.items()}
-    annotations = root / "annotations" / f"{PHASE}.zip"
-    annotations.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        for film, masks in truths.items():
-            for frame, labels in enumerate(masks):
-                replace(Path(folder, "Annotations/480p", film.name, f"{frame:05d}.png"), png_of(labels))
-        pack(TruthSource(folder, "davis2017"), str(annotations), "dev")
-    paths.append(annotations)
+    published = {
+        f"Annotations/480p/{film.name}/{frame:05d}.png": png_of(labels)
+        for film, masks in truths.items()
+        for frame, labels in enumerate(masks)
+    }
+    paths.append(root / "annotations" / f"{PHASE}.zip")
+    pack_truth(paths[-1], "davis2017", published)
     for name, method in METHODS.items():
         paths.append(root / "examples" / PHASE / f"{name}.json.gz")
         replace(
@@ -55,21 +47,3 @@ def run_lengths(film: Film, masks: Masks) -> dict[str, list[dict[str, Any] | Non
         str(number): [{"size": SIZE, "counts": text[number]} if number in text else None for text in texts]
         for number in film.object_numbers()
     }
-
-
-def compressed(document: object) -> bytes:
-    """JSON in the same bytes every time."""
-    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 9, mtime=0)
-
-
-def encode_picture(picture: Any) -> bytes:
-    """A frame as a camera stores it."""
-    out = io.BytesIO()
-    Image.fromarray(picture).save(out, "JPEG", quality=_QUALITY, optimize=True, progressive=True)
-    return out.getvalue()
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file, in folders that are made where they lack."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

@@ -6,12 +6,13 @@ The fields of a phase are explained in `scoring/phase.py`, the protocols in `fam
 
 from __future__ import annotations
 
-from .files import INSTANCE_LIMITS, ArchiveLimits
+from .files import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from .scoring import Phase, PhaseSplit
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
 INSTANCE_LABELS = ("AP", "AP50", "AP75", "APs", "APm", "APl", "AR@1", "AR@50", "AR@255", "ARs", "ARm", "ARl")
+PANOPTIC_LABELS = ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "RQ-Things", "PQ-Stuff", "SQ-Stuff", "RQ-Stuff")
 
 PHASES = (
     Phase(
@@ -32,12 +33,19 @@ PHASES = (
         splits=(PhaseSplit("dev", "places2017", INSTANCE_LABELS),),
         limits=INSTANCE_LIMITS,
     ),
-    # Its truth is public, so participants may read everything.
+    # The truth of photographs is public, so participants may read everything.
     Phase(
         codename="photo-videos",
         annotations="annotations/photo-videos.zip",
         splits=(PhaseSplit("dev", "davis2017", LABELS),),
         detail="all",
         limits=ArchiveLimits(members=20_000, total_bytes=2 << 30),
+    ),
+    Phase(
+        codename="photo-panoptic",
+        annotations="annotations/photo-panoptic.zip",
+        splits=(PhaseSplit("dev", "coco-panoptic", PANOPTIC_LABELS),),
+        detail="all",
+        limits=UNIT_LIMITS,
     ),
 )

@@ -23,6 +23,7 @@ from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
+from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
 
 ONE = np.zeros((40, 60), np.uint8)
 ONE[5:20, 5:30] = 1
@@ -455,7 +456,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("finished in") == 15
+    assert done.stdout.count("finished in") == SAMPLE_COUNT
     assert "1. strong.zip" in done.stdout
     assert "worker's own log" not in done.stdout, "nothing went wrong"
     assert "\n  upload  " in done.stdout
@@ -494,7 +495,7 @@ def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
         (["scoer"], "there is no 'scoer'; did you mean score?"),
         (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
         (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee segjudge --help."),
-        (["score", "{results}", "--phase", "sequence-dev"], "photo-videos. Did you mean sequences-dev?"),
+        (["score", "{results}", "--phase", "sequence-dev"], f"{CODENAMES[-1]}. Did you mean sequences-dev?"),
         (
             ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
             "no split 'dve', only dev; did you mean",

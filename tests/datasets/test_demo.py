@@ -14,6 +14,7 @@ from PIL import Image
 from segjudge.datasets import DEMO_SEED
 from segjudge.starting.demo import make
 from tests.builders import ROOT
+from tests.demo_challenge import CODENAMES, SAMPLES
 
 
 def content(path: Path) -> Any:
@@ -41,6 +42,11 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
     for path in made:
         assert content(path) == content(ROOT / path.relative_to(tmp_path)), path.name
     assert sum(path.stat().st_size for path in made) < 2_000_000
+
+
+def test_every_phase_has_samples() -> None:
+    assert all(len(paths) >= 3 for paths in SAMPLES.values())
+    assert {path.name for path in (ROOT / "examples").iterdir()} == set(CODENAMES)
 
 
 def test_another_seed_makes_other_data(tmp_path: Path) -> None:

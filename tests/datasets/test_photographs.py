@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,16 @@ import pytest
 from PIL import Image
 
 from demo import panoptic
+from demo.files import SPLIT, compressed, encode_picture
 from demo.films import FILMS
 from demo.images import draw_image
 from demo.methods import METHODS
-from demo.sequences import PHASE, compressed, encode_picture, run_lengths
+from demo.sequences import PHASE, run_lengths
 from segjudge import score
 from segjudge.datasets.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.platforms.evalai.bundle.bundle_source import read_phases
 from tests.builders import ROOT
+from tests.demo_challenge import SAMPLES
 
 PICTURES = ROOT / "pictures" / PHASE
 NAMED = {film.name: film for film in FILMS}
@@ -69,20 +71,24 @@ def test_the_photographs_of_instances_show_each_one_where_the_truth_has_it(numbe
         assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
 
 
-def test_the_challenge_of_segments_scores_each_method_by_its_fault(tmp_path: Path) -> None:
-    folder = tmp_path / "photographs"
-    panoptic.write(folder, 3)
-    phase = read_phases((folder / "evaluation_script/phases.py").read_bytes(), "phases.py")[0]
-    truth = str(folder / phase.annotations)
-    picture, segments = panoptic.draw_image(1)
-
-    with Image.open(folder / "pictures/val/000000000002.jpg") as stored:
+def test_the_samples_of_segments_are_as_they_are_made_and_each_scores_by_its_fault() -> None:
+    pictures = sorted((ROOT / "pictures" / panoptic.PHASE).iterdir())
+    drawn = [panoptic.draw_image(number) for number in (0, 1)]
+    picture, segments = drawn[1]
+    with Image.open(pictures[1]) as stored:
         assert np.abs(np.asarray(stored, int) - picture).mean() < 8
     assert {number // 1000 for number in np.unique(segments).tolist()} <= {*panoptic.THINGS, *panoptic.STUFF}
-    assert phase.detail == "all"
-    samples = {path.stem: path for path in (folder / "examples/val").iterdir()}
+
+    truth = ROOT / "annotations" / f"{panoptic.PHASE}.zip"
+    samples = {path.stem: path for path in SAMPLES[panoptic.PHASE]}
     assert samples.keys() == panoptic.METHODS.keys()
-    values = {name: score(str(path), truth, protocol="coco-panoptic").metrics["val"] for name, path in samples.items()}
+    for name, sample in samples.items():
+        _, made = panoptic.make_results(panoptic.METHODS[name], [segments for _, segments in drawn])
+        with zipfile.ZipFile(sample) as archive, Image.open(archive.open("segments/000000000002.png")) as image:
+            assert np.array_equal(np.asarray(image, int) @ (1, 256, 256**2), made), name
+    values = {
+        name: score(str(path), str(truth), protocol="coco-panoptic").metrics[SPLIT] for name, path in samples.items()
+    }
     careful = values["careful"]
     assert max(values, key=lambda name: values[name]["PQ"]) == "careful"
     assert values["merging"]["RQ-Things"] < 0.7 < careful["RQ-Things"]
@@ -90,6 +96,12 @@ def test_the_challenge_of_segments_scores_each_method_by_its_fault(tmp_path: Pat
     assert values["forgetful"]["RQ-Things"] < careful["RQ-Things"]
     assert values["confused"]["PQ-Stuff"] < values["splitting"]["PQ-Stuff"] == careful["PQ-Stuff"]
     assert values["coarse"]["SQ"] < careful["SQ"]
+
+
+def test_a_photograph_is_stored_for_each_image_of_the_truth_of_segments() -> None:
+    names = {path.stem for path in (ROOT / "pictures" / panoptic.PHASE).iterdir()}
+    with zipfile.ZipFile(SAMPLES[panoptic.PHASE][0]) as archive:
+        assert names == {Path(name).stem for name in archive.namelist() if name.endswith(".png")}
 
 
 def test_the_truth_of_instances_names_the_photographs_and_has_their_size() -> None:
@@ -113,7 +125,13 @@ def test_the_sources_name_every_file_and_a_free_licence() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "most"),
-    [("demo/material", 300_000), ("pictures", 4_000_000), (f"examples/{PHASE}", 300_000), ("annotations", 250_000)],
+    [
+        ("demo/material", 300_000),
+        ("pictures", 4_000_000),
+        (f"examples/{PHASE}", 300_000),
+        (f"examples/{panoptic.PHASE}", 250_000),
+        ("annotations", 250_000),
+    ],
 )
 def test_all_of_it_is_small(folder: str, most: int) -> None:
     assert sum(path.stat().st_size for path in Path(ROOT, folder).rglob("*") if path.is_file()) < most

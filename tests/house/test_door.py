@@ -11,6 +11,7 @@ import pytest
 
 from segjudge.evaluation_script.scoring import VERSION
 from tests.builders import ROOT
+from tests.demo_challenge import SAMPLE_COUNT
 from tests.shared import IN_CI
 
 READY = shutil.which("bash") and shutil.which("git") and (ROOT / ".git").exists()
@@ -52,7 +53,7 @@ def test_one_command_runs_a_whole_challenge(copy: Path) -> None:
 
     assert "Setting up" in printed
     assert "Checked: EvalAI would accept it." in printed
-    assert printed.count("finished in") == 15
+    assert printed.count("finished in") == SAMPLE_COUNT
     assert (copy / "dist/challenge_config.zip").exists()
     assert "Next:" in printed or "Next (in" in printed
     assert "  upload " in printed

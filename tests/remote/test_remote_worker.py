@@ -26,6 +26,7 @@ from segjudge.remote_challenge_evaluation.settings import (
 from segjudge.server.models import ChallengePhase, StoredMessage
 from segjudge.server.services import Services
 from tests.builders import ROOT
+from tests.demo_challenge import CODENAMES
 from tests.hostile_network import Network
 from tests.journeys.fleet import remote_bundle
 from tests.rehearsals import FINAL, Rehearsal, bundle_with, steady_port, waited
@@ -301,7 +302,7 @@ def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
         services.store.change(ChallengePhase, 2, codename=config["codename"], config=config)
         process.terminate()
         _, rest = process.communicate(timeout=60)
-    assert "no phase 'new' in the bundle (sequences-dev, sequences-test, instances-dev, photo-videos)" in said
+    assert f"no phase 'new' in the bundle ({', '.join(CODENAMES)})" in said
     assert "appeared after the start of this worker" in said
     assert (said + rest).count("ALERT") == 1
     assert [status(server, number) for number in new] == ["submitted"] * 3

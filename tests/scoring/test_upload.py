@@ -16,6 +16,7 @@ from segjudge.platforms.evalai.bundle.agreement import splits_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 from tests.builders import ROOT
+from tests.demo_challenge import SAMPLES
 from tests.shared import IN_CI
 
 WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
@@ -35,7 +36,8 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
     number = 0
     with open_hosted_worker(bundle, python) as stage:
         for phase in stage.config["challenge_phases"]:
-            samples = sorted((ROOT / "examples" / phase["codename"]).iterdir())
+            samples = SAMPLES[phase["codename"]]
+            assert samples
             for sample in samples[:1] if phase["codename"].startswith("photo-") else samples:
                 number += 1
                 outcome = stage.evaluate(phase, str(sample), number)
@@ -46,7 +48,6 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
                 assert outcome.result == {split: v for entry in here["result"] for split, v in entry.items()}
                 assert list(outcome.result) == [split.codename for split in splits_of(stage.config, phase)]
                 assert "scored" in outcome.stdout
-    assert number == 10
 
 
 @pytest.mark.long

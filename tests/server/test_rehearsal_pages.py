@@ -16,6 +16,7 @@ from segjudge.cli import main
 from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, Team
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
+from tests.demo_challenge import CONFIG, SAMPLES, board_number, leaderboard_path
 from tests.rehearsals import Rehearsal, waited
 
 pytestmark = needs_chromium
@@ -27,9 +28,7 @@ DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     options = ("--requests-per-minute", "100000", "--seed-demo")
     with Rehearsal(tmp_path_factory.mktemp("pages") / "data", options).start() as running:
-        waited(
-            lambda: len(running.get("/api/jobs/challenge_phase_split/4/leaderboard/").json().get("results", ())) == 3
-        )
+        waited(lambda: len(running.get(leaderboard_path("instances-dev")).json().get("results", ())) == 3)
         yield running
 
 
@@ -56,7 +55,7 @@ def log_in(page: Any, server: Rehearsal, who: str, path: str = "/challenges/1/su
 
 
 def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictures(server: Rehearsal) -> None:
-    board = "/api/jobs/challenge_phase_split/5/leaderboard/"
+    board = leaderboard_path("photo-videos")
     waited(lambda: len(server.get(board).json().get("results", ())) == 6)
     host = server.session("host")
     text = host.get(f"{server.address}/challenges/1/leaderboard").text
@@ -74,8 +73,24 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert 'class="poster"' in text
 
 
+def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server: Rehearsal) -> None:
+    name = "photo-panoptic"
+    waited(lambda: len(server.get(leaderboard_path(name)).json().get("results", ())) == len(SAMPLES[name]))
+    aurora = server.session("aurora")
+    board = f"{server.address}/challenges/1/leaderboard/{board_number(name)}"
+    number = waited(lambda: re.findall(r'href="/submissions/(\d+)/report"', aurora.get(board).text))[-1]
+
+    def report() -> str:
+        page = aurora.get(f"{server.address}/submissions/{number}/report", timeout=30).text
+        return page if "Where PQ is lost" in page else ""
+
+    text = waited(report, 60)
+    assert "merged: astronaut" in text, "the last is who merges"
+    assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
+
+
 def test_two_rows_are_compared(server: Rehearsal) -> None:
-    waited(lambda: len(server.get("/api/jobs/challenge_phase_split/5/leaderboard/").json().get("results", ())) == 6)
+    waited(lambda: len(server.get(leaderboard_path("photo-videos")).json().get("results", ())) == 6)
     host, aurora = server.session("host"), server.session("aurora")
     board = host.get(f"{server.address}/challenges/1/leaderboard/5").text
     assert len(re.findall(r'<input type="checkbox" name="submission" value="\d+" form="compare"', board)) == 6
@@ -542,14 +557,16 @@ def test_boards_are_shown_elsewhere(server: Rehearsal, tmp_path: Path, monkeypat
         store.find(Team, Team.team_name == "Wild")[0].team_name = "=2+5<b>"
     out = tmp_path / "site"
     assert main(["board", "1", "--out", str(out)]) == 0
+    boards = len(CONFIG["challenge_phase_splits"])
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        ["index.html", *(f"{number}{ending}" for number in (1, 2, 3, 4, 5) for ending in (".csv", ".svg"))]
+        ["index.html", *(f"{board}{ending}" for board in range(1, boards + 1) for ending in (".csv", ".svg"))]
     )
-    rows = list(csv.DictReader((out / "4.csv").read_text().splitlines()))
+    number = board_number("instances-dev")
+    rows = list(csv.DictReader((out / f"{number}.csv").read_text().splitlines()))
     assert "'=2+5<b>" in {row["team"] for row in rows}, "no spreadsheet runs a name"
-    answer = server.get("/api/jobs/challenge_phase_split/4/leaderboard/").json()["results"]
+    answer = server.get(leaderboard_path("instances-dev")).json()["results"]
     assert [float(row["AP"]) for row in rows] == [entry["filtering_score"] for entry in answer]
-    assert "AP 0.6214 Sharp" in (out / "4.svg").read_text()
+    assert "AP 0.6214 Sharp" in (out / f"{number}.svg").read_text()
     assert "=2+5&lt;b&gt;" in (out / "index.html").read_text()
     with server.store() as store, store.write():
         store.find(Team, Team.team_name == "=2+5<b>")[0].team_name = "Wild"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.builders import ROOT
+from tests.demo_challenge import CODENAMES, SAMPLES
 from tests.rehearsals import Rehearsal, bundle_with, waited
 
 #: What a submission says is what the script does.
@@ -323,11 +324,10 @@ def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
 
     with Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start() as server:
         splits = server.get("/api/challenges/1/challenge_phase_split").json()
-        phases = {1: "sequences-dev", 2: "sequences-test", 3: "instances-dev", 4: "photo-videos"}
         for split in splits:
             path = f"/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
-            codename = phases[split["challenge_phase"]]
-            count = len(list((ROOT / "examples" / codename).iterdir()))
+            codename = CODENAMES[split["challenge_phase"] - 1]
+            count = len(SAMPLES[codename])
             found = waited(
                 lambda path=path, count=count: (
                     len(server.get(path).json()["results"]) == count and server.get(path).json()

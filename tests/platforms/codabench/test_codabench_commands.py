@@ -11,6 +11,7 @@ import yaml
 
 from segjudge.cli import main
 from tests.data import CODABENCH
+from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
 
 ROOT = Path(__file__).resolve().parents[3]
 PLATFORM = ["--platform", "codabench"]
@@ -22,12 +23,8 @@ def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
 ) -> None:
     assert main(["build", *PLATFORM, "--bundle", str(ROOT), "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "instances-dev.zip", "photo-videos.zip", "sequences-dev.zip", "sequences-test.zip",
-    ]  # fmt: skip
-    assert (
-        "sequences-dev, sequences-test, instances-dev, photo-videos: max_submissions_per_month is left out" in said.err
-    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{name}.zip" for name in CODENAMES)
+    assert f"{', '.join(CODENAMES)}: max_submissions_per_month is left out" in said.err
     assert "(" in said.out
     assert "kB): sequences-dev" in said.out
 
@@ -39,13 +36,13 @@ def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[st
     assert "Codabench would accept sequences-test.zip" in out
     assert "test-hard: J&F-Mean" in out
     assert "1. sharp.json" in out
-    assert out.count(": Finished in") == 15
+    assert out.count(": Finished in") == SAMPLE_COUNT
 
 
 @pytest.mark.long
 def test_check_scores_the_samples_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *PLATFORM, "--strict", "--bundle", str(ROOT)]) == 0
-    assert capsys.readouterr().out.count("Codabench would accept this bundle.") == 4
+    assert capsys.readouterr().out.count("Codabench would accept this bundle.") == len(CODENAMES)
 
 
 @SHARED

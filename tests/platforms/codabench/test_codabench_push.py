@@ -14,6 +14,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.codabench import push
 from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
+from tests.demo_challenge import CODENAMES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -118,7 +119,7 @@ def test_a_challenge_is_pushed_by_name_and_password(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     (tmp_path / "netrc").chmod(0o600)
     assert pushed(challenge) == 0
-    assert len(server.uploads) == 4
+    assert len(server.uploads) == len(CODENAMES)
     assert {token for _, path, token in server.calls if "token-auth" in path} == {""}
 
 
@@ -166,9 +167,10 @@ def test_a_second_push_makes_no_second_competition(
     assert "sequences-dev.zip: became competition 101" in capsys.readouterr().out
     assert pushed(challenge) == 0
     assert "sequences-dev.zip: is competition 101" in capsys.readouterr().out
-    assert len(server.uploads) == 4
+    assert len(server.uploads) == len(CODENAMES)
     state = json.loads((challenge / ".segjudge" / "codabench.json").read_text())
-    assert [row["number"] for row in state[server.address].values()] == [101, 102, 103, 104]
+    numbers = [row["number"] for row in state[server.address].values()]
+    assert numbers == [101 + place for place in range(len(CODENAMES))]
 
 
 @pytest.mark.long
@@ -179,9 +181,9 @@ def test_a_changed_bundle_is_not_uploaded_again_unasked(
     (challenge / "templates" / "description.html").write_text("<p>changed</p>")
     assert pushed(challenge) == 3
     assert "has changed since" in capsys.readouterr().err
-    assert len(server.uploads) == 4
+    assert len(server.uploads) == len(CODENAMES)
     assert pushed(challenge, "--again") == 0
-    assert len(server.uploads) == 8
+    assert len(server.uploads) == 2 * len(CODENAMES)
 
 
 def test_what_check_refuses_is_not_uploaded(server: CodabenchServer, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, without_sponsors
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
+from tests.demo_challenge import CODENAMES, CONFIG
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
 
@@ -110,8 +111,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
     assert lines[1].startswith("challenge  ")
     assert lines[2].startswith("queue      segjudge-demo-challenge-")
-    codenames = ["sequences-dev", "sequences-test", "instances-dev", "photo-videos"]
-    assert [line.split()[2] for line in lines[3:]] == codenames
+    assert [line.split()[2] for line in lines[3:]] == CODENAMES
     assert len([*(fork / ".segjudge/pushes").iterdir()]) == 1
 
     second = segjudge(fork, server, "push", "--repository", "me/first")
@@ -318,7 +318,8 @@ def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path
     assert "which is on EvalAI already" not in segjudge(fork, server, "check", "--quick", **there).stdout
     here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
     done = segjudge(fork, server, "check", "--quick", **here)
-    assert "lacks id 1 (photo-videos), which is on EvalAI already" in done.stdout
+    last = CONFIG["challenge_phases"][-1]
+    assert f"lacks id {last['id']} ({last['codename']}), which is on EvalAI already" in done.stdout
     assert f"on {server.address}, the last push from here" in done.stderr
 
 
@@ -327,7 +328,7 @@ def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Pat
     edit(fork, lambda config: config["challenge_phases"].reverse())
     done = segjudge(fork, server, "push", "--repository", "me/order")
     codenames = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
-    assert codenames == ["photo-videos", "instances-dev", "sequences-test", "sequences-dev"]
+    assert codenames == CODENAMES[::-1]
 
 
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from segjudge.platforms.evalai.rows import SubmissionRow
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringRequest, run_scorer
 from tests.builders import ROOT
+from tests.demo_challenge import CODENAMES
 
 TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
 
@@ -102,7 +103,7 @@ def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
     )
     assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
     changed_lines = [line for line in done.stderr.splitlines() if line.startswith("challenge_config.yaml:")]
-    assert sum("test_annotation_file" in line for line in changed_lines) == 4
+    assert sum("test_annotation_file" in line for line in changed_lines) == len(CODENAMES)
 
 
 def test_comments_and_line_ends_stay() -> None:
