@@ -24,7 +24,7 @@ TAKEN_FILE = "completed.txt"
 #: The folder of the frames: mounted by the platform; in an arena the variable names it.
 DATASET_VARIABLE, _DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
 #: The platform looks every 300 seconds and may be late; then it ends the pod anyhow.
-PATIENCE = 660.0
+_PATIENCE = 660.0
 
 
 class _ObjectMask(TypedDict):
@@ -56,7 +56,7 @@ def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
     return {label: runs + [None] * (count - len(runs)) for label, runs in by_object.items()} or {"1": [None] * count}
 
 
-def write_submission(document: Mapping[str, object] | list[object], patience: float = PATIENCE) -> bool:
+def write_submission(document: Mapping[str, object] | list[object], patience: float = _PATIENCE) -> bool:
     """Write `submission.json`, wait for the platform, and return whether it took the file."""
     folder = os.environ.get(FOLDER_VARIABLE) or _DEFAULT_FOLDER
     whole = os.path.join(folder, SUBMISSION_NAMES[1])

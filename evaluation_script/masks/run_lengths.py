@@ -31,7 +31,7 @@ from .stack import Array, Size, empty_labels
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
 
-Pixels = TypeVar("Pixels", int, Array)
+_Pixels = TypeVar("_Pixels", int, Array)
 
 #: Characters of one run length; six hold thirty bits.
 _LONGEST_VALUE = 6
@@ -160,9 +160,9 @@ def text_of(counts: object, pixels: int) -> str:
     return counts
 
 
-def length_limit(pixels: Pixels) -> Pixels:
+def length_limit(pixels: _Pixels) -> _Pixels:
     """Return how many characters or numbers the run lengths of so many pixels can need."""
-    limit: Pixels = 2 * pixels + _LEAST_LENGTH
+    limit: _Pixels = 2 * pixels + _LEAST_LENGTH
     return limit
 
 

@@ -35,7 +35,7 @@ _OTHER_WAYS = {
 #: A picture has no more entries than these, and takes no more bytes beside its pixels.
 _MOST_TAGS, _BYTES_BESIDE = 256, 1 << 20
 #: A truth has no more pages.
-MOST_PAGES = 1 << 16
+_MOST_PAGES = 1 << 16
 _BIG_ENDINGS = (b"II+\0", b"MM\0+")
 _SAVE_AGAIN = (
     "Save the labels as unsigned numbers of 8 or 16 bits, in strips, without compression, by LZW or by deflate"
@@ -73,7 +73,7 @@ def check_length(length: int, size: Size, pages: int = 1) -> None:
 
 def size_of(data: bytes) -> Tuple[int, int, int]:
     """Return pages, height and width; of several pages the first one's."""
-    pages = _read_pages(data, MOST_PAGES)
+    pages = _read_pages(data, _MOST_PAGES)
     return (len(pages), *pages[0].size)
 
 

@@ -133,7 +133,7 @@ def _take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
 
 
 Say = Callable[[str], None]
-Job = Callable[[Say], object]
+_Job = Callable[[Say], object]
 
 #: The longest answer, in bytes of JSON.
 _ANSWER_BYTES = 64 << 20
@@ -147,7 +147,7 @@ class CrashError(Exception):
     """Raised for a defect of ours in the child; the text is its traceback, for the operator."""
 
 
-def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
+def run_guarded(job: _Job, *, memory: int, seconds: float, say: Say) -> Any:
     """Run a job in a child and return what it returns, which JSON must be able to hold.
 
     Raises SubmissionError, also for a child that ended without an answer, and CrashError for a defect of ours.
@@ -231,7 +231,7 @@ class _Child:
 # ── in the child ────────────────────────────────────────────────────────────
 
 
-def _work(job: Job, writer: int, memory: int) -> NoReturn:
+def _work(job: _Job, writer: int, memory: int) -> NoReturn:
     """Answer and end, in the child."""
     try:
         _limit_memory(memory)
@@ -241,7 +241,7 @@ def _work(job: Job, writer: int, memory: int) -> NoReturn:
         os._exit(0)
 
 
-def _answer(job: Job, sender: _MessageSender) -> bytes:
+def _answer(job: _Job, sender: _MessageSender) -> bytes:
     """Return how the job ended, as JSON."""
     streams = sys.stdout, sys.stderr = _OutputRelay(sender.say), _OutputRelay(_log)
     try:
@@ -266,7 +266,7 @@ def _log(line: str) -> None:
         os.write(2, f"{_replace_controls(line)}\n".encode("utf-8", "replace") if line else b"")
 
 
-def _ending(job: Job, say: Say) -> Tuple[str, object]:
+def _ending(job: _Job, say: Say) -> Tuple[str, object]:
     """Run the job; return how it ended, and what it returned or said at the end."""
     try:
         return "done", job(say)

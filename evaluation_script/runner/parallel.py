@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 #: So many numbers of 4 bytes fit into any pipe.
 _TICKETS = 1024
@@ -82,8 +82,8 @@ def _quota() -> float:
 
 
 def results_of_processes(
-    work: Callable[[int], Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
-) -> Iterator[Result]:
+    work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
+) -> Iterator[_Result]:
     """Yield the results for all items as they come, the most expensive begun first, from so many processes.
 
     `started` is called in this process with each item: before it is done where there is one process, else
@@ -110,10 +110,10 @@ def _may_fork() -> bool:
     return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
 
-class _Pool(Generic[Result]):
+class _Pool(Generic[_Result]):
     """Forked processes that take items, one after the other, until there are none."""
 
-    def __init__(self, work: Callable[[int], Result], costs: Sequence[int], jobs: int) -> None:
+    def __init__(self, work: Callable[[int], _Result], costs: Sequence[int], jobs: int) -> None:
         import multiprocessing
 
         self._work, self._count = work, len(costs)
@@ -137,7 +137,7 @@ class _Pool(Generic[Result]):
             self.readers.append(reader)
             self._children.append(child)
 
-    def results(self) -> Iterator[Tuple[int, Result]]:
+    def results(self) -> Iterator[Tuple[int, _Result]]:
         """Yield items and their results; raises what a child raised, and MemoryError where one was ended."""
         from multiprocessing import connection
 
@@ -146,7 +146,7 @@ class _Pool(Generic[Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[Tuple[int, Result], Exception, None] = reader.recv()
+                    message: Union[Tuple[int, _Result], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a process that scored was ended") from None
                 if isinstance(message, Exception):

@@ -31,7 +31,7 @@ from typing import Callable, Dict, List, NoReturn, Optional, Set, Tuple
 #: How a process ended, as `os.waitpid` returns it.
 Status = int
 #: Runs in a child; its argument is a descriptor to close when it has begun.
-Job = Callable[[int], object]
+_Job = Callable[[int], object]
 
 _DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
 #: Seconds between checks of whether the parent is still there, should the socket not show it.
@@ -97,7 +97,7 @@ def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
         os._exit(0)
 
 
-def _keep(job: Job, leash: int, parent: int) -> Status:
+def _keep(job: _Job, leash: int, parent: int) -> Status:
     """Run a job in a child of this process, which does nothing else; return how it ended."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in _ENDING:
@@ -126,7 +126,7 @@ def _set_option(option: int, value: int) -> None:
         _prctl(option, value, 0, 0, 0)
 
 
-def _start(job: Job, leash: int) -> Tuple[int, int]:
+def _start(job: _Job, leash: int) -> Tuple[int, int]:
     """Return the number of the job's process (0: there is none), and the error number of `fork` or `exec` or 0."""
     reader, writer = os.pipe()
     keeper = os.getpid()

@@ -17,8 +17,8 @@ from .phase import Phase
 
 #: How long Slack and webhooks may take, all together.
 SECONDS = 3.0
-FILE = "~/.config/segjudge/notify.json"
-KINDS = ("slack", "webhook")
+_FILE = "~/.config/segjudge/notify.json"
+_KINDS = ("slack", "webhook")
 
 #: Keys of the submission that are sent: no file addresses.
 _SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
@@ -51,11 +51,11 @@ def addresses() -> Dict[str, str]:
     """Return where to send, by kind."""
     stored: Dict[str, object] = {}
     try:
-        with open(os.path.expanduser(FILE), encoding="utf-8") as file:
+        with open(os.path.expanduser(_FILE), encoding="utf-8") as file:
             stored = dict(json.load(file))
     except (OSError, ValueError, TypeError):
         pass
-    targets = {kind: os.environ.get(f"SEGJUDGE_{kind.upper()}") or stored.get(kind) for kind in KINDS}
+    targets = {kind: os.environ.get(f"SEGJUDGE_{kind.upper()}") or stored.get(kind) for kind in _KINDS}
     return {kind: address for kind, address in targets.items() if isinstance(address, str) and address}
 
 

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.plugins import TOOLKITS, UPLOADS, Plugin, list_plugins, locate
 
 #: The Python of EvalAI's worker.
-WORKER = (3, 9)
+_WORKER = (3, 9)
 #: The scorers, as they are installed.
 _SCRIPT = Path(families.__file__).parents[1]
 #: What the standard library and its functions had not yet got then: modules; names of modules; arguments of functions.
@@ -81,7 +81,7 @@ def check_upload(folder: str, name: str) -> list[str]:
     for path in [path for path in _files_of(folder) if path.suffix == ".py"]:
         at = f"{name}, upload/{path.relative_to(folder).as_posix()}"
         try:
-            tree = ast.parse(path.read_bytes(), feature_version=WORKER)
+            tree = ast.parse(path.read_bytes(), feature_version=_WORKER)
         except (SyntaxError, ValueError) as error:
             faults.append(
                 f"{at}, line {getattr(error, 'lineno', 1)}: is no Python 3.9, which EvalAI runs ({error.args[0]})"

@@ -24,7 +24,7 @@ from .reports import Summary
 from .session_host import HostedSession, SessionHost
 from .wire_format import Body, MaskSubmission
 
-log = logging.getLogger("segjudge.interactive")
+_log = logging.getLogger("segjudge.interactive")
 
 #: Seconds within which a submission must have arrived.
 _UPLOAD_SECONDS = 600.0
@@ -84,7 +84,7 @@ def _with_errors(handler: _Handler) -> _Handler:
 def _error_response(error: Exception) -> Response:
     body, status = wire_format.describe_error(error)
     if status == 500:
-        log.error("a defect", exc_info=error)
+        _log.error("a defect", exc_info=error)
     # Unread bytes of a body that was refused would be taken for the next request.
     return JSONResponse(body, status, {"Connection": "close"} if status == 413 else None)
 

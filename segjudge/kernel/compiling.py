@@ -23,7 +23,7 @@ COMPILERS = ("cc", "gcc", "clang")
 #: EvalAI's worker, and any Linux of the last ten years.
 WORKER_SYSTEM, _WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
 ZIG = "ziglang==0.13.0"
-CHECKSUM = ".sha256"
+_CHECKSUM = ".sha256"
 #: Seconds; a compiler that takes longer hangs.
 _PATIENCE = 120
 
@@ -46,7 +46,7 @@ class Library:
     @property
     def checksum(self) -> Path:
         """The library's checksum, and behind it that of what it was compiled from."""
-        return Path(f"{self.path}{CHECKSUM}")
+        return Path(f"{self.path}{_CHECKSUM}")
 
     def is_current(self, command: list[str]) -> bool:
         """Test that the library was compiled by this command from today's sources, and is unharmed."""

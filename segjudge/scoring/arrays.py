@@ -14,9 +14,9 @@ from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.errors import UsageError
 
 #: The split that scores of masks in memory are of.
-SPLIT = "all"
+_SPLIT = "all"
 #: What stands for the digest of masks that no file has.
-MEMORY = "memory"
+_MEMORY = "memory"
 
 
 class FrameAccumulator:
@@ -94,7 +94,7 @@ class FrameAccumulator:
     def values(self) -> Values:
         """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
         if self._frames:
-            return self.compute().metrics[SPLIT]
+            return self.compute().metrics[_SPLIT]
         return dict.fromkeys((*self.protocol.metrics, *FAMILIES[self.protocol.family].own_metrics))
 
     def compute(self) -> Scores:
@@ -112,11 +112,11 @@ class FrameAccumulator:
         for name, frames in self._frames.items():
             _check_numbers(name, frames)
         try:
-            report = report_of(SPLIT, self._door.accumulate(self._in_order()))
+            report = report_of(_SPLIT, self._door.accumulate(self._in_order()))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             fault = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
             raise ValueError(f"{fault}: a state that was loaded is not what state_dict returned") from error
-        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, backend().name, {})
+        origin = provenance({_SPLIT: self.protocol}, _MEMORY, _MEMORY, backend().name, {})
         return Scores([report], provenance=origin)
 
     def _in_order(self) -> dict[str, dict[str, bytes]]:

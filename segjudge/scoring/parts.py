@@ -27,14 +27,14 @@ from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.system.errors import UsageError
 
-FORMAT = "segjudge part 1"
+_FORMAT = "segjudge part 1"
 #: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
 #: members; parts of one scoring.
-MOST_MANIFEST, MOST_MEMORY, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
-MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
+_MOST_MANIFEST, _MOST_MEMORY, _MOST_MEMBER, _MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
+_MOST_MEMBERS, _MOST_PARTS = 1 << 20, 100_000
 
 #: The manifest's keys beside its format.
-KINDS = {
+_KINDS = {
     "version": str, "protocol": str, "rules": dict, "strict": bool, "part": int, "of": int, "truth": str,
     "predictions": str, "counted_by": str, "limits": dict, "notes": list, "splits": list, "members": list,
 }  # fmt: skip
@@ -70,7 +70,7 @@ def write_part(  # noqa: PLR0913 - what a part holds
     template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "version": provenance["version"],
         "protocol": template.protocol.name,
         "rules": rules_as_json(template.protocol),
@@ -217,20 +217,20 @@ def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
 
 def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     infos = archive.infolist()
-    if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_BYTES:
+    if len(infos) > _MOST_MEMBERS or sum(info.file_size for info in infos) > _MOST_BYTES:
         raise UsageError(f"{path}: is larger than a part can be")
     try:
-        data = _read(archive, MANIFEST, MOST_MANIFEST)
-        check_memory(data, MOST_MEMORY, "")
+        data = _read(archive, MANIFEST, _MOST_MANIFEST)
+        check_memory(data, _MOST_MEMORY, "")
         with without_collector():
             manifest = json.loads(data)
         form = manifest["format"]
     except (Flaw, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
-    if form != FORMAT:
-        raise UsageError(f"{path}: has the format {printable(form)}; this version reads {FORMAT!r}. Score it again")
-    fits = all(type(manifest.get(key)) is kind for key, kind in KINDS.items())
-    if not fits or not 1 <= manifest["part"] <= manifest["of"] <= MOST_PARTS:
+    if form != _FORMAT:
+        raise UsageError(f"{path}: has the format {printable(form)}; this version reads {_FORMAT!r}. Score it again")
+    fits = all(type(manifest.get(key)) is kind for key, kind in _KINDS.items())
+    if not fits or not 1 <= manifest["part"] <= manifest["of"] <= _MOST_PARTS:
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again")
     return dict(manifest)
 
@@ -274,7 +274,7 @@ def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: 
         parts = _accumulators(manifest, path)
         for split, (names, counts, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
             counts.load_state_dict(
-                {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
+                {name: _read(archive, _member(split, index), _MOST_MEMBER) for index, name in enumerate(names)}
             )
             engine_of(counts.protocol.family).check(counts)
             total.merge(counts)

@@ -28,7 +28,7 @@ from segjudge.system.files import redact, redact_address
 #: How often a part that failed is begun again.
 _RETRIES = 2
 #: Seconds after which a cluster without any worker is given up.
-PATIENCE = 300.0
+_PATIENCE = 300.0
 #: Seconds within which a scheduler answers and has a worker.
 SECONDS = 15
 #: What is wrong with a part wherever it is counted; anything else is a worker's failure.
@@ -216,11 +216,11 @@ def _wait_for_next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[],
     without = 0
     while True:
         try:
-            return done.get(timeout=PATIENCE / 10)
+            return done.get(timeout=_PATIENCE / 10)
         except queue.Empty:
             without = 0 if workers() else without + 1
             if without >= 10:
-                raise HostError(f"the cluster has had no worker for {PATIENCE:.0f} seconds; start some") from None
+                raise HostError(f"the cluster has had no worker for {_PATIENCE:.0f} seconds; start some") from None
 
 
 def _loss_error(error: BaseException) -> HostError:

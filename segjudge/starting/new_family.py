@@ -21,13 +21,13 @@ from .lock import FILE as LOCK
 from .lock import lock_line
 
 #: The example's name on the page, in the package `segjudge_counting` of the distribution `segjudge-counting`.
-EXAMPLE = "counting"
+_EXAMPLE = "counting"
 _HERE = Path(__file__).parent
 _BLOCK = re.compile(r"^```\w+\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Where the page's files stand in a distribution, by their folders in the sources of Segjudge.
 _FOLDERS = {
-    f"evaluation_script/families/{EXAMPLE}/": f"segjudge_{EXAMPLE}/upload/",
-    f"segjudge/families/{EXAMPLE}/": f"segjudge_{EXAMPLE}/toolkit/",
+    f"evaluation_script/families/{_EXAMPLE}/": f"segjudge_{_EXAMPLE}/upload/",
+    f"segjudge/families/{_EXAMPLE}/": f"segjudge_{_EXAMPLE}/toolkit/",
     "tests/": "tests/",
     "pyproject.toml": "pyproject.toml",
 }
@@ -73,7 +73,7 @@ def _check_name(name: str) -> None:
 
 def make_files(name: str) -> dict[str, str]:
     """Return the files of a plug-in with the family of that name, by path."""
-    files = {f"segjudge_{EXAMPLE}/__init__.py": f'"""The family of {EXAMPLE}, for Segjudge."""\n'}
+    files = {f"segjudge_{_EXAMPLE}/__init__.py": f'"""The family of {_EXAMPLE}, for Segjudge."""\n'}
     for title, text in _read_blocks().items():
         files |= {title.replace(start, path, 1): text for start, path in _FOLDERS.items() if title.startswith(start)}
     files |= {path: (_HERE / "family" / source).read_text(encoding="utf-8") for path, source in _MORE.items()}
@@ -90,11 +90,11 @@ def _rename(text: str, name: str) -> str:
     """Write a name in the place of the example's: of distributions, classes, constants, modules, and in sentences."""
     words = name.split("_")
     names = {
-        f"segjudge-{EXAMPLE}": f"segjudge-{'-'.join(words)}",
-        f"{EXAMPLE.title()}(?=[A-Z])": "".join(map(str.capitalize, words)),
-        EXAMPLE.title(): " ".join(words).capitalize(),
-        EXAMPLE.upper(): name.upper(),
-        EXAMPLE: name,
+        f"segjudge-{_EXAMPLE}": f"segjudge-{'-'.join(words)}",
+        f"{_EXAMPLE.title()}(?=[A-Z])": "".join(map(str.capitalize, words)),
+        _EXAMPLE.title(): " ".join(words).capitalize(),
+        _EXAMPLE.upper(): name.upper(),
+        _EXAMPLE: name,
     }
     pattern = re.compile("|".join(f"({example})" for example in names))
     return pattern.sub(lambda match: list(names.values())[(match.lastindex or 1) - 1], text)
@@ -102,9 +102,9 @@ def _rename(text: str, name: str) -> str:
 
 def _is_taken(name: str) -> bool:
     """Return whether a module, a family, a protocol or a layout is called that, or a class that the example imports."""
-    classes = {_rename(f"{EXAMPLE.title()}{noun}", name) for noun in ("Protocol", "Submission", "Tools")}
+    classes = {_rename(f"{_EXAMPLE.title()}{noun}", name) for noun in ("Protocol", "Submission", "Tools")}
     imported = {word for text in _read_blocks().values() for word in re.findall(r"\w+", text)}
-    if name in {*FAMILIES, *LAYOUTS, *PROTOCOLS} or (name != EXAMPLE and classes & imported):
+    if name in {*FAMILIES, *LAYOUTS, *PROTOCOLS} or (name != _EXAMPLE and classes & imported):
         return True
     try:
         return any(map(find_spec, (f"{UPLOADS}.{name}", f"{TOOLKITS}.{name}", f"segjudge_{name}")))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 #: The environment variables with the cache's folder, and how many gigabytes it may hold.
-FOLDER, _GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
+_FOLDER, _GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
 _DEFAULT_GIGABYTES = 50.0
 #: Bytes fetched at a time.
 _CHUNK = 8 << 20
@@ -176,7 +176,7 @@ def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
 
 def _cache() -> Path:
     usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(FOLDER) or Path(usual) / "segjudge" / "fetched")
+    return Path(os.environ.get(_FOLDER) or Path(usual) / "segjudge" / "fetched")
 
 
 def _cache_bytes() -> int:

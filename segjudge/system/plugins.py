@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "segjudge.families"
+_GROUP = "segjudge.families"
 #: The package of each half of a family, and the folder of a plug-in that becomes a folder there.
 UPLOADS, TOOLKITS = "segjudge.evaluation_script.families", "segjudge.families"
 _HALVES = {UPLOADS: "upload", TOOLKITS: "toolkit"}
@@ -78,7 +78,7 @@ def list_plugins() -> tuple[Plugin, ...]:
             from importlib.metadata import Distribution
 
             distribution = Distribution.at(path)
-            for point in distribution.entry_points.select(group=GROUP):
+            for point in distribution.entry_points.select(group=_GROUP):
                 plugin = Plugin(point.name, _module_of(point), distribution.name, distribution.version)
                 plugins.setdefault((plugin.distribution.lower(), plugin.folder), plugin)
     return tuple(sorted(plugins.values()))
@@ -95,7 +95,7 @@ def _distributions(folder: str) -> list[str]:
 def _names_group(path: str) -> bool:
     try:
         with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
-            return GROUP in file.read()
+            return _GROUP in file.read()
     except (OSError, ValueError):
         return False
 

@@ -85,7 +85,7 @@ class Report:
 
     def cases(self, metric: str) -> int:
         """Return how many sequences, or groups of images, a metric's standard error is known from."""
-        return min(GROUPS, self._units)
+        return min(_GROUPS, self._units)
 
     def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
         """Return Student's t interval of each of these metrics, or of all, that has an error from cases enough."""
@@ -105,7 +105,7 @@ class Report:
 
 #: Images, videos and sequences whose metrics are no means are dealt into so many groups, each of which is a case: the
 #: cost hardly grows with them, and an interval has one degree of freedom less.
-GROUPS = 20
+_GROUPS = 20
 #: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
 FEWEST_CASES, FEWEST_SHOWN = 5, 10
 #: A quantile is found when a step changes it by less than this share.
@@ -124,7 +124,7 @@ def deal_groups(count: int) -> Array:
         mask = (1 << last.bit_length()) - 1
         chosen = next(word & mask for word in words if word & mask <= last)
         order[last], order[chosen] = order[chosen], order[last]
-    return np.array(order, np.int64) % max(1, min(GROUPS, count))
+    return np.array(order, np.int64) % max(1, min(_GROUPS, count))
 
 
 def _draw_words() -> Iterator[int]:

@@ -393,7 +393,7 @@ _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: What a row of the truth's facts holds, by its key.
-FactForms = Mapping[str, Tuple[type, ...]]
+_FactForms = Mapping[str, Tuple[type, ...]]
 
 
 @dataclass(frozen=True)
@@ -467,7 +467,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def describe(self) -> Dict[str, Any]:
         return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
-    def check(self, shapes: Shapes, facts: Optional[FactForms], signed: Collection[str]) -> None:
+    def check(self, shapes: Shapes, facts: Optional[_FactForms], signed: Collection[str]) -> None:
         """Raise ValueError where tables have other shapes, or facts other forms; without these they may be any."""
         for key, rows in self.facts.items():
             if facts is not None and (key not in facts or any(tuple(map(type, row)) != facts[key] for row in rows)):
@@ -567,7 +567,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
     oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
-    facts: Optional[FactForms] = None,
+    facts: Optional[_FactForms] = None,
     signed: Collection[str] = (),
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family: how truths and submissions are read, what is counted, and what follows.

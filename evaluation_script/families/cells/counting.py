@@ -96,7 +96,7 @@ def count_sequence(
         return {}
     followed = FollowedCells.of_frames([frame[:3] for frame in matches], truth_tracks, tracks)
     return {
-        "graph": count_operations(matches, truth_tracks, tracks),
+        "graph": _count_operations(matches, truth_tracks, tracks),
         "cells": cells,
         **count_lineages(followed, as_script=protocol.as_script),
     }
@@ -152,7 +152,7 @@ def _place(frames: List[Array], starts: Array, frame: int, label: int) -> int:
     return int(starts[frame]) + row if row < len(labels) and labels[row] == label else -1
 
 
-def count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> Array:
+def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> Array:
     """Return how often the predicted graph of tracks has to be mended to be that of the truth."""
     own = _link([frame.truth for frame in matches], truth_tracks)
     predicted = _link([frame.prediction for frame in matches], tracks)

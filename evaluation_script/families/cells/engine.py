@@ -32,12 +32,12 @@ from .protocols import TOLERANCES, CellProtocol
 
 #: What an operation on the graph costs, by column of `graph`.
 WEIGHTS = {NS: 5.0, FN: 10.0, FP: 1.0, ED: 1.0, EA: 1.5, EC: 1.0}
-VERTICES, LINKS = (NS, FN, FP), (ED, EA, EC)
+_VERTICES, _LINKS = (NS, FN, FP), (ED, EA, EC)
 #: Precision and recall that sum to less than this are none.
 _LEAST = 1e-4
 
 
-def measure_graph(graph: Array, *operations: int) -> Optional[float]:
+def _measure_graph(graph: Array, *operations: int) -> Optional[float]:
     """Return what mending by these operations saves beside making the graph anew; None where nothing is to be made."""
     anew = sum(WEIGHTS[lack] * graph[total] for lack, total in ((FN, MARKERS), (EA, EDGES)) if lack in operations)
     cost = sum(WEIGHTS[operation] * graph[operation] for operation in operations)
@@ -49,9 +49,9 @@ def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values
     graph, cells, tracks = tables["graph"], tables["cells"], tables["tracks"]
     metrics: Values = {
         "SEG": float(cells[IOU] / cells[OUTLINED]) if cells[OUTLINED] else None,
-        "DET": measure_graph(graph, *VERTICES),
-        "TRA": measure_graph(graph, *VERTICES, *LINKS),
-        "LNK": measure_graph(graph, *LINKS),
+        "DET": _measure_graph(graph, *_VERTICES),
+        "TRA": _measure_graph(graph, *_VERTICES, *_LINKS),
+        "LNK": _measure_graph(graph, *_LINKS),
         "CT": float(2 * tracks[COMPLETE] / max(tracks[IN_TRUTH] + tracks[PREDICTED], 1)) if tracks[IN_TRUTH] else None,
         "TF": float(tracks[FRACTIONS] / max(tracks[FOUND], 1)) if tracks[IN_TRUTH] else None,
         "TF-all": float(tracks[FRACTIONS] / tracks[IN_TRUTH]) if tracks[IN_TRUTH] else None,

@@ -22,8 +22,8 @@ from ...masks.stack import Array, Size
 from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
 from .protocols import LAYOUT, CellProtocol
 
-SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
-TRACK_LINES = "Write a line for each label: the label, its first and last frame, and its parent or 0"
+_SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
+_TRACK_LINES = "Write a line for each label: the label, its first and last frame, and its parent or 0"
 #: The columns of a track.
 LABEL, BEGIN, END, PARENT = range(4)
 #: Labels of 16 bits end here, and so do the tracks of a sequence.
@@ -37,7 +37,7 @@ _LINE = re.compile(rb"\s*(\d{1,9})[ \t]+(\d{1,9})[ \t]+(\d{1,9})[ \t]+(-?\d{1,9}
 # ── tracks ──────────────────────────────────────────────────────────────────
 
 
-def parse_tracks(data: bytes) -> Array:
+def _parse_tracks(data: bytes) -> Array:
     """Return a row for each track of a text: label, first and last frame, parent."""
     rows = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -46,10 +46,10 @@ def parse_tracks(data: bytes) -> Array:
         fields = _LINE.fullmatch(line)
         if fields is None:
             text = printable(line[:60].decode("utf-8", "replace"))
-            raise Flaw(f"has the line {number} “{text}”, which is not four whole numbers with spaces", TRACK_LINES)
+            raise Flaw(f"has the line {number} “{text}”, which is not four whole numbers with spaces", _TRACK_LINES)
         rows.append(list(map(int, fields.groups())))
         if len(rows) >= LABELS_END:
-            raise Flaw(f"has more than {LABELS_END - 1:,} tracks, and labels of 16 bits are not more", TRACK_LINES)
+            raise Flaw(f"has more than {LABELS_END - 1:,} tracks, and labels of 16 bits are not more", _TRACK_LINES)
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
@@ -63,7 +63,7 @@ def judge_tracks(tracks: Array, frames: int) -> List[Flaw]:
     faults = (
         (np.isin(labels, unique[counts > 1]), "in several lines", "Write one line for each label"),
         ((labels < 1) | (labels >= LABELS_END), f"beyond 1 to {LABELS_END - 1:,}", "Number cells from 1 on"),
-        (begin > end, "with the last frame before the first one", TRACK_LINES),
+        (begin > end, "with the last frame before the first one", _TRACK_LINES),
         (end >= frames, f"with an end after the last frame, {frames - 1}", "Count frames from 0"),
         (parents < 0, "with a parent below 0", "Write 0 where there is no parent"),
         ((parents > 0) & ~has_line, "with a parent that has no line", "Write the parent's line, or 0 for no parent"),
@@ -88,7 +88,7 @@ def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
         flaws.append(Flaw(fault, "A cell that is not seen for some frames ends, and goes on as its own child"))
     if len(unlisted):
         fault = f"has {quantity(len(unlisted), 'label')} that {_TRACKS} has not there: {name_labels(unlisted)}"
-        flaws.append(Flaw(fault, TRACK_LINES))
+        flaws.append(Flaw(fault, _TRACK_LINES))
     return flaws
 
 
@@ -159,7 +159,7 @@ def _open_unit(files: Files, name: str, truth: _Truth) -> Unit:
     if odd:
         raise HostError(f"{name}_GT/SEG: has frames that TRA lacks: {name_labels(np.array(odd))}")
     (member,) = truth.tracks
-    tracks = guard_reading(member, lambda: parse_tracks(files.read(member)))()
+    tracks = guard_reading(member, lambda: _parse_tracks(files.read(member)))()
     for flaw in judge_tracks(tracks, count):
         raise HostError(f"{member}: {flaw}")
     first_marker = truth.markers[0]
@@ -188,7 +188,7 @@ def _open_unit(files: Files, name: str, truth: _Truth) -> Unit:
 class CellSubmission(UnitSubmission):
     """The folders of a submission, one for each sequence."""
 
-    noun, send = "sequence", SEND
+    noun, send = "sequence", _SEND
     protocol: CellProtocol
     has_sparse_files = True
 
@@ -210,7 +210,7 @@ class CellSubmission(UnitSubmission):
                 frame = int(mask[1]) if mask else -1
                 self._members.setdefault(name, {}).setdefault(frame, []).append(member)
         if not self._members:
-            raise Flaw("has no folder SEQUENCE_RES with mask000.tif", SEND)
+            raise Flaw("has no folder SEQUENCE_RES with mask000.tif", _SEND)
 
     def _name_sequence(self, parts: List[str], known_names: AbstractSet[str]) -> str:
         """Return the name of the sequence that a folder is of; "" where it is of none."""
@@ -246,12 +246,12 @@ class CellSubmission(UnitSubmission):
     def _read_tracks(self, unit: Unit, folder: str, problems: Problems) -> Optional[Array]:
         member = self._members[unit.name].get(-1, [""])[0]
         if not member:
-            problems.add(Problem(folder, f"has no {_TRACKS}", TRACK_LINES))
+            problems.add(Problem(folder, f"has no {_TRACKS}", _TRACK_LINES))
             return None
         try:
             if self.files.sizes[member] > _TRACK_BYTES:
-                raise Flaw(f"is larger than any text with {LABELS_END:,} tracks", TRACK_LINES)
-            tracks = parse_tracks(self.files.read(member))
+                raise Flaw(f"is larger than any text with {LABELS_END:,} tracks", _TRACK_LINES)
+            tracks = _parse_tracks(self.files.read(member))
         except Flaw as flaw:
             problems.add(flaw.at(member))
             return None

@@ -12,7 +12,7 @@ LAYOUT = "ctc"
 TOLERANCES = (0, 1, 2, 3)
 
 
-def name_tolerant(metric: str) -> Tuple[str, ...]:
+def _name_tolerant(metric: str) -> Tuple[str, ...]:
     """Return the names of a metric that depends on how late a division may be."""
     return tuple(f"{metric}({frames})" for frames in TOLERANCES)
 
@@ -37,7 +37,7 @@ class CellProtocol:
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
         fractions = ("TF",) if self.as_script else ("TF", "TF-all")
-        counted = (*fractions, *name_tolerant("BC"), "CCA", *name_tolerant("BIO"), *name_tolerant("OP_CLB"))
+        counted = (*fractions, *_name_tolerant("BC"), "CCA", *_name_tolerant("BIO"), *_name_tolerant("OP_CLB"))
         return ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK", "CT", *counted, "HOTA", "CHOTA")
 
 

@@ -17,7 +17,7 @@ from ...values import dataclass
 from .protocols import STREET_METRICS
 
 #: What an IoU must be above; the script counts up by .05, and so do its roundings.
-OVERLAPS = np.arange(0.5, 1.0, 0.05)
+_OVERLAPS = np.arange(0.5, 1.0, 0.05)
 #: Ends of metrics for instances of all distances and of near ones: the fewest pixels, and how far away in metres.
 RANGES = (("", 100, np.inf), ("100m", 1000, 100.0), ("50m", 1000, 50.0))
 #: Of an instance's pixels, the share whose distance was measured.
@@ -80,7 +80,7 @@ def judge(
         times = (instances.group + outside[number].astype(np.int64)) if doubled else outside[number] | instances.group
         excused = void + np.bincount(shared.detection, times[shared.instance] * shared.pixels, len(pixels))
         share = excused / np.maximum(pixels, 1)
-        for step, overlap in enumerate(OVERLAPS.tolist()):
+        for step, overlap in enumerate(_OVERLAPS.tolist()):
             matches = order[iou[order] > overlap]
             detection, instance = shared.detection[matches], shared.instance[matches]
             is_free, counts, right = (np.ones(len(pixels), bool), *np.zeros((2, len(pixels)), bool))
@@ -90,7 +90,7 @@ def judge(
             counts[detection] = True
             right[detection[np.append(True, instance[1:] != instance[:-1])[: len(instance)]]] = True
             ignored = np.where(is_free, share > overlap, ~counts) | (pixels == 0)
-            bit = np.uint64(1 << (number * len(OVERLAPS) + step))
+            bit = np.uint64(1 << (number * len(_OVERLAPS) + step))
             right_words |= np.where(right, bit, np.uint64(0))
             ignored_words |= np.where(ignored, bit, np.uint64(0))
     return right_words, ignored_words
@@ -108,21 +108,21 @@ class StreetCurves:
 
     def precisions(self, images: Optional[Array] = None) -> Array:
         """Return the AP of (ranges, categories, overlaps), of some of the images if these are flagged."""
-        table = np.full((len(RANGES), len(self._rows), len(OVERLAPS)), np.nan)
+        table = np.full((len(RANGES), len(self._rows), len(_OVERLAPS)), np.nan)
         for category, rows in enumerate(self._rows):
             per_image = self._instances[category]
             counts = per_image.sum(axis=1) if images is None else per_image[:, images].sum(axis=1)
             chosen = rows if images is None else rows[images[rows["image"]]]
             for number in np.flatnonzero(counts).tolist():
-                for step in range(len(OVERLAPS)):
-                    bit = np.uint64(1 << (number * len(OVERLAPS) + step))
+                for step in range(len(_OVERLAPS)):
+                    bit = np.uint64(1 << (number * len(_OVERLAPS) + step))
                     judged_rows = chosen[chosen["ignored"] & bit == 0]
                     right = judged_rows["matched"] & bit != 0
-                    table[number, category, step] = average_precision(judged_rows["score"], right, int(counts[number]))
+                    table[number, category, step] = _average_precision(judged_rows["score"], right, int(counts[number]))
         return table
 
 
-def average_precision(score: Array, right: Array, instances: int) -> float:
+def _average_precision(score: Array, right: Array, instances: int) -> float:
     """Return the area under the curve of detections by rising score, which turns at each score."""
     if not len(score):
         return 0.0

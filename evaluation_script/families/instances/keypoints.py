@@ -18,7 +18,7 @@ from ...masks.stack import Array
 from ...values import dataclass
 
 #: Of the people of COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
-COCO_SIGMAS = (
+_COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
     0.089,
 )  # fmt: skip
@@ -67,7 +67,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
             "Mend them",
         )
     named: List[Any] = next((category["keypoints"] for category in categories if category.get("keypoints")), [])
-    known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), COCO_SIGMAS)
+    known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), _COCO_SIGMAS)
     count = lengths[0] // 3 if lengths else len(named) or len(known_sigmas)
     rows = np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, count, 3)
     if not (np.abs(rows) <= _FURTHEST).all():
@@ -100,9 +100,9 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
 
 
 def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
-    sigmas = category.get("sigmas", COCO_SIGMAS if count == len(COCO_SIGMAS) else None)
+    sigmas = category.get("sigmas", _COCO_SIGMAS if count == len(_COCO_SIGMAS) else None)
     if sigmas is None:
-        problem = f"has {count} keypoints, whose sigmas are not known: COCO's are of {len(COCO_SIGMAS)}"
+        problem = f"has {count} keypoints, whose sigmas are not known: COCO's are of {len(_COCO_SIGMAS)}"
         raise Flaw(problem, f'Write "sigmas": [{count} numbers] into each category')
     if len(sigmas) != count or not all(np.isfinite(sigmas)) or min(sigmas) <= 0:
         raise Flaw(f"has sigmas of category {category['id']} that are not {count} numbers above 0", "Mend them")

@@ -26,13 +26,13 @@ from .protocols import InstanceProtocol
 from .submission import InstanceRecords, describe_records
 from .truth import InstanceTruth
 
-EXAMPLE = "masks/car_0.png 26 0.95"
-_SEND = f"Send one zip with a text for each image, whose lines name a mask, its label and its score: {EXAMPLE}"
+_EXAMPLE = "masks/car_0.png 26 0.95"
+_SEND = f"Send one zip with a text for each image, whose lines name a mask, its label and its score: {_EXAMPLE}"
 _SEND_FEWER = "Send fewer masks, those with the highest scores"
-_WRITE = f"Write the path of a mask, its label and its score: {EXAMPLE}"
+_WRITE = f"Write the path of a mask, its label and its score: {_EXAMPLE}"
 _SAVE_MASK = "Save each mask in grey: all that is not 0 is the object"
 #: Labels of Cityscapes, and what objects have where the classes that are scored are numbered from 0.
-LABELS, TRAIN_IDS = range(-1, 34), range(11, 19)
+_LABELS, _TRAIN_IDS = range(-1, 34), range(11, 19)
 #: The parts of a file's name that name its image: city, sequence and frame.
 _NAME_PARTS = 3
 _LONGEST_TEXT = 8 << 20
@@ -127,7 +127,7 @@ class StreetSubmission:
             except Flaw as flaw:
                 problems.add(flaw.at(f"{texts[0]}, line {number}"))
                 continue
-            trained += label in TRAIN_IDS
+            trained += label in _TRAIN_IDS
             if label not in self._categories:
                 unknown += 1
                 continue
@@ -180,7 +180,7 @@ class StreetSubmission:
         if len(words) < _NAME_PARTS:
             raise Flaw(f"has {quantity(len(words), 'word')}, not three", _WRITE)
         path, label, score = words
-        if not _LABEL.fullmatch(label) or not (int(label) in LABELS or int(label) in self._categories):
+        if not _LABEL.fullmatch(label) or not (int(label) in _LABELS or int(label) in self._categories):
             raise Flaw(f"has the label {printable(label)}, which is none of Cityscapes", "Write ids: 24 is a person")
         if not _SCORE.fullmatch(score) or not np.isfinite(float(score)):
             raise Flaw(f"has the score {printable(score)}, which is not a finite number", "Write a number")

@@ -243,7 +243,7 @@ def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: 
         (pixels, on_void, block.records.score[records]),
         doubled=protocol.street_quirks,
     )
-    return truth_rows(truth.image[annotations], truth.category[annotations], instances.flag_ignored())
+    return _truth_rows(truth.image[annotations], truth.category[annotations], instances.flag_ignored())
 
 
 def _pair_neighbours(predictions: Array, truths: Array) -> Pairs:
@@ -268,7 +268,7 @@ def _count_shared(block: ImageBlock, records: Array, annotations: Array, pairs: 
 def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: _Overlap) -> Array:
     """Fill in what was matched; return how many instances count."""
     rows["matched"], rows["ignored"] = match(instances, detections, overlap)
-    return truth_rows(instances.image, instances.category, instances.flag_ignored())
+    return _truth_rows(instances.image, instances.category, instances.flag_ignored())
 
 
 @dataclass(frozen=True)
@@ -484,7 +484,7 @@ def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pa
     return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
 
 
-def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
+def _truth_rows(image: Array, category: Array, ignored: Array) -> Array:
     """Return how many instances count in each image and category, by which they rise, in each range of areas."""
     changes = np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1]))
     starts = np.flatnonzero(changes[: len(image)])

@@ -217,7 +217,7 @@ class InstanceReport(Report):
 
 
 @dataclass(frozen=True)
-class Curves:
+class _Curves:
     """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 where there is no truth."""
 
     precision: Array
@@ -237,7 +237,7 @@ class MatchedDetections:
         self._counted = ~detections["ignored"][order]
         self._true = detections["matched"][order] & self._counted
 
-    def curves(self, pairs: Sequence[_Pair]) -> Curves:
+    def curves(self, pairs: Sequence[_Pair]) -> _Curves:
         (counts,) = self.instances(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
         precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)
@@ -250,9 +250,9 @@ class MatchedDetections:
                 )
                 precision[area, cap, category] = points
                 recall[area, cap, category] = true_counts / counts[category, area, None]
-        return Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
+        return _Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
 
-    def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[Curves]:
+    def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[_Curves]:
         """Return the curves without each group of images: up to the last cap precision, as the mean of all recalls."""
         counts = self.instances(group, groups)
         counts = np.moveaxis(counts.sum(axis=0) - counts, 0, 2)
@@ -275,7 +275,7 @@ class MatchedDetections:
                     precision[area, cap, category] = np.where(remaining > 0, points.mean(axis=3), -1)
                 recall[area, cap, category] = np.where(remaining > 0, true_counts / np.maximum(remaining, 1), -1)
         precision, recall = precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 4, 2, 0, 1)
-        return [Curves(precision[number][:, None], recall[number]) for number in range(groups)]
+        return [_Curves(precision[number][:, None], recall[number]) for number in range(groups)]
 
     def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
         """Return the areas and caps of pairs where something counts, and the same with the caps themselves."""
@@ -319,7 +319,7 @@ class _NeededCounts:
         return needed
 
 
-def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
+def averages(curves: _Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
     """Return the statistics; of each category the frequency is given, or nothing."""
     caps, count = protocol.detections, len(frequencies)
     sizes, hidden = list(enumerate(AREAS))[1:], list(enumerate(OCCLUSIONS))[1:] if protocol.occlusion else []
@@ -346,7 +346,7 @@ def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[s
     return {name: values[name] for name in protocol.metrics}
 
 
-def _category_averages(curves: Curves, category: int) -> _Averages:
+def _category_averages(curves: _Curves, category: int) -> _Averages:
     """Return AP, AP50, AP75 and AR of one category, up to the last cap."""
     precision, recall = curves.precision[:, :, category, 0, -1], curves.recall[:, category, 0, -1]
     return {"AP": _mean(precision), "AP50": _mean(precision[0]), "AP75": _mean(precision[5]), "AR": _mean(recall)}

@@ -22,7 +22,7 @@ STREET_METRICS = ("AP", "AP50%", "AP100m", "AP50m", "AP50%50m")
 #: Groups of categories by how often the training data has them, as LVIS marks them.
 FREQUENCIES = ("r", "c", "f")
 
-Range = Tuple[float, float]
+_Range = Tuple[float, float]
 
 PER_IMAGE, PER_CATEGORY = "image", "category"
 #: More detections than a submission may hold.
@@ -51,7 +51,7 @@ class InstanceProtocol:
     #: Where the first detection has a box, areas of detections are those of boxes, as in the COCO API.
     boxes_give_areas: bool = False
     #: Ranges of areas, named as in AREAS.
-    areas: Tuple[Range, ...] = tuple(AREAS.values())
+    areas: Tuple[_Range, ...] = tuple(AREAS.values())
     #: Instances are of videos: a mask for each frame.
     tubes: bool = False
     #: There are scores for the ranges of OCCLUSIONS too.

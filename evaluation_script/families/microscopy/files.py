@@ -21,7 +21,7 @@ from ..base.truth import DEFAULT_SPLIT
 from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
 from .protocols import LAYOUT, MicroscopyProtocol
 
-SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
+_SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
 _LABELS = "Write the number of its cell in each pixel, in grey of 8 or 16 bits, and 0 for background"
 _ENDINGS = (".png", ".tif", ".tiff")
 _MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
@@ -87,7 +87,7 @@ def _open_unit(files: Files, name: str, member: str) -> Unit:
 class MicroscopySubmission(FilesOfUnits):
     """The masks of a submission, below any folders."""
 
-    noun, send = "image", SEND
+    noun, send = "image", _SEND
     lacking, once = "has no PNG or TIFF", "Send one file for each image"
     protocol: MicroscopyProtocol
     has_sparse_files = True

@@ -17,7 +17,7 @@ from .files import open_submission, read_coded_truth, read_truth
 from .protocols import CODED_LAYOUTS, GROUPS, QUALITIES, PanopticProtocol
 
 
-def qualities(counts: Array) -> Array:
+def _qualities(counts: Array) -> Array:
     """Return PQ, SQ and RQ (rows) of each category (columns); NaN where it has no segment on either side."""
     matched = counts[:, MATCHED]
     total = matched + counts[:, SURPLUS] / 2 + counts[:, MISSED] / 2
@@ -27,9 +27,9 @@ def qualities(counts: Array) -> Array:
     )
 
 
-def averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
+def _averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
     """Return the means of PQ, SQ and RQ over each group of categories; None where none of them has a segment."""
-    table, flags = qualities(counts), np.array(things, bool)
+    table, flags = _qualities(counts), np.array(things, bool)
     means: Dict[str, Values] = {}
     for group, members in zip(GROUPS, (np.ones_like(flags), flags, ~flags)):
         of_group = table[:, members & ~np.isnan(table[0])]
@@ -44,7 +44,7 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     if not protocol.windows:
         return _tube_quality(accumulator.complete_counts(), protocol, len(things))
     totals = accumulator.stack("quality").sum(axis=0)
-    by_window = [averages(counts, things) for counts in totals]
+    by_window = [_averages(counts, things) for counts in totals]
     if not protocol.video:
         return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
     metrics: Values = {f"VPQ{group}": mean_of_all([window[group]["PQ"] for window in by_window]) for group in GROUPS}
@@ -79,7 +79,7 @@ def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dic
             **{key: None if np.isnan(value) else float(value) for key, value in zip((name, "SQ", "RQ"), column)},
             "matched": int(counts[MATCHED]), "surplus": int(counts[SURPLUS]), "missed": int(counts[MISSED]),
         }
-        for category, column, counts in zip(accumulator.facts["categories"], qualities(totals).T, totals)
+        for category, column, counts in zip(accumulator.facts["categories"], _qualities(totals).T, totals)
     ]  # fmt: skip
     return {"categories": rows}
 

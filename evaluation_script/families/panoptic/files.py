@@ -39,11 +39,11 @@ from .protocols import CODED_LAYOUT, IMAGE_LAYOUT, PANOPTIC_PROTOCOLS, VIDEO_LAY
 MOST_ID = (1 << 24) - 1
 #: Segments that a prediction may list in a frame.
 _MOST_SEGMENTS = 2_000
-EXAMPLE = (
+_EXAMPLE = (
     '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, …]}, …]}, '
     'of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, …]}'
 )
-SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
+_SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
 _SEND_CODED = (
     "Send one zip with a folder of PNGs for each sequence: red is the class, green and blue the object's number"
 )
@@ -60,7 +60,7 @@ def _find_document(files: Files, subset: str = "") -> str:
         folders = {folder for name in files.sizes for folder in name.split("/")[:-1]}
         names = [name for name in names if (_stem(name) == subset if subset else _stem(name) in folders)]
     if len(names) != 1:
-        raise Flaw(f"holds {quantity(len(names), 'JSON file')} that could list the segments", SEND)
+        raise Flaw(f"holds {quantity(len(names), 'JSON file')} that could list the segments", _SEND)
     return names[0]
 
 
@@ -137,7 +137,7 @@ def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
 
     def unit(sequence: str, members: List[str]) -> Unit:
         def read(data: bytes, size: Size) -> Array:
-            return read_coded(data, size, len(categories))
+            return _read_coded(data, size, len(categories))
 
         return Unit(sequence, len(members), lambda: [png_frame(files, member, [], read) for member in members])
 
@@ -145,7 +145,7 @@ def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
     return UnitTruth(PanopticProtocol.family, CODED_LAYOUT, {"categories": categories}, units)
 
 
-def read_coded(data: bytes, size: Size, classes: int) -> Array:
+def _read_coded(data: bytes, size: Size, classes: int) -> Array:
     """Return the id of every pixel of one of STEP's PNGs; a Flaw where it holds other classes."""
     return join_ids(backend().read_codes(data, size), classes)
 
@@ -171,12 +171,12 @@ class PredictedFrame:
     def list_segments(self, frame: TruthFrame, pairs: LabelPairs) -> Tuple[Rows, Rows]:
         """Return the id, category, crowd and area of each segment of the truth and of the prediction."""
         ids, areas = (column.tolist() for column in sum_by_key(pairs.prediction, pairs.pixels))
-        check_ids(self, set(ids))
+        _check_ids(self, set(ids))
         return frame.rows, [[number, self.segments[number], 0, area] for number, area in zip(ids, areas) if number]
 
 
 @dataclass(frozen=True)
-class CodedFrame(PredictedFrame):
+class _CodedFrame(PredictedFrame):
     """A frame whose ids say the category of each segment: in their lowest 8 bits, less one."""
 
     things: List[bool]
@@ -202,13 +202,13 @@ def is_unnumbered(number: Any) -> Any:
 
 def blank_frame(protocol: PanopticProtocol, things: List[bool]) -> PredictedFrame:
     """Return a frame without any listed segment."""
-    return CodedFrame("", {}, things) if protocol.classes else PredictedFrame("", {})
+    return _CodedFrame("", {}, things) if protocol.classes else PredictedFrame("", {})
 
 
-class PanopticSubmission(UnitSubmission):
+class _PanopticSubmission(UnitSubmission):
     """The units of a submission, by the names that the truth gives them."""
 
-    send = SEND
+    send = _SEND
     protocol: PanopticProtocol
 
     def read_upload(self) -> None:
@@ -218,7 +218,7 @@ class PanopticSubmission(UnitSubmission):
         self.things = [bool(entry[2]) for entry in categories]
         self._categories = {entry[0]: position for position, entry in enumerate(categories)}
         name = _find_document(self.files)
-        self._units = self._read_entries(read_json(self.files.read(name), self.limits, EXAMPLE))
+        self._units = self._read_entries(read_json(self.files.read(name), self.limits, _EXAMPLE))
         self._pictures = PictureFiles(self.files, _stem(name))
 
     def _read_entries(self, document: object) -> Dict[str, Dict[str, Any]]:
@@ -226,12 +226,12 @@ class PanopticSubmission(UnitSubmission):
         entries = document.get("annotations") if isinstance(document, dict) else None
         key = f"{self.noun}_id"
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise Flaw("has no list of annotations in its JSON", f"Write {EXAMPLE}")
+            raise Flaw("has no list of annotations in its JSON", f"Write {_EXAMPLE}")
         units: Dict[str, Dict[str, Any]] = {}
         for entry in entries:
             name = entry.get(key)
             if type(name) not in (int, str):
-                raise Flaw(f"has an annotation without {key}", f"Write {EXAMPLE}")
+                raise Flaw(f"has an annotation without {key}", f"Write {_EXAMPLE}")
             if units.setdefault(self.truth_names.respell(str(name)), entry) is not entry:
                 raise Flaw(f"lists {self.noun} {printable(name)} twice", f"List each {self.noun} once")
         return units
@@ -268,10 +268,10 @@ class PanopticSubmission(UnitSubmission):
     def _read_frame(self, entry: object, frame: str, unit: str) -> PredictedFrame:
         """Return an entry of the JSON, checked; the PNG of a video's frame has the name that the truth gives it."""
         if not isinstance(entry, dict) or not isinstance(entry.get("segments_info"), list):
-            raise Flaw("has no list segments_info", f"Write {EXAMPLE}")
+            raise Flaw("has no list segments_info", f"Write {_EXAMPLE}")
         file = entry.get("file_name")
         if not frame and not isinstance(file, str):
-            raise Flaw("has no file_name", f"Write {EXAMPLE}")
+            raise Flaw("has no file_name", f"Write {_EXAMPLE}")
         member = (
             self._pictures.find(f"{frame}.png", unit) if frame else self._pictures.find(os.path.basename(str(file)))
         )
@@ -283,7 +283,7 @@ class PanopticSubmission(UnitSubmission):
     def _read_segment(self, row: object) -> "tuple[int, int]":
         number, category = (row.get("id"), row.get("category_id")) if isinstance(row, dict) else (None, None)
         if type(number) is not int or type(category) is not int or not 0 < number <= MOST_ID:
-            raise Flaw("lists a segment without an id from 1 to 16,777,215 and a category_id", f"Write {EXAMPLE}")
+            raise Flaw("lists a segment without an id from 1 to 16,777,215 and a category_id", f"Write {_EXAMPLE}")
         if category not in self._categories:
             raise Flaw(f"segment {number} has the category {category}, which the truth does not have", "Remove it")
         return number, self._categories[category]
@@ -294,7 +294,7 @@ class PanopticSubmission(UnitSubmission):
         return backend().read_codes(self.files.read(frame.member), size)
 
 
-class CodedSubmission(UnitSubmission):
+class _CodedSubmission(UnitSubmission):
     """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
 
     noun, send = "sequence", _SEND_CODED
@@ -315,7 +315,7 @@ class CodedSubmission(UnitSubmission):
 
     def _find_frame(self, unit: str, name: str, problems: Problems) -> Optional[PredictedFrame]:
         try:
-            return CodedFrame(self._pictures.find(f"{name}.png", unit), {}, self.things)
+            return _CodedFrame(self._pictures.find(f"{name}.png", unit), {}, self.things)
         except Flaw as flaw:
             problems.add(flaw.at(f"{unit}, frame {name}"))
             return None
@@ -323,18 +323,18 @@ class CodedSubmission(UnitSubmission):
     def read(self, frame: PredictedFrame, size: Size) -> Array:
         """Return the id of every pixel; a Flaw where it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
-        return read_coded(self.files.read(frame.member), size, len(self.things))
+        return _read_coded(self.files.read(frame.member), size, len(self.things))
 
 
-AnySubmission = Union[PanopticSubmission, CodedSubmission]
+AnySubmission = Union[_PanopticSubmission, _CodedSubmission]
 
 
 def open_submission(path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> AnySubmission:
     """Open a submission of the form that a protocol has."""
-    return (CodedSubmission if protocol.classes else PanopticSubmission)(path, truth, protocol, limits)
+    return (_CodedSubmission if protocol.classes else _PanopticSubmission)(path, truth, protocol, limits)
 
 
-def check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
+def _check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
     """Raise a Flaw where the PNG holds other ids than the JSON lists."""
     for problem, remedy, odd in (
         ("holds ids that the JSON does not list", "List every segment", ids - frame.segments.keys() - {0}),

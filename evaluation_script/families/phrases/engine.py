@@ -25,7 +25,7 @@ _SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
 _COLUMNS = ("name", "pairs", "cgF1", "pmF1", "IL_MCC", "cgF1@0.5", "cgF1@0.75", "precision", "recall")
 
 
-def subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
+def _subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
     """Return the columns of the pairs of each subset."""
     pairs = accumulator.stack("pair")
     if accumulator.protocol.videos and accumulator.protocol.official:
@@ -101,16 +101,16 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
     }  # fmt: skip
 
 
-def measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
+def _measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
     """Return the metrics of each subset; videos are one."""
     protocol = accumulator.protocol
-    by_subset = [measure(pairs, official=protocol.official) for pairs in subset_tables(accumulator)]
+    by_subset = [measure(pairs, official=protocol.official) for pairs in _subset_tables(accumulator)]
     return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
 
 
 def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     """Return the benchmark's metrics: means over the subsets."""
-    by_subset = measure_subsets(accumulator)
+    by_subset = _measure_subsets(accumulator)
     return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in accumulator.protocol.metrics}
 
 
@@ -119,7 +119,7 @@ def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[
     rows: List[Dict[str, Any]] = [
         {"name": name, "pairs": len(pairs), **metrics}
         for (name,), pairs, metrics in zip(
-            accumulator.facts["subsets"], subset_tables(accumulator), measure_subsets(accumulator)
+            accumulator.facts["subsets"], _subset_tables(accumulator), _measure_subsets(accumulator)
         )
     ]
     columns = dict.fromkeys([*_COLUMNS, *accumulator.protocol.metrics])
@@ -142,7 +142,7 @@ def open_submission(
     return (VideoPhraseSubmission if protocol.videos else PhraseSubmission)(path, truth, protocol, limits)
 
 
-def count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> UnitCounts:
+def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> UnitCounts:
     """Count a pair."""
     return count_video(unit, submission) if isinstance(submission, VideoPhraseSubmission) else count(unit, submission)
 
@@ -160,7 +160,7 @@ def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
 ENGINE = unit_engine(
     read_truth,
     open_submission,
-    count_unit,
+    _count_unit,
     values,
     tables,
     shapes,

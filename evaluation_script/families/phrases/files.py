@@ -30,16 +30,16 @@ from ..instances.submission import parse_parts
 from .protocols import LEAST_SCORE, PICTURES_LAYOUT, PhraseProtocol
 from .videos import open_truth as open_videos
 
-EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
-SEND = (
-    f"Send one JSON with a list of records {EXAMPLE}; where there are several subsets, a zip with SUBSET.json for each"
+_EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+_SEND = (
+    f"Send one JSON with a list of records {_EXAMPLE}; where there are several subsets, a zip with SUBSET.json for each"
 )
 #: The name of a truth: its subset, and the letter of its annotator.
 _NAME = re.compile(
     r"(?:(?:gold|silver)_)?(?P<subset>.+?)(?:_merged)?(?P<annotator>[._-](?:truth_)?[a-z])?(?:_release)?(?:_test)?(?:\.truth)?"
 )
 #: Predictions that a pair may have, and objects that an annotator may see in one.
-MOST_PREDICTIONS = 1_000
+_MOST_PREDICTIONS = 1_000
 #: So many bad records are enough: what follows is not looked at.
 _MOST_PROBLEMS = 1_000
 #: Pixels of a mask that has another size than its pair, which the script takes.
@@ -192,7 +192,7 @@ class _Predictions:
 class PhraseSubmission(UnitSubmission):
     """The predictions of all pairs; pairs without any are answered in the negative."""
 
-    noun, send = "pair", SEND
+    noun, send = "pair", _SEND
     protocol: PhraseProtocol
 
     def read_upload(self) -> None:
@@ -219,7 +219,7 @@ class PhraseSubmission(UnitSubmission):
         for subset in subsets:
             own = [name for name in names if subset in {_subset_of(component) for component in name.split("/")}]
             if len(own) != 1:
-                raise Flaw(f"holds {quantity(len(own), 'JSON file')} for the subset {printable(subset)}", SEND)
+                raise Flaw(f"holds {quantity(len(own), 'JSON file')} for the subset {printable(subset)}", _SEND)
             members[subset] = own[0]
         return members
 
@@ -340,7 +340,7 @@ class _Reader:
     def _pair_of(self, record: Any, folder: str) -> "int | None":
         """Return the pair of a record; None where it plays no part."""
         if not isinstance(record, dict) or not {"image_id", "score"} <= record.keys():
-            raise Flaw("lacks image_id or score", f"Write {EXAMPLE}")
+            raise Flaw("lacks image_id or score", f"Write {_EXAMPLE}")
         if type(record["image_id"]) is not int:
             raise Flaw("has an image_id that is not a whole number", "Write the id of the pair as a number")
         name = f"{folder}/{record['image_id']}" if folder else str(record["image_id"])
@@ -353,7 +353,7 @@ class _Reader:
         """Return whether the script would look at a record; a Flaw where it would stop."""
         if "category_id" not in record:
             raise Flaw(
-                "lacks category_id, without which SA-Co's script stops", f'Write "category_id": 1 too: {EXAMPLE}'
+                "lacks category_id, without which SA-Co's script stops", f'Write "category_id": 1 too: {_EXAMPLE}'
             )
         boxed = bool(record.get("bbox"))
         if (self._boxed.setdefault(pair, boxed) and not boxed) or (self._several and not boxed):
@@ -367,7 +367,7 @@ class _Reader:
         mask = record.get("segmentation")
         if mask is None and self._official and record.get("bbox"):
             return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)
-        size, counts = rle.read_encoding(mask, EXAMPLE)
+        size, counts = rle.read_encoding(mask, _EXAMPLE)
         is_taken = self._official and min(size) >= 1 and size[0] * size[1] <= _MOST_PIXELS
         if size != (height, width) and not is_taken:
             raise rle.other_size(size, (height, width))
@@ -379,8 +379,8 @@ class _Reader:
         order = np.argsort(pairs, kind="stable")
         numbers, starts, counts = np.unique(pairs[order], return_index=True, return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist()):
-            if count > MOST_PREDICTIONS:
-                problem = f"has {count:,} predictions from a score of 0.5 on; {MOST_PREDICTIONS:,} is the limit"
+            if count > _MOST_PREDICTIONS:
+                problem = f"has {count:,} predictions from a score of 0.5 on; {_MOST_PREDICTIONS:,} is the limit"
                 raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send fewer"))
         bounds = {
             self._names[number]: (start, start + count)

@@ -28,10 +28,10 @@ NAMED, MISNAMED, MISTAKEN = slice(81, 91), slice(91, 101), slice(101, 111)
 COLUMNS = 111
 
 #: Tracks of a pair, a number for each that orders those of all pairs, and the phrase.
-Side = Tuple[Tracks, Array, int]
+_Side = Tuple[Tracks, Array, int]
 
 
-def count_teta(objects: Sequence[Side], tracks: Sequence[Side], scored: Collection[int], frames: int) -> Array:
+def count_teta(objects: Sequence[_Side], tracks: Sequence[_Side], scored: Collection[int], frames: int) -> Array:
     """Return the columns of the phrases of a video; `scored` are those that any video's truth has."""
     (truth, asked), (predictions, answered) = _join(objects), _join(tracks)
     compared = _list_frames(truth, predictions, frames)
@@ -49,7 +49,7 @@ def count_teta(objects: Sequence[Side], tracks: Sequence[Side], scored: Collecti
     return np.array(rows).reshape(-1, COLUMNS)
 
 
-def _join(sides: Sequence[Side]) -> Tuple[Tracks, Array]:
+def _join(sides: Sequence[_Side]) -> Tuple[Tracks, Array]:
     """Return the tracks of all pairs in their order, and the phrase of each."""
     nothing = np.zeros(0, np.int64)
     numbers = np.concatenate([nothing, *(number for _, number, _ in sides)])

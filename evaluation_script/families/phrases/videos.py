@@ -23,12 +23,12 @@ from ..instances.records import is_finite
 from ..instances.submission import parse_parts
 from .protocols import VIDEOS_LAYOUT, PhraseProtocol
 
-EXAMPLE = (
+_EXAMPLE = (
     '[{"video_id": 1, "category_id": 2, "score": 0.9, "segmentations": [{"size": [h, w], "counts": "…"}, null, …]}, …]'
 )
-SEND = f"Send one JSON with a list of records, one for each track: {EXAMPLE}"
+_SEND = f"Send one JSON with a list of records, one for each track: {_EXAMPLE}"
 #: Tracks that a pair may have, and so many bad records are enough: what follows is not looked at.
-MOST_TRACKS, _MOST_PROBLEMS = 300, 1_000
+_MOST_TRACKS, _MOST_PROBLEMS = 300, 1_000
 #: Pairs that nobody asked about which the script's rules take.
 _MOST_STRAYS = 10_000
 #: Columns of a mask in the truth: the index of its track, its run lengths, its area.
@@ -135,7 +135,7 @@ def pair_of(entry: Dict[str, Any]) -> Tuple[int, int]:
     return int(entry["video_id"]), int(entry["category_id"])
 
 
-def pair_name(video: int, category: int) -> str:
+def _pair_name(video: int, category: int) -> str:
     """Return what a pair is called, as by the benchmark's script."""
     return f"{video}_{category}"
 
@@ -147,7 +147,7 @@ def _unit(pair: Tuple[int, int], video: Dict[str, Any], rows: Dict[int, Rows], f
         return [TruthFrame(name, size, rows.get(frame, []), no_pixels) for frame, name in enumerate(names)]
 
     facts = {**facts, "video": pair[0], "category": pair[1], "size": size, "frames": len(names)}
-    return Unit(pair_name(*pair), len(names) + sum(map(len, rows.values())), load, facts)
+    return Unit(_pair_name(*pair), len(names) + sum(map(len, rows.values())), load, facts)
 
 
 def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
@@ -166,7 +166,7 @@ def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
 class VideoPhraseSubmission(UnitSubmission):
     """The tracks of all pairs; pairs without any are answered in the negative."""
 
-    noun, send = "pair", SEND
+    noun, send = "pair", _SEND
     protocol: PhraseProtocol
 
     def read_upload(self) -> None:
@@ -270,7 +270,7 @@ class _Reader:
                         problems.stop()
                         return
             if self._official and not self._count:
-                raise Flaw("holds no record, where SA-Co/VEval's script stops", SEND)
+                raise Flaw("holds no record, where SA-Co/VEval's script stops", _SEND)
         except Flaw as flaw:
             problems.add(flaw.at(member))
 
@@ -318,12 +318,12 @@ class _Reader:
 
     @staticmethod
     def _name_pair(record: Dict[str, Any]) -> str:
-        return printable(pair_name(record.get("video_id", "?"), record.get("category_id", "?")))
+        return printable(_pair_name(record.get("video_id", "?"), record.get("category_id", "?")))
 
     def _pair_of(self, record: Any) -> Optional[int]:
         """Return the pair of a record; None where it is of another split."""
         if not isinstance(record, dict) or not {"video_id", "category_id", "score", "segmentations"} <= record.keys():
-            raise Flaw("lacks video_id, category_id, score or segmentations", f"Write {EXAMPLE}")
+            raise Flaw("lacks video_id, category_id, score or segmentations", f"Write {_EXAMPLE}")
         if type(record["video_id"]) is not int or type(record["category_id"]) is not int:
             raise Flaw("has a video_id or category_id that is not a whole number", "Write the truth's ids as numbers")
         if not is_finite(record["score"]):
@@ -333,13 +333,13 @@ class _Reader:
         pair = self._unit.get((record["video_id"], record["category_id"]))
         if pair is None and self._official:
             return self._add_stray(record["video_id"], record["category_id"])
-        if pair is None and pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
+        if pair is None and _pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
             raise Flaw("is of a pair that the truth does not list", "Answer the pairs of video_np_pairs alone")
         return pair
 
     def _add_stray(self, video: int, category: int) -> Optional[int]:
         """Return a new pair for a phrase that nobody asked about; None where it is of another split."""
-        name = pair_name(video, category)
+        name = _pair_name(video, category)
         if name in self._elsewhere:
             return None
         if video not in self._extent_of or abs(category) >= 1 << 53:
@@ -375,7 +375,7 @@ class _Reader:
         """Return the frames and compressed runs of a track, which are not checked yet."""
         masks, (size, frames) = record["segmentations"], self._extents[pair]
         if not isinstance(masks, list):
-            raise Flaw("has segmentations that are not a list", f"Write {EXAMPLE}")
+            raise Flaw("has segmentations that are not a list", f"Write {_EXAMPLE}")
         if len(masks) != frames:
             problem = f"has {quantity(len(masks), 'mask')} but the video has {quantity(frames, 'frame')}"
             raise Flaw(problem, "Give one for each frame, null where there is nothing")
@@ -384,7 +384,7 @@ class _Reader:
             if mask is None:
                 continue
             try:
-                mask_size, counts = rle.read_encoding(mask, EXAMPLE)
+                mask_size, counts = rle.read_encoding(mask, _EXAMPLE)
                 if mask_size != size:
                     raise rle.other_size(mask_size, size)
                 own.append((frame, rle.text_of(counts, size[0] * size[1])))
@@ -400,8 +400,8 @@ class _Reader:
         )
         order = np.argsort(pairs, kind="stable")
         counts = np.bincount(pairs, minlength=len(self._names))
-        for number in np.flatnonzero(counts > MOST_TRACKS).tolist():
-            problem = f"has {counts[number]:,} tracks; {MOST_TRACKS:,} is the limit"
+        for number in np.flatnonzero(counts > _MOST_TRACKS).tolist():
+            problem = f"has {counts[number]:,} tracks; {_MOST_TRACKS:,} is the limit"
             raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send the best of them"))
         starts = np.cumsum(counts) - counts
         places = np.zeros(len(pairs), np.int64)

@@ -27,7 +27,7 @@ from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
 
 _MASK = '"segmentation": {"size": [h, w], "counts": "…"}'
 #: What a line looks like, by form; the first key names the sample.
-EXAMPLES = {
+_EXAMPLES = {
     "refcoco": f'{{"sent_id": 17, {_MASK}}}',
     GREFCOCO: f'{{"sent_id": 17, {_MASK}, "no_target": false}}',
     REASONSEG: f'{{"image": "…", {_MASK}}}',
@@ -40,7 +40,7 @@ _LINES_AT_ONCE = 2_000
 _MOST_PROBLEMS = 1_000
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """The mask of a sample, its area, and whether the answer says that there is no target."""
 
     text: str
@@ -61,12 +61,12 @@ class ReferringSubmission(UnitSubmission):
 
     @property
     def send(self) -> str:
-        return f"Send one file with a line {EXAMPLES[self.protocol.form]} for each sample"
+        return f"Send one file with a line {_EXAMPLES[self.protocol.form]} for each sample"
 
     def read_upload(self) -> None:
         names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
         if len(names) != 1:
-            remedy = f"Send one with lines {EXAMPLES[self.protocol.form]}"
+            remedy = f"Send one with lines {_EXAMPLES[self.protocol.form]}"
             raise Flaw(f"holds {quantity(len(names), 'file')} of JSON lines", remedy)
         problems = Problems()
         reader = _Reader(self.truth, self.protocol, self.limits, problems)
@@ -78,9 +78,9 @@ class ReferringSubmission(UnitSubmission):
     def names(self) -> AbstractSet[str]:
         return self._numbers.keys()
 
-    def answer(self, sample: str) -> Answer:
+    def answer(self, sample: str) -> _Answer:
         number = self._numbers[sample]
-        return Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]))
+        return _Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]))
 
 
 class _Reader:
@@ -90,7 +90,7 @@ class _Reader:
         self, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits, problems: Problems
     ) -> None:
         self._limits, self._problems = limits, problems
-        self._example, self._has_flags = EXAMPLES[protocol.form], protocol.form == GREFCOCO
+        self._example, self._has_flags = _EXAMPLES[protocol.form], protocol.form == GREFCOCO
         self._key = "image" if protocol.form == REASONSEG else "sent_id"
         self._sizes: Dict[str, Size] = {unit.name: tuple(unit.facts["size"]) for unit in truth.units}
         self._elsewhere = truth.elsewhere

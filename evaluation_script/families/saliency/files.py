@@ -20,7 +20,7 @@ from ..base.units import HOST_LIMITS, FilesOfUnits, Unit, UnitTruth, png_frame
 from .counting import MIDDLE
 from .protocols import LAYOUT, SaliencyProtocol
 
-SEND = "Send one zip with a grey PNG for each image, named as its mask; of several data sets, a folder for each"
+_SEND = "Send one zip with a grey PNG for each image, named as its mask; of several data sets, a folder for each"
 _GREYS = "Save grey values from 0 to 255: PIL's mode L, or OpenCV's imwrite of (height, width)"
 _ENDING = ".png"
 #: Folders of masks beside those of pictures, in small letters and without what lies between words.
@@ -29,7 +29,7 @@ _MASK_FOLDERS = frozenset({"gt", "gts", "mask", "masks", "gtobject", "groundtrut
 _DEPTH, _COLOUR = 24, 25
 
 
-def read_grey(data: bytes, size: Size) -> Array:
+def _read_grey(data: bytes, size: Size) -> Array:
     """Return the grey of each pixel of a PNG of this (height, width), in 8 bits; of 16 bits the upper ones."""
     if data.startswith(png.SIGNATURE) and len(data) > _COLOUR:
         if data[_COLOUR] == png.PALETTE:
@@ -55,7 +55,7 @@ def _read_colours(data: bytes, size: Size) -> Array:
 
 
 def _read_mask(data: bytes, size: Size) -> Array:
-    values = read_grey(data, size)
+    values = _read_grey(data, size)
     check_mask(values)
     return (values > MIDDLE).view(np.uint8)
 
@@ -109,7 +109,7 @@ def _open_unit(files: Files, name: str, member: str, group: int) -> Unit:
 class SaliencySubmission(FilesOfUnits):
     """The maps of a submission, below any other folders."""
 
-    noun, send = "image", SEND
+    noun, send = "image", _SEND
     lacking, once = "has no PNG", "Send one PNG for each image"
     protocol: SaliencyProtocol
 
@@ -130,6 +130,6 @@ class SaliencySubmission(FilesOfUnits):
 
         def read_map(member: str) -> Array:
             png.check_length(self.files.sizes[member], size)
-            return read_grey(self.files.read(member), size)
+            return _read_grey(self.files.read(member), size)
 
         return self.read_member(name, read_map, problems)

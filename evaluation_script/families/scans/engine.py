@@ -16,7 +16,7 @@ from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, QUALITIES, ScanProtocol
 
 
-class ClassMeasures(NamedTuple):
+class _ClassMeasures(NamedTuple):
     """What all points and segments give for each class, by its place."""
 
     #: Points by class in the truth (rows) and in the prediction (columns); the last is none.
@@ -31,7 +31,7 @@ class ClassMeasures(NamedTuple):
     shown: Array
 
 
-def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> ClassMeasures:
+def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> _ClassMeasures:
     """Sum what was counted in all scans."""
     protocol = accumulator.protocol
     table = sum_confusion(accumulator.complete_counts(), protocol)
@@ -49,7 +49,7 @@ def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> ClassMeasures
         averaged &= np.arange(len(own)) == protocol.reported
     elif protocol.as_script:
         averaged[:] = averaged.any()
-    return ClassMeasures(table, segments, by_name, averaged, averaged | (union > 0))
+    return _ClassMeasures(table, segments, by_name, averaged, averaged | (union > 0))
 
 
 def _average(values_of_classes: Array, members: Array) -> Optional[float]:

@@ -20,7 +20,7 @@ from ..base.truth import DEFAULT_SPLIT
 from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
 
-SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
+_SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
 #: What to write, in the place of numbers of classes.
 REMEDY = "Write labels as learning_map_inv has them: 10 for a car, 40 for road; 9 and 251 for static and moving"
 #: SemanticKITTI's splits, by their sequences.
@@ -95,7 +95,7 @@ def check_labels(values: Array) -> None:
 class ScanSubmission(FilesOfUnits):
     """The scans of a submission, below any other folders."""
 
-    noun, send = "scan", SEND
+    noun, send = "scan", _SEND
     lacking, once = "has no file predictions/SCAN.label of any sequence", "Send each scan once"
     protocol: ScanProtocol
 

@@ -47,7 +47,7 @@ from .averages import (
 from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, STUFF, VIDEOS, SemanticProtocol
 from .records import StuffSubmission, read_stuff
 
-SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
+_SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
 _SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are numbers of classes"
 #: Folders of the split that nothing else was said of; and those that hold labels beside pictures of them.
 _SPLIT_FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
@@ -128,14 +128,14 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(SemanticProtocol.family, VIDEOS, {}, [unit(video) for video in chosen])
 
 
-class SemanticSubmission(UnitSubmission):
+class _SemanticSubmission(UnitSubmission):
     """The videos of a submission, `VIDEO/FRAME.png`, or its images, `IMAGE.png`, under any other folders."""
 
     protocol: SemanticProtocol
 
     @property
     def send(self) -> str:
-        return SEND if self.protocol.form == VIDEOS else _SEND_IMAGES
+        return _SEND if self.protocol.form == VIDEOS else _SEND_IMAGES
 
     def read_upload(self) -> None:
         truth, protocol = self.truth, self.protocol
@@ -239,12 +239,12 @@ def _read_published(path: str, subset: str, layout: str) -> UnitTruth:
     return read_images(path, subset, form)
 
 
-AnySubmission = Union[SemanticSubmission, StuffSubmission]
+AnySubmission = Union[_SemanticSubmission, StuffSubmission]
 
 
 def open_maps(path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> AnySubmission:
     """Open a submission in the form of its benchmark."""
-    return (StuffSubmission if protocol.form == STUFF else SemanticSubmission)(path, truth, protocol, limits)
+    return (StuffSubmission if protocol.form == STUFF else _SemanticSubmission)(path, truth, protocol, limits)
 
 
 def count(unit: Unit, submission: AnySubmission) -> UnitCounts:

@@ -17,7 +17,7 @@ from ..base.truth import DEFAULT_SPLIT
 from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
 from .protocols import STUFF, SemanticProtocol
 
-EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
+_EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
 _SEND = "Send one JSON with the run lengths of each label of each image"
 
 #: Labels of 8 bits end here.
@@ -59,16 +59,16 @@ def _open_truth(document: Dict[str, Any]) -> UnitTruth:
 
 
 def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
-    read = guard_reading(f"image {name}", lambda: LabelMap(paint_labels(masks, size)))
+    read = guard_reading(f"image {name}", lambda: LabelMap(_paint_labels(masks, size)))
     return Unit(name, 1, lambda: [TruthFrame(name, size, [], read)])
 
 
-def paint_labels(masks: _Masks, size: Size) -> Array:
+def _paint_labels(masks: _Masks, size: Size) -> Array:
     """Return the label of each pixel, 0 where there is none; a Flaw where masks cannot be, or share pixels."""
     height, width = size
     borders, labels = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.uint8)]
     for label, mask in masks:
-        own_size, counts = rle.read_encoding(mask, EXAMPLE)
+        own_size, counts = rle.read_encoding(mask, _EXAMPLE)
         if own_size != size:
             raise rle.other_size(own_size, size)
         ends = np.cumsum(rle.runs_of(counts, height * width))
@@ -97,9 +97,9 @@ class StuffSubmission(UnitSubmission):
     def read_upload(self) -> None:
         self._masks: Dict[str, _Masks] = {}
         problems = Problems()
-        records = read_json(self.files.read(self.find_json()), self.limits, EXAMPLE)
+        records = read_json(self.files.read(self.find_json()), self.limits, _EXAMPLE)
         if not isinstance(records, list):
-            raise Flaw("is not a list of records", f"Write {EXAMPLE}")
+            raise Flaw("is not a list of records", f"Write {_EXAMPLE}")
         for number, record in enumerate(records):
             self._add_record(number, record, problems)
         problems.raise_if_any()
@@ -108,7 +108,7 @@ class StuffSubmission(UnitSubmission):
         keys = ("image_id", "category_id", "segmentation")
         image, label, mask = (record.get(key) for key in keys) if isinstance(record, dict) else (None, None, None)
         if type(image) is not int or type(label) is not int or mask is None:
-            flaw = Flaw("has no image_id, category_id and segmentation", f"Write {EXAMPLE}")
+            flaw = Flaw("has no image_id, category_id and segmentation", f"Write {_EXAMPLE}")
             problems.add(flaw.at(f"record {number}"))
         elif label not in self.protocol.labels:
             ends = f"{self.protocol.labels[0]} to {self.protocol.labels[-1]}"
@@ -122,7 +122,7 @@ class StuffSubmission(UnitSubmission):
     def read(self, image: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of an image; None where there is a problem with them."""
         try:
-            return paint_labels(self._masks[image], frame.size)
+            return _paint_labels(self._masks[image], frame.size)
         except Flaw as flaw:
             problems.add(flaw.at(f"image {image}"))
             return None

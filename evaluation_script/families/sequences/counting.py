@@ -277,7 +277,7 @@ def count_sequence(
             strict.append(of_block[1])
             if protocol.accuracy:
                 names = [truth.frames[frame] for frame in frames[indices]]
-                block = PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)
+                block = _PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)
                 strict[-1] = block.rate_in_grey(masks, names, shaded) if protocol.grey else block.rate()
         rows.append(indices)
     return SequenceCounts(
@@ -390,7 +390,7 @@ def compare_masks(
 _ADDED = 1e-6
 
 
-class PixelBlock(NamedTuple):
+class _PixelBlock(NamedTuple):
     """What ReVOS's A and R of a block are made of."""
 
     objects: List[str]

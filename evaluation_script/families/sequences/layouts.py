@@ -100,9 +100,9 @@ def layout_of(protocol: str) -> Layout:
 
 
 #: Sequence → object ("" for label images) → frame → file.
-Masks = Dict[str, Dict[str, Dict[str, str]]]
+_Masks = Dict[str, Dict[str, Dict[str, str]]]
 #: The facts of the meta file, by sequence.
-Facts = Dict[str, Any]
+_Facts = Dict[str, Any]
 
 
 @dataclass
@@ -111,7 +111,7 @@ class DatasetFolder:
 
     files: Files
     root: str
-    masks: Masks
+    masks: _Masks
     #: Sequence → frames of its video.
     pictures: Dict[str, List[str]]
     notes: List[str] = field(default_factory=list)
@@ -164,12 +164,12 @@ def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
     return min(homes, key=misfits)
 
 
-def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
+def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> _Masks:
     """Return masks, each a path below their folder and a name, by sequence, object and frame."""
     first_folders, wrapping = files[0][0], 0
     while all(len(path) > wrapping + depth and path[wrapping] == first_folders[wrapping] for path, _ in files):
         wrapping += 1
-    masks: Masks = {}
+    masks: _Masks = {}
     for path, name in files:
         *folders, file = path[wrapping:]
         sequence, label = (folders or [""])[0], "/".join(folders[1:])
@@ -196,7 +196,7 @@ def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
         raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
-def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], Facts]:
+def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], _Facts]:
     """Return the sequences to score, in the order of their list, and the facts of the meta file."""
     lists = _find_lists(folder, layout)
     metas = _metas(folder)
@@ -241,7 +241,7 @@ def _read_names(data: bytes) -> List[str]:
     return list(dict.fromkeys(name.split("/")[-2] if "/" in name else name for name in names))
 
 
-def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
+def _metas(folder: DatasetFolder) -> Dict[str, _Facts]:
     """Return the facts of each meta file, by the file's name."""
     metas = {}
     for name in folder.files.sizes:
@@ -260,7 +260,7 @@ def fitting_names(metas: Iterable[str], subset: str) -> List[str]:
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
-def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
+def _meta(metas: Dict[str, _Facts], subset: str) -> _Facts:
     names = fitting_names(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(names) != 1:
         raise HostError(f"there are several meta files ({name_list(list(metas))}); choose one with --subset")

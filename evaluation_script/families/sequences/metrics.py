@@ -365,7 +365,7 @@ def _by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Val
 
 
 #: A sum over sequences that differs by less from a metric is the metric.
-SAME = 1e-9
+_SAME = 1e-9
 
 
 class SequenceReport(Report):
@@ -402,7 +402,7 @@ class SequenceReport(Report):
             return sums_by_metric
         for metric in list(sums_by_metric):
             sums, counts = self._table.sums(metric)
-            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
+            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= _SAME:
                 sums_by_metric[metric] = sums, counts
         return sums_by_metric
 

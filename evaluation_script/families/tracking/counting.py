@@ -24,7 +24,7 @@ _EPSILON = float(np.finfo(float).eps)
 #: A pair matches at these similarities; the scores are means over them.
 ALPHAS = np.arange(0.05, 0.99, 0.05)
 #: CLEAR and identity match from here on.
-THRESHOLD = 0.5
+_THRESHOLD = 0.5
 #: A prediction that lies in ignored regions with more than this share is left out.
 _MOST_IGNORED = 0.5
 #: AP is the mean over these thresholds.
@@ -195,7 +195,7 @@ def flag_unmatched(similarity: Array, apart: float) -> Array:
     """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
-        quality = np.where(similarity < THRESHOLD - _EPSILON, apart, similarity)
+        quality = np.where(similarity < _THRESHOLD - _EPSILON, apart, similarity)
         rows, columns = _find_best_pairs(quality)
         is_unmatched[columns[quality[rows, columns] > _EPSILON]] = False
     return is_unmatched
@@ -359,10 +359,10 @@ def _count_clear(frames: List[ComparedFrame]) -> Array:
     for frame in frames:
         if not len(frame.truth) or not len(frame.prediction):
             continue
-        close = frame.similarity >= THRESHOLD
+        close = frame.similarity >= _THRESHOLD
         together[frame.truth[:, None], frame.prediction] += close
         continued = frame.prediction[None, :] == before[frame.truth][:, None]
-        quality = np.where(frame.similarity >= THRESHOLD - _EPSILON, 1000 * continued + frame.similarity, 0)
+        quality = np.where(frame.similarity >= _THRESHOLD - _EPSILON, 1000 * continued + frame.similarity, 0)
         rows, columns = _find_best_pairs(quality)
         close_enough = quality[rows, columns] > _EPSILON
         rows, columns = rows[close_enough], columns[close_enough]

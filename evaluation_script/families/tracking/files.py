@@ -27,7 +27,7 @@ TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 #: The class of regions that are not scored.
 IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
-MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
+_MOST_TRACKS, _MOST_MASKS, _MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 #: Lines of a text.
 _MOST_LINES = 1_000_000
 _LINE = "frame id class height width run-lengths"
@@ -37,7 +37,7 @@ _LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*
 _SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*[=:][ \t]*(\d+)[ \t\r]*$", re.MULTILINE)
 _SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{_LINE}`"
 _SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
-EXAMPLE = (
+_EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
 )
@@ -206,10 +206,10 @@ class TracksSubmission(UnitSubmission):
         return members
 
     def _read_documents(self) -> Dict[str, Any]:
-        document = read_json(self.files.read(self.find_json("Send one, with all sequences")), self.limits, EXAMPLE)
+        document = read_json(self.files.read(self.find_json("Send one, with all sequences")), self.limits, _EXAMPLE)
         entries = document.get("sequences") if isinstance(document, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
+            raise Flaw("has no list of sequences in its JSON", f"Write {_EXAMPLE}")
         sequences: Dict[str, Any] = {}
         for entry in entries:
             name = self.truth_names.respell(f"{entry.get('dataset')}/{entry.get('seq_name')}")
@@ -225,10 +225,10 @@ class TracksSubmission(UnitSubmission):
             read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
             rows = read(entry, frames)
             area = check_masks(frames, rows)
-            if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > MOST_TRACKS:
-                raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
-            if sum(map(len, rows)) > MOST_MASKS:
-                raise Flaw(f"has more than {MOST_MASKS:,} masks", "Send fewer masks")
+            if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > _MOST_TRACKS:
+                raise Flaw(f"has more than {_MOST_TRACKS:,} tracks", "Send fewer tracks")
+            if sum(map(len, rows)) > _MOST_MASKS:
+                raise Flaw(f"has more than {_MOST_MASKS:,} masks", "Send fewer masks")
         except Flaw as flaw:
             problems.add(flaw.at(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
@@ -251,7 +251,7 @@ class TracksSubmission(UnitSubmission):
         paths, lists = entry.get("annotated_image_paths"), entry.get("segmentations")
         categories = entry.get("track_category_ids")
         if not (isinstance(paths, list) and isinstance(lists, list) and isinstance(categories, dict)):
-            raise Flaw("lacks annotated_image_paths, segmentations or track_category_ids", f"Write {EXAMPLE}")
+            raise Flaw("lacks annotated_image_paths, segmentations or track_category_ids", f"Write {_EXAMPLE}")
         if len(paths) != len(lists) or not all(isinstance(path, str) for path in paths):
             raise Flaw(f"has {len(paths)} paths of frames and {len(lists)} lists of masks", "Give one for each frame")
         of_frame = dict(zip(paths, lists))
@@ -263,19 +263,19 @@ class TracksSubmission(UnitSubmission):
 
     def _read_burst_rows(self, masks: object, categories: Dict[str, Any], truth_categories: Dict[int, int]) -> Rows:
         if not isinstance(masks, dict):
-            raise Flaw("has a frame whose masks are not an object by track", f"Write {EXAMPLE}")
+            raise Flaw("has a frame whose masks are not an object by track", f"Write {_EXAMPLE}")
         rows: Rows = []
         for key, mask in masks.items():
             if not (key.isascii() and key.isdigit() and len(key) < 13 and isinstance(mask, dict)):
-                raise Flaw(f"has the track {printable(key)}, which is not a number with a mask", f"Write {EXAMPLE}")
+                raise Flaw(f"has the track {printable(key)}, which is not a number with a mask", f"Write {_EXAMPLE}")
             category = truth_categories.get(int(key)) if self.protocol.exemplar else categories.get(key)
             score, counts = mask.get("score", 1.0), mask.get("rle")
             if type(score) not in (int, float) or not np.isfinite(score) or not isinstance(counts, str):
-                raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {EXAMPLE}")
+                raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {_EXAMPLE}")
             if category is None and self.protocol.exemplar:
                 continue  # a track that the truth does not have
             if type(category) is not int:
-                raise Flaw(f"track {key} has no category in track_category_ids", f"Write {EXAMPLE}")
+                raise Flaw(f"track {key} has no category in track_category_ids", f"Write {_EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])
         return keep_best_rows(rows)
 
@@ -296,8 +296,8 @@ def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:
 
 
 def _check_frame(frame: TruthFrame, rows: Rows, fault: Array) -> None:
-    if len(rows) > MOST_IN_FRAME:
-        raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {MOST_IN_FRAME}")
+    if len(rows) > _MOST_IN_FRAME:
+        raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {_MOST_IN_FRAME}")
     numbers = [row[TRACK_ID] for row in rows]
     if len(set(numbers)) < len(rows):
         twice = next(number for number in numbers if numbers.count(number) > 1)

@@ -119,7 +119,7 @@ def read_picture(picture: Picture) -> Image:
 # ── other registered environments ───────────────────────────────────────────
 
 #: The leaderboard's label for the mean of the episodes' summed rewards.
-SCORE = "score"
+_SCORE = "score"
 
 
 def make_task(name: str, options: dict[str, Any], episodes: int = 1, seed: int = 0) -> Task:
@@ -172,7 +172,7 @@ class _GymTask:
 
     def result(self) -> Result:
         """The mean of the episodes' summed rewards."""
-        return [{SPLIT: {SCORE: float(np.mean(self._sums))}}]
+        return [{SPLIT: {_SCORE: float(np.mean(self._sums))}}]
 
     def close(self) -> None:
         self._environment.close()

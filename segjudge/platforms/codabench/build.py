@@ -46,7 +46,7 @@ from .competition import (
     note,
 )
 
-OUT = os.path.join("dist", "codabench")
+_OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
@@ -143,7 +143,7 @@ class _Source:
 def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None = None) -> BuiltCompetitions:
     """Write one zip for each competition into a folder; the same files give the same bytes."""
     options = options or CodabenchOptions()
-    out = out or os.path.join(bundle.root, OUT)
+    out = out or os.path.join(bundle.root, _OUT)
     notes: Notes = {}
     phases = {phase.codename: phase for phase in bundle.phases()}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:

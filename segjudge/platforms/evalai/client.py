@@ -33,11 +33,11 @@ from .rows import (
     parse_submission,
 )
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _Parsed = TypeVar("_Parsed")
 
 #: An account comes from the environment, or from a file that nobody else may read.
-_KEYS = TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
+_KEYS = TOKEN, TEAM, _HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
 DEFAULT_HOST = "https://eval.ai"
 #: KEY=VALUE lines, mode 0600.
 _ACCOUNT_FILE = os.path.join("~", ".config", "segjudge", "evalai")
@@ -271,11 +271,11 @@ class EvalAISettings:
     def read(cls, environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
         """The environment wins; raises HostError with what is missing, without the token."""
         values = account_values(_KEYS, environment, file)
-        if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
-            raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
-        host = read_address(values, HOST, DEFAULT_HOST)
+        if "<" in values.get(_HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
+            raise HostError(f"{TOKEN}, {TEAM} or {_HOST} is still a placeholder in angle brackets")
+        host = read_address(values, _HOST, DEFAULT_HOST)
         if not is_safe_for_token(host):
-            raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
+            raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
         token = values.get(TOKEN, "").strip()
         if not token:
             raise HostError(
@@ -292,7 +292,7 @@ class EvalAISettings:
 
 def server_address() -> str:
     """It needs no account."""
-    return read_address(account_values(_KEYS, os.environ, _ACCOUNT_FILE), HOST, DEFAULT_HOST)
+    return read_address(account_values(_KEYS, os.environ, _ACCOUNT_FILE), _HOST, DEFAULT_HOST)
 
 
 def read_address(values: Mapping[str, str], key: str, default: str) -> str:
@@ -323,7 +323,7 @@ def _read_account_file(path: str) -> dict[str, str]:
     return {key.strip().removeprefix("export ").strip(): value.strip().strip("\"'") for key, _, value in rows}
 
 
-def with_retries(call: Callable[[], Result], sleep: Callable[[float], object]) -> Result:
+def with_retries(call: Callable[[], _Result], sleep: Callable[[float], object]) -> _Result:
     """Call again after errors that may pass; raises the last error after a few tries.
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.

@@ -24,7 +24,7 @@ from segjudge.system.files import file_name
 
 from . import evaluate
 
-OUT = os.path.join("dist", "grand-challenge")
+_OUT = os.path.join("dist", "grand-challenge")
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
 #   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
@@ -41,7 +41,7 @@ ENTRYPOINT ["python", "-B", "/opt/app/evaluate.py"]
 
 def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
     """Write a folder for each phase; return what each leaves out, by folder."""
-    out = out or os.path.join(source.root, OUT)
+    out = out or os.path.join(source.root, _OUT)
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
