@@ -18,7 +18,8 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, UnitPictures, draw_units
+from segjudge.families.base.drawing import UnitPictures, draw_units
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
 from segjudge.report.confusion import make_confusion

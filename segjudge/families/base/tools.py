@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.scorer import Scorer
     from segjudge.report.page import PageOptions, Section
 
+    from .drawing import UnitPictures
     from .memory import MemoryDoor
-    from .pictures import UnitPainter, UnitPictures
+    from .pictures import UnitPainter
     from .published import PackedTruth, TruthSource
 
 #: Files by path: bytes, texts, or documents that become JSON.
@@ -378,7 +379,7 @@ class UnitTools(FamilyTools):
         self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
     ) -> tuple[UnitPictures | None, list[Section]]:
         """Draw the units that cost most, and show which classes are taken for which."""
-        from .pictures import draw_units
+        from .drawing import draw_units
 
         noun = self.name_losses(report.protocol)[1]
         costs = losses.by_unit.sum(axis=1)
@@ -426,7 +427,7 @@ class UnitTools(FamilyTools):
         self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
     ) -> UnitPictures | None:
         """Draw the units in which the second method loses most beside the first, as each method sees them."""
-        from .pictures import draw_units
+        from .drawing import draw_units
 
         report = methods[0].report
         order = [(int(index), costs[index].tolist()) for index in (costs[:, 0] - costs[:, 1]).argsort(kind="stable")]
@@ -440,7 +441,7 @@ class UnitTools(FamilyTools):
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes are taken for which: of the segments of the units that were drawn."""
-        from .pictures import make_class_confusion
+        from .drawing import make_class_confusion
 
         return make_class_confusion(painter, pictures, noun)
 
@@ -460,7 +461,7 @@ class UnitTools(FamilyTools):
         painter = self.open_painter("", truth, ScoringRules(protocol, UNIT_LIMITS))
         if painter is None:
             return super().make_truth_sections(split, truth, options)
-        from .pictures import draw_units
+        from .drawing import draw_units
 
         order = [(index, [0.0]) for index in range(len(truth.units))]
         noun = self.name_losses(protocol)[1]

@@ -8,12 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.cells.counting import FrameMatches, match_cells
 from segjudge.evaluation_script.families.cells.files import CellSubmission
-from segjudge.evaluation_script.families.cells.protocols import CellProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
@@ -44,12 +42,8 @@ class CellPainter(UnitPainter):
 
     follows = True
 
+    open_submission = CellSubmission
     _submission: CellSubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, CellProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no cells")
-        self._submission = CellSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         members = self._submission.open_sequence(unit, Problems())[1] if self._submission else []

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.microscopy.files import MicroscopySubmission
-from segjudge.evaluation_script.families.microscopy.protocols import MicroscopyProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
@@ -20,12 +18,8 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample
 class MicroscopyPainter(UnitPainter):
     """Paints images, each with the cells of both sides."""
 
+    open_submission = MicroscopySubmission
     _submission: MicroscopySubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, MicroscopyProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no cells in images")
-        self._submission = MicroscopySubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):

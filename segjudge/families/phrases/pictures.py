@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.phrases.files import PhraseSubmission
-from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
+from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE
 from segjudge.evaluation_script.families.phrases.videos import AREA, MASK, TRACK, VideoPhraseSubmission
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
@@ -23,12 +22,8 @@ _ON_CROWD = 0.5
 class PhrasePainter(UnitPainter):
     """Paints pairs of a picture and a phrase, as the annotator sees them who agrees most with the prediction."""
 
+    open_submission = PhraseSubmission
     _submission: PhraseSubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, PhraseProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no phrases")
-        self._submission = PhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
@@ -53,12 +48,8 @@ class VideoPhrasePainter(UnitPainter):
 
     follows = True
 
+    open_submission = VideoPhraseSubmission
     _submission: VideoPhraseSubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, PhraseProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no phrases")
-        self._submission = VideoPhraseSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.referring.counting import count_pixels
-from segjudge.evaluation_script.families.referring.protocols import ReferringProtocol
 from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
@@ -18,12 +16,8 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_
 class ReferringPainter(UnitPainter):
     """Paints samples; what is ignored has no colour."""
 
+    open_submission = ReferringSubmission
     _submission: ReferringSubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, ReferringProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no referring images")
-        self._submission = ReferringSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):

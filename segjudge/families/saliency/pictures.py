@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.saliency.counting import MIDDLE
 from segjudge.evaluation_script.families.saliency.engine import read_object
 from segjudge.evaluation_script.families.saliency.files import SaliencySubmission
-from segjudge.evaluation_script.families.saliency.protocols import SaliencyProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
@@ -20,12 +18,8 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample
 class SaliencyPainter(UnitPainter):
     """Paints images, each with one object at the most on either side."""
 
+    open_submission = SaliencySubmission
     _submission: SaliencySubmission | None
-
-    def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, SaliencyProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no grey maps")
-        self._submission = SaliencySubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):

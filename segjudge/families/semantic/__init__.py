@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
     from segjudge.evaluation_script.masks.stack import Array
+    from segjudge.families.base.drawing import UnitPictures
     from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter, UnitPictures
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Members
     from segjudge.report.page import Section
 

@@ -1,0 +1,463 @@
+"""A unit whose frames were looked at: what is wrong with each segment, the worst moments, streams for a player."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.evaluation_script.masks.stream import MaskStream
+from segjudge.families.base.segments import (
+    FAULTS,
+    INEXACT,
+    MISSED,
+    PARTIAL,
+    RIGHT,
+    SURPLUS,
+    SWAPPED,
+    WRONG_CLASS,
+    JudgedSegments,
+    judge_segments,
+)
+from segjudge.report.player import describe_frames
+
+from .pictures import SeenFrame, UnitPainter, sample_rows_and_columns
+
+#: Frames between two runs of one fault that still make one moment.
+_GAP = 2
+#: Faults of a frame that are named, those of the largest segments first.
+_MOST_NOTES = 8
+#: Codes of two faults in one place: that of the truth times this, and that of the prediction.
+_BASE = 16
+#: What is right at its place in a segment that as a whole is not.
+_BY_PIXEL = (0, RIGHT, PARTIAL)
+#: An edge is as wide as this share of the diagonal.
+_EDGE = 0.008
+#: A timeline has so many rows.
+_MOST_ROWS = 12
+
+
+@dataclass
+class _JudgedFrame:
+    """A frame, with what is wrong in it."""
+
+    seen: SeenFrame
+    judged: JudgedSegments
+
+
+@dataclass
+class _Row:
+    """What became of one segment through the frames: its fault, and what stands for it."""
+
+    name: str
+    object: int
+    at: list[int] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
+    partners: list[int] = field(default_factory=list)
+    areas: list[float] = field(default_factory=list)
+
+    def count_faults(self) -> int:
+        return sum(kind != RIGHT for kind in self.kinds)
+
+
+@dataclass
+class Moment:
+    """Frames in which a segment is wrong in one way."""
+
+    sequence: str
+    #: The name of the segment; none of a whole image.
+    label: str
+    kind: str
+    style: str
+    cost: float
+    worst: str
+    #: Which object and which frames, and what is wrong, in words.
+    subject: str
+    text: str
+    #: What it can be chosen by: a group, and a word of that.
+    words: list[tuple[str, str]]
+
+
+class PaintedUnit:
+    """Collects the frames of a unit."""
+
+    def __init__(self, name: str, frames: list[str], size: Size) -> None:
+        self.name, self.frames, self.size = name, frames, size
+        self._judged: list[_JudgedFrame] = []
+        #: Segments of the truth and of the prediction, by what tells them apart, with their names.
+        self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
+        #: By the name of a track the object that it mostly follows, where several can be told apart.
+        self._followed: dict[str, str] = {}
+
+    def add(self, seen: SeenFrame, *, truth_alone: bool) -> None:
+        judged = seen.judged or judge_segments(
+            seen.shared,
+            (seen.truth.areas, seen.prediction.areas),
+            (seen.truth.classes, seen.prediction.classes),
+        )
+        if truth_alone:
+            judged.truth[:] = RIGHT
+        judged.prediction[seen.excused & (judged.prediction == SURPLUS)] = 0
+        for side, objects in zip((seen.truth, seen.prediction), self._objects, strict=True):
+            for key, name in zip(side.keys, side.names, strict=True):
+                objects.setdefault(key, (len(objects), name))
+        self._judged.append(_JudgedFrame(seen, judged))
+
+    def note_swaps(self) -> None:
+        """Call a match swapped where the object mostly has another track, or the track another object."""
+        pairs = Counter(pair for frame in self._judged for pair in _pairs_of(frame, things=True))
+        main: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
+        for (truth, prediction), _ in pairs.most_common():
+            main[0].setdefault(truth, prediction)
+            main[1].setdefault(prediction, truth)
+        for prediction, truth in main[1].items():
+            self._followed[self._objects[1][prediction][1]] = self._objects[0][truth][1]
+        for frame in self._judged:
+            for column, row in enumerate(frame.judged.partner.tolist()):
+                if row < 0 or frame.judged.truth[row] != RIGHT or frame.judged.prediction[column] != RIGHT:
+                    continue
+                truth, prediction = frame.seen.truth.keys[row], frame.seen.prediction.keys[column]
+                if (truth, prediction) in pairs and (main[0][truth] != prediction or main[1][prediction] != truth):
+                    frame.judged.truth[row] = frame.judged.prediction[column] = SWAPPED
+
+    def count_confusions(self, table: dict[tuple[int, int], int]) -> None:
+        """Add which classes were taken for which; -1 is nothing."""
+        for frame in self._judged:
+            seen, judged = frame.seen, frame.judged
+            taken_rows = set()
+            for column, row in enumerate(judged.partner.tolist()):
+                if row >= 0 and judged.prediction[column] in {RIGHT, WRONG_CLASS, SWAPPED}:
+                    taken_rows.add(row)
+                    pair = int(seen.truth.classes[row]), int(seen.prediction.classes[column])
+                    table[pair] = table.get(pair, 0) + 1
+                elif judged.prediction[column]:
+                    pair = -1, int(seen.prediction.classes[column])
+                    table[pair] = table.get(pair, 0) + 1
+            for row, kind in enumerate(seen.truth.classes.tolist()):
+                if row not in taken_rows:
+                    table[kind, -1] = table.get((kind, -1), 0) + 1
+
+    def frame_costs(self) -> list[float]:
+        """What share of each frame's segments is wrong."""
+        costs = []
+        for frame in self._judged:
+            kinds = np.concatenate([frame.judged.truth, frame.judged.prediction])
+            areas = np.concatenate([frame.seen.truth.areas, frame.seen.prediction.areas])
+            wrong = (kinds != RIGHT) & (kinds != 0)
+            pixels = max(1, self.size[0] * self.size[1])
+            costs.append(
+                float(wrong.sum() / max(1, np.count_nonzero(kinds)) + 0.001 * areas[wrong].sum() / pixels)
+                if len(kinds)
+                else 0.0
+            )
+        return costs
+
+    def rows(self) -> list[_Row]:
+        """What became of each segment of the truth, and of predicted ones that nothing of the truth explains."""
+        rows: dict[Any, _Row] = {}
+        for index, frame in enumerate(self._judged):
+            partners = _list_taken(frame.judged)
+            for row, key in enumerate(frame.seen.truth.keys):
+                number, name = self._objects[0][key]
+                column = partners.get(row, -1)
+                partner = self._objects[1][frame.seen.prediction.keys[column]][0] if column >= 0 else -1
+                area = float(frame.seen.truth.areas[row])
+                _extend(
+                    rows.setdefault((0, key), _Row(name, number)), index, int(frame.judged.truth[row]), partner, area
+                )
+            for column, key in enumerate(frame.seen.prediction.keys):
+                if frame.judged.prediction[column] == SURPLUS:
+                    number, name = self._objects[1][key]
+                    area = float(frame.seen.prediction.areas[column])
+                    _extend(rows.setdefault((1, key), _Row(f"surplus {name}", -1)), index, SURPLUS, number, area)
+        return list(rows.values())
+
+    # ── moments ──
+
+    def find_moments(self, unit_cost: float, *, dense: bool) -> list[Moment]:
+        """Find where segments are wrong, those that cost most first; an image is one moment."""
+        if len(self.frames) == 1:
+            return self._sum_up_image(unit_cost, dense=dense)
+        pixels, moments = self.size[0] * self.size[1], []
+        rows = self.rows()
+        total = max(1, sum(row.count_faults() for row in rows))
+        for row in rows:
+            for start, stop in _find_runs(row):
+                kinds, areas = row.kinds[start:stop], row.areas[start:stop]
+                kind = Counter(kinds).most_common(1)[0][0]
+                frames = row.at[start:stop]
+                fault, worst = FAULTS[kind], int(np.argmax(areas))
+                about = self._describe_fault(kind, row, start)
+                words = [("kind", fault.name), ("size", _name_size(max(areas) / max(1, pixels)))]
+                if start and row.at[start] - row.at[start - 1] > 1:
+                    words.append(("time", "after an absence"))
+                share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
+                location = f", {row.name}, {describe_frames(self.frames[frames[0]], self.frames[frames[-1]])}"
+                moments.append(
+                    Moment(
+                        self.name,
+                        row.name,
+                        fault.name,
+                        fault.style,
+                        share,
+                        self.frames[frames[worst]],
+                        location,
+                        about,
+                        words,
+                    )
+                )
+        moments.sort(key=lambda moment: -moment.cost)
+        return [replace(moment, cost=moment.cost * unit_cost) for moment in moments]
+
+    def _describe_fault(self, kind: int, row: _Row, start: int) -> str:
+        fault = FAULTS[kind]
+        if kind not in {SWAPPED, WRONG_CLASS}:
+            return fault.about
+        names = dict(self._objects[1].values())
+        return self._name_mistake(kind, row.name, names.get(row.partners[start], "nothing"))
+
+    def _name_mistake(self, kind: int, name: str, prediction: str) -> str:
+        """Say what an object was taken for, or whose track it has."""
+        if kind == WRONG_CLASS:
+            return f"taken for {prediction}"
+        followed = self._followed.get(prediction, "")
+        return f"has the track of {followed}" if followed not in {"", name} else "is on another track than usually"
+
+    def _sum_up_image(self, cost: float, *, dense: bool) -> list[Moment]:
+        notes = self._note_faults(0)
+        if not notes:
+            inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(dense=dense)
+            return [Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
+        counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
+        pixels = max(1, self.size[0] * self.size[1])
+        for kind, _, area in notes:
+            areas[kind] += int(area)
+        kind = areas.most_common(1)[0][0]
+        largest = "; ".join(f"{FAULTS[note_kind].name}: {text}" for note_kind, text, _ in notes[:2])
+        text = largest
+        if len(notes) > 2:
+            totals = ", ".join(f"{count} {FAULTS[note_kind].name}" for note_kind, count in counts.most_common())
+            text = f"{totals} ({largest})"
+        words = [("kind", FAULTS[note_kind].name) for note_kind in counts]
+        words.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
+        fault = FAULTS[kind]
+        return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
+
+    def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
+        """Say of an image in which everything matches how far it does not, and with which style that is drawn."""
+        seen, judged = self._judged[0].seen, self._judged[0].judged
+        columns = np.flatnonzero((judged.partner >= 0) & (judged.prediction == RIGHT))
+        together = float(seen.shared[judged.partner[columns], columns].sum())
+        areas = float(seen.truth.areas[judged.partner[columns]].sum()), float(seen.prediction.areas[columns].sum())
+        if dense or not min(areas):
+            return FAULTS[INEXACT].style, "everything matches, not exactly"
+        missed, surplus = areas[0] - together, areas[1] - together
+        shares = 100 * missed / areas[0], 100 * surplus / areas[1]
+        text = (
+            f"everything matches: {shares[0]:.0f} % of the truth is missed, {shares[1]:.0f} % of what is sent surplus"
+        )
+        return FAULTS[MISSED if missed > surplus else SURPLUS].style, text
+
+    def _note_faults(self, index: int) -> list[tuple[int, str, float]]:
+        """What is wrong in a frame, largest first: kind, words, pixels."""
+        frame = self._judged[index]
+        seen, judged, notes = frame.seen, frame.judged, []
+        partners = _list_taken(judged)
+        for row, kind in enumerate(judged.truth.tolist()):
+            if kind == RIGHT:
+                continue
+            text = seen.truth.names[row]
+            if kind in {WRONG_CLASS, SWAPPED} and row in partners:
+                text += f" {self._name_mistake(kind, text, seen.prediction.names[partners[row]])}"
+            notes.append((kind, text, float(seen.truth.areas[row])))
+        for column, kind in enumerate(judged.prediction.tolist()):
+            if kind == SURPLUS:
+                notes.append((kind, seen.prediction.names[column], float(seen.prediction.areas[column])))
+        return sorted(notes, key=lambda note: -note[2])
+
+    # ── streams ──
+
+    def pack(self, width: int, painter: UnitPainter, ranks: Mapping[int, int]) -> tuple[bytes, bytes, bytes]:
+        """Make the streams of the unit: the truth, the prediction with its numbers, and what is wrong.
+
+        Rows of a timeline are sorted by the ranks of their objects.
+        """
+        drawn = [index for index, frame in enumerate(self._judged) if frame.seen.maps is not None]
+        size = fit_width(self.size, width)
+        sides = [MaskStream([], size, width) for _ in range(2)]
+        of_objects = [[(), *((number,) for number in range(len(objects)))] for objects in self._objects]
+        empty, codes = np.zeros(size, np.uint8), {}
+        for index, frame in enumerate(self._judged):
+            if frame.seen.maps is None:
+                for stream, groups in zip(sides, of_objects, strict=True):
+                    stream.add_labels(empty[None], groups)
+                continue
+            maps = _shrink_maps(frame.seen.maps, size)
+            codes[index] = _code_faults(frame, maps, painter)
+            for side, (stream, local) in enumerate(zip(sides, maps, strict=True)):
+                keys = (frame.seen.truth, frame.seen.prediction)[side].keys
+                numbers = np.array([0, *(self._objects[side][key][0] + 1 for key in keys)], np.uint16)
+                stream.add_labels(numbers.take(local)[None], of_objects[side])
+        used = sorted({0}.union(*(np.flatnonzero(np.bincount(code.reshape(-1))).tolist() for code in codes.values())))
+        places = np.zeros(256, np.uint8)
+        places[used] = np.arange(len(used))
+        groups = [tuple(fault for fault in divmod(code, _BASE) if fault) for code in used]
+        faults = MaskStream([], size, width)
+        for index in range(len(self.frames)):
+            faults.add_labels(places.take(codes.get(index, empty))[None], groups)
+        colours = self._choose_colours()
+        rows = sorted(self.rows(), key=lambda row: (row.object < 0, ranks.get(row.object, 0), -row.count_faults()))
+        header = {"frames": self.frames, "drawn": drawn, "objects": [name for _, name in self._objects[0].values()]}
+        costs, notes = self.frame_costs(), [self._note_faults(index) for index in range(len(self.frames))]
+        predicted: dict[str, object] = {
+            "objects": [name for _, name in self._objects[1].values()],
+            "colours": colours[1],
+            "loss": [round(cost, 4) for cost in costs],
+            "partners": [self._list_partners(frame) for frame in self._judged],
+            "notes": [[note[:2] for note in frame_notes[:_MOST_NOTES]] for frame_notes in notes],
+            "counts": list(map(len, notes)),
+            "segments": [len(frame.seen.truth.keys) for frame in self._judged],
+            "rows": [
+                {"name": row.name, "object": row.object, "at": row.at, "kinds": row.kinds, "ids": row.partners}
+                for row in rows[:_MOST_ROWS]
+            ],
+            "all_rows": len(rows),
+        }  # fmt: skip
+        return sides[0].pack({**header, "colours": colours[0]}), sides[1].pack(predicted), faults.pack({})
+
+    @property
+    def width(self) -> int:
+        """How wide frames are drawn."""
+        return max((frame.seen.maps.shape[2] for frame in self._judged if frame.seen.maps is not None), default=1)
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels are drawn of one side."""
+        return sum(frame.seen.maps[0].size for frame in self._judged if frame.seen.maps is not None)
+
+    def forget_maps(self) -> None:
+        """Forget where segments lie, which is packed by now."""
+        self._judged = [_JudgedFrame(frame.seen._replace(maps=None), frame.judged) for frame in self._judged]
+
+    def _choose_colours(self) -> tuple[list[int], list[int]]:
+        """A colour for each object, and for each prediction that of the object that it mostly stands for."""
+        objects, predictions = self._objects
+        colours = {key: number for key, (number, _) in objects.items()}
+        main: dict[Any, Any] = {}
+        pairs = Counter(pair for frame in self._judged for pair in _pairs_of(frame, things=False))
+        for (truth, prediction), _ in pairs.most_common():
+            main.setdefault(prediction, truth)
+        count = len(objects)
+        return list(colours.values()), [
+            colours[main[key]] if key in main else count + number for key, (number, _) in predictions.items()
+        ]
+
+    def _list_partners(self, frame: _JudgedFrame) -> list[list[int]]:
+        return [
+            [self._objects[1][frame.seen.prediction.keys[column]][0], self._objects[0][frame.seen.truth.keys[row]][0]]
+            for column, row in enumerate(frame.judged.partner.tolist())
+            if row >= 0
+        ]
+
+
+def _list_taken(judged: JudgedSegments) -> dict[int, int]:
+    """Which predicted segment stands for each of the truth, where one does."""
+    if judged.taken_for is not None:
+        return {row: column for row, column in enumerate(judged.taken_for.tolist()) if column >= 0}
+    return {row: column for column, row in reversed(list(enumerate(judged.partner.tolist()))) if row >= 0}
+
+
+def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]:
+    for column, row in enumerate(frame.judged.partner.tolist()):
+        if row >= 0 and (not things or (frame.seen.truth.things[row] and frame.judged.prediction[column] == RIGHT)):
+            yield frame.seen.truth.keys[row], frame.seen.prediction.keys[column]
+
+
+def _extend(row: _Row, index: int, kind: int, partner: int, area: float) -> None:
+    row.at.append(index)
+    row.kinds.append(kind)
+    row.partners.append(partner)
+    row.areas.append(area)
+
+
+def _find_runs(row: _Row) -> Iterator[tuple[int, int]]:
+    """Yield where runs of one fault begin and end among the entries of a row, small gaps within."""
+    wrong = [entry for entry, kind in enumerate(row.kinds) if kind not in {RIGHT, 0}]
+    breaks = [
+        index
+        for index, (before, after) in enumerate(pairwise(wrong), 1)
+        if row.kinds[before] != row.kinds[after] or row.at[after] - row.at[before] > _GAP + 1
+    ]
+    for start, stop in pairwise([0, *breaks, len(wrong)] if wrong else []):
+        yield wrong[start], wrong[stop - 1] + 1
+
+
+def _name_size(share: float) -> str:
+    return "smaller than 1 %" if share < 0.01 else "1 to 5 %" if share < 0.05 else "from 5 % on"
+
+
+def fit_width(size: Size, width: int) -> Size:
+    return max(1, round(size[0] * min(1, width / size[1]))), min(width, size[1])
+
+
+def _shrink_maps(maps: Array | None, size: Size) -> Array:
+    if maps is None:
+        raise ValueError("the frame is not one of those that are drawn")
+    if maps.shape[1:] == size:
+        return maps
+    rows, columns = sample_rows_and_columns(maps.shape[1:], size)
+    shrunk: Array = maps[:, rows[:, None], columns]
+    return shrunk
+
+
+def _code_faults(frame: _JudgedFrame, maps: Array, painter: UnitPainter) -> Array:
+    """Say of each pixel what is wrong there: a fault, or two of them, that of the truth times a base."""
+    truth, prediction = maps
+    judged = frame.judged
+    own, predicted = (np.append(0, kinds).astype(np.uint8) for kinds in (judged.truth, judged.prediction))
+    partner = np.append(-1, judged.partner) + 1
+    # The code of each pair of segments: pixels look theirs up.
+    table = np.zeros((len(own), len(predicted)), np.uint8)
+    for row, kind in enumerate(own.tolist()):
+        for column, predicted_kind in enumerate(predicted.tolist()):
+            table[row, column] = _code_pair(
+                kind, predicted_kind, together=row > 0 and partner[column] == row, painter=painter
+            )
+    codes: Array = table.reshape(-1).take(truth.astype(np.int32) * len(predicted) + prediction)
+    if painter.by_pixel:
+        reach = max(1, round(_EDGE * float(np.hypot(*truth.shape))))
+        codes[(codes == WRONG_CLASS) & _is_near(truth, prediction, reach)] = INEXACT
+    return codes
+
+
+def _code_pair(kind: int, predicted_kind: int, *, together: bool, painter: UnitPainter) -> int:
+    if painter.dense and not kind:
+        return 0
+    if painter.by_pixel:
+        return (RIGHT if together else WRONG_CLASS) if kind and predicted_kind else kind and MISSED
+    wrong, wrong_too = kind not in _BY_PIXEL, predicted_kind not in _BY_PIXEL
+    if wrong and wrong_too and kind != predicted_kind:
+        return kind * _BASE + predicted_kind
+    if wrong or wrong_too:
+        return kind if wrong else predicted_kind
+    if kind and predicted_kind:
+        if together:
+            return PARTIAL if painter.dense and kind == PARTIAL else RIGHT
+        return PARTIAL if painter.dense and PARTIAL in {kind, predicted_kind} else INEXACT
+    return MISSED if kind else SURPLUS if predicted_kind else 0
+
+
+def _is_near(truth: Array, prediction: Array, reach: int) -> Array:
+    """Whether the truth has near a pixel what is predicted there."""
+    height, width = truth.shape
+    padded = np.pad(truth, reach, mode="edge")
+    near = np.zeros(truth.shape, bool)
+    for down in (0, reach, 2 * reach):
+        for across in (0, reach, 2 * reach):
+            near |= padded[down : down + height, across : across + width] == prediction
+    return near
