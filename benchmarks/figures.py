@@ -45,6 +45,10 @@ FIGURES: dict[str, tuple[str, str]] = {
         "orphans coco-box coco coco-panoptic lvis youtube-vis-2021 ovis",
         "orphans coco-keypoints coco-panoptic ovis --scale 0.0005",
     ),
+    "orphans-of-expressions": (
+        "orphans mevis-official ref-youtube-vos",
+        "orphans mevis-official ref-youtube-vos --scale 0.005",
+    ),
     "small-sets": (
         "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
         "tracks vspw mots --scale 0.001 --size 60x90 --repeat 1",

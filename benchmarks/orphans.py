@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,8 @@ import numpy as np
 from benchmarks.instances import Blob, blob, segmentation, shifted
 from benchmarks.keypoints import POINTS, people, poses
 from benchmarks.measuring import Table, options, run, segjudge, show
-from benchmarks.track_sets import PanopticVideo, coloured, save, segments, things, video_instances
+from benchmarks.track_sets import PanopticVideo, coloured, pixels, save, segments, things, video_instances
+from segjudge.datasets.compression import grey_png, label_png
 
 _SIZE = (480, 640)
 #: So many different shapes there are.
@@ -38,10 +40,12 @@ import json, sys
 from dataclasses import replace
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.files import INSTANCE_LIMITS, UNIT_LIMITS
+from segjudge.evaluation_script.files import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 truth, upload, name, limits = sys.argv[1:]
-limits = replace({"INSTANCE": INSTANCE_LIMITS, "UNIT": UNIT_LIMITS}[limits], records=8_000_000, json_bytes=4 << 30)
+limits = {"INSTANCE": INSTANCE_LIMITS, "UNIT": UNIT_LIMITS, "SEQUENCE": ArchiveLimits()}[limits]
+if limits != ArchiveLimits():
+    limits = replace(limits, records=8_000_000, json_bytes=4 << 30)
 metrics = PROTOCOLS[name].metrics
 main.PHASES = (Phase("test-dev", "truth.zip", (PhaseSplit("test-dev", name, metrics),), limits=limits),)
 print(json.dumps(main.evaluate(truth, upload, "test-dev")["result"][0]))
@@ -155,6 +159,45 @@ def _write_videos(folder: Path, lot: _Lot, count: int, *, frames: int, labels: b
     video_instances(count, frames, labels=labels)(folder, lot, 1, (720, 1280))
 
 
+def _write_expressions(folder: Path, lot: _Lot, count: int, *, expressions: float, frames: int, labels: bool) -> None:
+    """Films of 720p, whose expressions name one object or two; truths as run lengths or label images, results as PNGs."""
+    size, shown = (720, 1280), 4
+    shapes: list[Blob] = [blob(lot, size) for _ in range(_SHAPES)]
+    drawn = [segmentation(shape, size) for shape in shapes]
+    sent = [pixels(segmentation(shifted(lot, shape, size, 4), size), size) * np.uint8(255) for shape in shapes]
+    answers = [grey_png(mask, 3) for mask in sent]
+    videos: dict[str, Any] = {}
+    masks: dict[str, Any] = {}
+    with zipfile.ZipFile(folder / "results.zip", "w") as archive:
+        for video in range(count):
+            names = [f"{frame:05d}" for frame in range(max(2, int(lot.poisson(frames))))]
+            # Shapes of each object, by frame.
+            tracks = np.arange(len(names)) // 4 + lot.integers(0, _SHAPES, (shown, 1))
+            for track in tracks % _SHAPES:
+                masks[str(len(masks))] = [drawn[shape] for shape in track.tolist()]
+            listed: dict[str, Any] = {}
+            for number in range(max(1, round(expressions * (video + 1)) - round(expressions * video))):
+                chosen = lot.permutation(shown)[: 1 if labels else int(lot.integers(1, 3))].tolist()
+                first = len(masks) - shown
+                ids = {"obj_id": str(chosen[0] + 1)} if labels else {"anno_id": [first + k for k in chosen]}
+                listed[str(number)] = {"exp": "moving", "obj_id": chosen, **ids}
+                for name, shape in zip(names, (tracks[chosen[0]] % _SHAPES).tolist(), strict=True):
+                    archive.writestr(f"video{video}/{number}/{name}.png", answers[shape])
+            videos[f"video{video}"] = {"frames": names, "expressions": listed}
+            for place, name in enumerate(names if labels else ()):
+                image = np.zeros(size, np.uint8)
+                for k, shape in enumerate((tracks[:, place] % _SHAPES).tolist(), 1):
+                    image[sent[shape] > 0] = k
+                path = folder / f"truth/valid/Annotations/video{video}/{name}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(label_png(image, 3))
+    about = folder / "truth" / ("meta_expressions/valid" if labels else "")
+    about.mkdir(parents=True, exist_ok=True)
+    (about / "meta_expressions.json").write_text(json.dumps({"videos": videos}))
+    if not labels:
+        (about / "mask_dict.json").write_text(json.dumps(masks))
+
+
 def _write_panoptic(folder: Path, lot: _Lot, count: int) -> None:
     """Pictures of 11 segments."""
     pictures = []
@@ -178,6 +221,8 @@ def _write_panoptic(folder: Path, lot: _Lot, count: int) -> None:
 
 _FEDERATED = partial(_write_instances, each=300, kinds=1203)
 _SHORT_VIDEOS = partial(_write_videos, frames=36, labels=False)
+_MEVIS = partial(_write_expressions, expressions=2_236 / 140, frames=80, labels=False)
+_REF_YOUTUBE = partial(_write_expressions, expressions=834 / 202, frames=30, labels=True)
 _LONG_VIDEOS = partial(_write_videos, frames=63, labels=True)
 
 ORPHANS = {
@@ -190,6 +235,8 @@ ORPHANS = {
         _Orphan("lvis", "LVIS test-dev, 300 masks each", 19_822, _FEDERATED),
         _Orphan("youtube-vis-2021", "YouTube-VIS 2021 val, 36 frames of 720p", 421, _SHORT_VIDEOS),
         _Orphan("ovis", "OVIS val, 63 frames of 720p", 140, _LONG_VIDEOS),
+        _Orphan("mevis-official", "MeViS v1 val, 2,236 expressions, 80 frames of 720p", 140, _MEVIS, "SEQUENCE"),
+        _Orphan("ref-youtube-vos", "Ref-YouTube-VOS val, 834 expressions, 30 frames", 202, _REF_YOUTUBE, "SEQUENCE"),
     )
 }
 
@@ -201,8 +248,11 @@ def _measure(orphan: _Orphan, folder: Path, scale: float) -> list[str]:
     results, truth = folder / "results.zip", folder / "packed.zip"
     if not truth.exists():
         orphan.write(folder, np.random.default_rng(2017), count)
-        run(segjudge("pack", "--layout", _LAYOUTS[orphan.limits], "--root", folder / "truth.json", "--out", truth))
-        _zip(folder, results)
+        layout = _LAYOUTS.get(orphan.limits, orphan.protocol.removesuffix("-official"))
+        root = folder / ("truth" if orphan.limits == "SEQUENCE" else "truth.json")
+        run(segjudge("pack", "--layout", layout, "--root", root, "--out", truth))
+        if not results.exists():
+            _zip(folder, results)
     scored = run([sys.executable, "-c", CODE, str(truth), str(results), orphan.protocol, orphan.limits])
     values = json.loads(scored.printed.splitlines()[-1])["test-dev"]
     seconds = scored.cpu / _CORE
@@ -218,8 +268,6 @@ _LAYOUTS = {"INSTANCE": "coco", "UNIT": "coco-panoptic"}
 
 def _zip(folder: Path, out: Path) -> None:
     """Pack the submission as a participant would."""
-    import zipfile
-
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
         if (folder / "results.json").exists():
             archive.write(folder / "results.json", "results.json")
@@ -234,7 +282,7 @@ def main(words: Sequence[str] | None = None) -> Table:
     parser.add_argument("--scale", type=float, default=1.0, help="a share of the images")
     parser.add_argument("--folder", type=Path, help="keep the sets here and use them again")
     args = parser.parse_args(words)
-    head = ["protocol", "submission", "images", "MB sent", "CPU seconds", "MB of memory", "seconds on EvalAI",
+    head = ["protocol", "submission", "images or videos", "MB sent", "CPU seconds", "MB of memory", "seconds on EvalAI",
             "within 480 s", "score"]  # fmt: skip
     with tempfile.TemporaryDirectory() as temporary:
         folder = (args.folder or Path(temporary)).resolve()
