@@ -234,6 +234,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         sub.add_argument("--platform", choices=list(platforms), default=EVALAI, help="whose bundle it is (evalai)")
     add_quiet_option(sub)
     shown = [action for action in sub._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
+    parser.prog = sub.prog  # an option that is not known is told by this parser, and listed by that one
     parser.options = sub.options = [option for action in shown for option in action.option_strings]
     return parser
 
