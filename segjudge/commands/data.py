@@ -77,10 +77,12 @@ def _compress(args: argparse.Namespace) -> int:
     if not out.endswith((RUN_LENGTHS, PNGS)):
         raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {out}")
     with ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
-        saving = compress(args.results, out, bar)
+        saving = compress(args.results, out, bar, PROTOCOLS[args.protocol] if args.protocol else None)
     share = saving.after / saving.before
     print(f"{out}: {saving.after:,} bytes instead of {saving.before:,}, {share:.0%}")
     print(f"Read again and compared: {saving.compared}, all equal.")
+    if saving.of_objects and not args.protocol:
+        print("Only protocols of objects in videos read this form, as davis2017, sav and mevis do; --protocol NAME checks it.")
     return DONE
 
 
@@ -196,6 +198,8 @@ def _add_compress_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("results", type=InputPath, help="a folder or archive of PNGs, or JSON")
     about = "NAME.json.gz for run lengths of objects, NAME.zip for PNGs"
     sub.add_argument("--out", required=True, type=OutputFile, help=about)
+    protocol = "which protocol is to read it; refused where it does not read run lengths of objects"
+    sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=protocol)
 
 
 def _add_convert_options(sub: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.family import Progress
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.engine import SequenceSubmission
 from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
@@ -54,16 +54,21 @@ class _Saving:
     after: int
     #: What was compared: frames or bytes.
     compared: str
+    #: Whether they are run lengths of objects, which one family alone reads.
+    of_objects: bool
 
 
-def compress(results: str, out: str, progress: Progress) -> _Saving:
-    """Write results in a smaller form, or raise SubmissionError where there is none."""
+def compress(results: str, out: str, progress: Progress, protocol: FamilyProtocol | None) -> _Saving:
+    """Write results in a smaller form, or raise SubmissionError where there is none, or the protocol does not read it."""
     files = open_files(results, LOCAL_LIMITS)
     try:
         pngs = [name for name in files.sizes if name.lower().endswith(".png")]
         documents = [name for name in files.sizes if name.lower().endswith(".json")]
         # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
         described = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
+        of_objects = bool(pngs) and not out.endswith(PNGS)
+        if of_objects and protocol and protocol.family != "sequences":
+            raise _refusal(out, f"would hold run lengths of objects, which {protocol.name} does not read", _TRY_PNGS)
         with replace_file(out) as partial:
             if out.endswith(PNGS):
                 compared = _write_pngs(files, pngs, partial, progress)
@@ -81,7 +86,7 @@ def compress(results: str, out: str, progress: Progress) -> _Saving:
         raise SubmissionError(str(error)) from None
     finally:
         files.close()
-    return _Saving(before, after, compared)
+    return _Saving(before, after, compared, of_objects)
 
 
 def _refusal(file: str, fault: str, remedy: str) -> SubmissionError:

@@ -124,11 +124,29 @@ def test_what_is_written_scores_the_same_for_every_protocol(protocol: str, sampl
         files[name] = large.getvalue()
     pngs, objects = any(name.endswith(".png") for name in files), PROTOCOLS[protocol].family == "sequences"
     results, truth = folder_of(tmp_path / "results", files), samples / entry["truth"]
-    for ending in [".zip"] * pngs + [".json.gz"] * (pngs and objects):
+    for ending in [".zip", ".json.gz"] if pngs else []:
         out = tmp_path / f"out{ending}"
-        status = main(["compress", str(results), "--out", str(out)])
-        assert status in (0, int(ending == ".json.gz"))  # where folders are no sequences, run lengths are refused
+        status = main(["compress", str(results), "--out", str(out), "--protocol", protocol])
+        # Run lengths are refused where folders are no sequences, and for protocols that do not read them.
+        assert status in (0, 1) if objects and ending == ".json.gz" else status == (ending == ".json.gz")
         assert status or scores_of(out, truth, protocol) == scores_of(results, truth, protocol)
+
+
+def test_run_lengths_of_objects_are_not_written_for_who_does_not_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json.gz"
+    words = ["compress", str(STRONG), "--out", str(out)]
+    assert main([*words, "--protocol", "vspw"]) == 1
+    assert f"{out}: would hold run lengths of objects, which vspw does not read. Write PNGs" in capsys.readouterr().err
+    assert not out.exists()
+
+    assert main(words) == 0
+    hint = "Only protocols of objects in videos read this form"
+    assert hint in capsys.readouterr().out
+    for quiet in ([*words, "--protocol", "davis2017"], ["compress", str(STRONG), "--out", str(tmp_path / "out.zip")]):
+        assert main(quiet) == 0
+        assert hint not in capsys.readouterr().out
 
 
 KINDS = {"grey": "L", "few": "1", "colours": "RGB", "alpha": "RGBA", "palette": "P"}
