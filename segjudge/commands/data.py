@@ -82,7 +82,7 @@ def _compress(args: argparse.Namespace) -> int:
     print(f"{out}: {saving.after:,} bytes instead of {saving.before:,}, {share:.0%}")
     print(f"Read again and compared: {saving.compared}, all equal.")
     if saving.of_objects and not args.protocol:
-        print("Only protocols of objects in videos read this form, as davis2017, sav and mevis do; --protocol NAME checks it.")
+        print("Only protocols of objects in videos read this form, as davis2017 and sav do; --protocol NAME checks it.")
     return DONE
 
 

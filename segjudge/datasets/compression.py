@@ -59,7 +59,7 @@ class _Saving:
 
 
 def compress(results: str, out: str, progress: Progress, protocol: FamilyProtocol | None) -> _Saving:
-    """Write results in a smaller form, or raise SubmissionError where there is none, or the protocol does not read it."""
+    """Write results in a smaller form; raise SubmissionError where there is none, or a protocol does not read it."""
     files = open_files(results, LOCAL_LIMITS)
     try:
         pngs = [name for name in files.sizes if name.lower().endswith(".png")]

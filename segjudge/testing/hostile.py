@@ -154,7 +154,7 @@ def _gzip_zeros() -> bytes:
 
 
 def _damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change what is in a file of a kind that is known: JSON, PNG, TIFF, else lines of text."""
+    """Change what is in a file of a kind that is known: JSON, lines of JSON, PNG, TIFF, else lines of text."""
     if data.startswith(b"\x1f\x8b"):
         yield from (
             (about, gzip.compress(inner, mtime=0)) for about, inner in _damage_content(name, gzip.decompress(data))
@@ -164,12 +164,25 @@ def _damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     elif data.startswith((b"II*\0", b"MM\0*")):
         yield from _damage_tiff(data)
     elif data.lstrip()[:1] in (b"{", b"["):
-        yield from _damage_json(data)
+        line, _, below = data.lstrip().partition(b"\n")
+        if below.strip() and _is_json(line):
+            yield from _damage_lines(data)
+            yield from ((f"line 1 {about}", changed + b"\n" + below) for about, changed in _damage_json(line))
+        else:
+            yield from _damage_json(data)
     elif b"\0" not in data[:4096]:
         yield from _damage_lines(data)
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True
 
 
 def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -14,7 +14,7 @@ from tests.scoring.shares import SAMPLES, write_files
 #: What takes seconds, and the protocols of which it is quick.
 SLOW = {"hostile": ("coco",), "python39": ("davis2017", "mots")}
 #: Rows that read files as no other protocol of their family does.
-ROWS = ("kitti-step", "revos-official")
+ROWS = ("kitti-step", "revos-official", "grefcoco")
 #: What every protocol is held to.
 EVERYWHERE = ("rules", "sharing", "archives", "hidden")
 CASES = [

@@ -159,7 +159,8 @@ def test_hostile_variants_are_many_and_distinct(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(json.dumps([{"image_id": 1, "mask": {"size": [3, 4], "counts": "x"}}] * 3))
     masks = {"a/0.png": png(np.zeros((4, 5), np.uint8)), "list.txt": b"a 1 2\n"}
     (tmp_path / "masks.zip").write_bytes(zipped(masks))
-    for name in ("rows.json", "masks.zip"):
+    (tmp_path / "lines.jsonl").write_text('{"id": 1, "size": [3, 4]}\n{"id": 2, "size": [3, 4]}\n')
+    for name in ("rows.json", "masks.zip", "lines.jsonl"):
         names = []
         for about, write in make_variants(tmp_path / name):
             folder = tmp_path / name.partition(".")[0] / str(len(names))
