@@ -117,6 +117,14 @@ def _cover(picture: NDArray[np.uint8], truth: Labels, predicted: Labels) -> NDAr
 
 # ── what a browser shows ────────────────────────────────────────────────────
 
+#: The parts of a report that are shown, each from what begins it to what comes after it.
+_PARTS = (("#where-the-loss-is", "#where-the-loss-is h3"), ("#frames", "#frames h3"))
+#: Where a part begins in the page, and how high it is.
+_BANDS = """(ends) => {
+  const [top, end] = ends.map((end) => document.querySelector(end).getBoundingClientRect().top + scrollY);
+  return [Math.round(top), Math.round(end - top)];
+}"""
+
 
 def photograph_pages(docs: Path) -> None:
     """Photograph the demo's board and a report in Chromium, on a rehearsal of this checkout."""
@@ -142,13 +150,8 @@ def photograph_pages(docs: Path) -> None:
                 page.goto(f"{address}/submissions/3/report")
                 page.wait_for_selector(".player canvas", timeout=300_000)
                 page.locator("a[data-open$='/holiday-snaps']").first.click()
-                tops = [
-                    round(page.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top + scrollY"))
-                    for name in ("where-the-loss-is", "frames")
-                ]
-                _photograph(
-                    page.screenshot(full_page=True), docs / "report.webp", tuple(zip(tops, (215, 1000), strict=True))
-                )
+                bands = tuple(page.evaluate(_BANDS, list(part)) for part in _PARTS)
+                _photograph(page.screenshot(full_page=True), docs / "report.webp", bands)
                 browser.close()
             finally:
                 server.terminate()

@@ -213,7 +213,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [-h] [--version] COMMAND ...",
-        description=_ABOUT,
+        description=_wrap(_ABOUT) if listing else _ABOUT,
         epilog=listing,
         formatter_class=argparse.RawDescriptionHelpFormatter if listing else argparse.HelpFormatter,
     )
@@ -241,18 +241,20 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
 
 def _list_commands() -> str:
     """The commands by what they are for, as wide as the terminal."""
-    import textwrap
-
-    width = max(40, shutil.get_terminal_size().columns - 2)
     column = 4 + max(map(len, COMMANDS)) + 2
     lines = []
     for title, names in GROUPS.items():
         lines.append(f"\n{title}:")
-        for name in names:
-            about = textwrap.wrap(COMMANDS[name].about, width - column)
-            lines.append(f"    {name:{column - 4}}{about[0]}")
-            lines += [f"{'':{column}}{line}" for line in about[1:]]
+        lines += [_wrap(COMMANDS[name].about, f"    {name:{column - 4}}") for name in names]
     return "\n".join([*lines, f"\n{PROGRAM} COMMAND --help says more of each."])
+
+
+def _wrap(text: str, start: str = "") -> str:
+    """Wrap what begins with a start, below which its lines go on, to the terminal."""
+    import textwrap
+
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    return textwrap.fill(text, width, initial_indent=start, subsequent_indent=" " * len(start))
 
 
 def _platform(words: list[str]) -> str:

@@ -42,13 +42,17 @@ def plot_means(metric: str, means: Sequence[Mean]) -> Figure:
 # ── rankings ────────────────────────────────────────────────────────────────
 
 
+#: So wide is a figure at least that its title is not cut, in inches.
+_TITLED = 6.5
+
+
 def plot_ranking(task: RankedTask, kind: str) -> Figure:
     """Draw one of the plots of a ranking: `stability`, `places`, `significance`, `methods`."""
     if kind not in _PLOTS:
         raise UsageError(f"there is no plot {kind!r}{name_hint(kind, _PLOTS)}")
     order = task.order
     size = 2.2 + 0.35 * len(order)
-    return draw_figure((max(4.5, size), max(3.2, size * 0.8)), lambda axes: _PLOTS[kind](axes, task, order))
+    return draw_figure((max(_TITLED, size), max(3.2, size * 0.8)), lambda axes: _PLOTS[kind](axes, task, order))
 
 
 def write_plots(task: RankedTask, folder: str) -> list[str]:

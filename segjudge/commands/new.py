@@ -7,13 +7,25 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
 from segjudge.system.errors import UsageError
 
-from .shared import DONE, Command, InputPath, ProgressBar, add_truth_options, choose_bundle, program, read_source, say
+from .shared import (
+    DONE,
+    Command,
+    InputPath,
+    ProgressBar,
+    add_truth_options,
+    choose_bundle,
+    look,
+    program,
+    read_source,
+    say,
+)
 
 if TYPE_CHECKING:
     from segjudge.starting.new_challenge import NewChallenge
@@ -108,15 +120,23 @@ def _list_benchmarks(args: argparse.Namespace) -> int:
         ]  # fmt: skip
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return DONE
-    width = max(map(len, PROTOCOLS))
+    width, columns = max(map(len, PROTOCOLS)), look().width
     for name, family in FAMILIES.items():
         print(f"{name}:")
         for protocol in family.protocols.values():
-            print(f"  {protocol.name:{width}}  {protocol.about}")
+            print(_list_item(protocol.name, protocol.about, min(width, columns // 2) if columns else width, columns))
     for fault in FAMILIES.faults:
         say(fault)
     print(f"\nTo host one: {program()} host NAME --truth PATH --out FOLDER")
     return DONE
+
+
+def _list_item(name: str, about: str, width: int, columns: int) -> str:
+    """A name and what it is about, beside each other and not wider than a terminal; 0: as wide as they are."""
+    start = f"  {name:{width}}  "
+    if not columns:
+        return start + about
+    return textwrap.fill(about, columns - 1, initial_indent=start, subsequent_indent=" " * (width + 4))
 
 
 def _ask(question: str, option: str) -> str:

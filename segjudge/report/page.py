@@ -146,8 +146,18 @@ def templates() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=format_number, counted=quantity)
+    environment.filters.update(number=_typeset_number, counted=quantity, unbroken=_keep_percents)
     return environment
+
+
+def _typeset_number(value: float | None) -> str:
+    """Format a number with a minus sign, as bars have it, where terminals have a hyphen."""
+    return format_number(value).replace("-", "−")
+
+
+def _keep_percents(text: Markup | str) -> Markup | str:
+    """Keep percent signs on the line of their numbers."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _load(name: str) -> str:

@@ -220,7 +220,8 @@ def format_leaderboard(
 def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:
     """Format in which kinds a loss differs from another, those that differ most first."""
     changes = sorted(((kind, costs[kind] - base[kind]) for kind in base), key=lambda change: -abs(change[1]))
-    return ", ".join(f"{kind} {more:+.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM) or SAME
+    shown = (f"{kind} {'−+'[more > 0]}{abs(more):.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM)
+    return ", ".join(shown) or SAME
 
 
 # ── CSV ─────────────────────────────────────────────────────────────────────

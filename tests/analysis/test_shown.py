@@ -390,6 +390,10 @@ def test_plots_draw_scores_comparisons_and_rankings(scored: dict[str, Scores], c
     axes = scored["lagging"].plot().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["crossing", "late-guest", "solo"]
     assert len(comparison.plot().axes[0].lines) == 4
+    figure = segjudge.rank(scored).plot()
+    figure.draw_without_rendering()
+    assert figure.axes[0].title.get_window_extent().x1 <= figure.bbox.x1
+    assert figure.axes[0].title.get_window_extent().x0 >= 0
     ranking = segjudge.rank(scored)
     assert "does the method of ranking matter" in ranking.plot("methods").axes[0].get_title()
     with pytest.raises(UsageError, match="there is no plot 'method'.*did you mean methods"):

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -688,6 +689,20 @@ def test_on_a_terminal_tables_fit_and_have_colours() -> None:
     assert "\x1b[1m" in text
     tables = [re.sub(r"\x1b\[\d+m", "", line).rstrip("\r") for line in text.split("\n")]
     assert [line for line in tables if len(line) > 50 and not line.startswith("Beside")] == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["benchmarks"]])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_listings_fit_a_terminal(
+    words: list[str], width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with suppress(SystemExit):
+        main(words)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if len(line) > width] == []
 
 
 def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,7 +226,9 @@ def test_units_that_lost_nothing_are_not_drawn() -> None:
 def test_units_are_named_by_what_they_ask_for() -> None:
     painter = DrawnPainter({})
     assert painter.describe(Unit("7", 1, list, {"text": "the\n red  car"})) == "“the red car” (7)"
-    assert painter.describe(Unit("7", 1, list)) == "7"
+    assert painter.describe(Unit("7", 1, list)) == "image 7"
+    assert painter.describe(Unit("city-7", 1, list)) == "city-7"
+    assert painter.describe(Unit("0007", 20, list)) == "0007"
 
 
 # ── methods beside each other ───────────────────────────────────────────────

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.report.page import ReportPage, Section, render_page
+from segjudge.evaluation_script.families.base.reports import Row
+from segjudge.report.page import ReportPage, Section, make_kinds, make_list, render_page
 from tests.browser import faint_texts, fresh_page, needs_chromium
 from tests.report.test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
 from tests.scoring.test_arrays import TRUTHS
@@ -244,6 +245,39 @@ def test_on_paper_moments_stand_in_for_the_player(files: Path, browser: Any) -> 
         assert page.locator("details:not([open])").count() == 0
         paper = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
         assert paper.count(b"/Type /Page\n") >= 2
+
+
+@needs_chromium
+def test_on_a_phone_a_kind_has_its_colour_beside_its_name_and_a_date_one_line(browser: Any, tmp_path: Path) -> None:
+    kinds: list[Row] = [{"kind": "surplus", "about": "", "cost": 0.25}, {"kind": "missed", "about": "", "cost": 0.1}]
+    rows = {"changes": (["name", "change", "submitted"], [["a", -0.25, "2026-11-22"]])}
+    sections = [make_kinds("Kinds", kinds, ""), Section("tables", "Tables", {"tables": rows})]
+    (tmp_path / "page.html").write_text(render_page(ReportPage("Kinds", sections)), encoding="utf-8")
+    for size, is_narrow in ((TINY, True), (WIDE, False)):
+        with fresh_page(browser, size) as (page, _):
+            page.goto((tmp_path / "page.html").as_uri())
+            assert page.locator(".swatch.narrow.extra").is_visible() == is_narrow
+            assert page.locator(".kinds .bar").first.is_visible() != is_narrow
+            assert page.locator("#tables-changes td.number").inner_text() == "−0.250"  # as bars have it
+            assert page.get_by_role("cell", name="2026-11-22").evaluate("(one) => one.clientHeight") < 40
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(5, 0), (12, 1)])
+@needs_chromium
+def test_on_paper_wide_tables_alone_have_a_page_that_lies(
+    columns: int, wide: int, browser: Any, tmp_path: Path
+) -> None:
+    tables = {"rows": ([f"c{column}" for column in range(columns)], [["a", *([0.5] * (columns - 1))]])}
+    page = ReportPage("Paper", [make_list("Cases", [], "All."), Section("tables", "Tables", {"tables": tables})])
+    (tmp_path / "page.html").write_text(render_page(page), encoding="utf-8")
+    with fresh_page(browser, WIDE) as (opened, _):
+        opened.goto((tmp_path / "page.html").as_uri())
+        paper = opened.pdf(format="A4", prefer_css_page_size=True)
+    boxes = [
+        (float(width), float(height)) for width, height in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
+    ]
+    assert sum(width > height for width, height in boxes) == wide
+    assert boxes
 
 
 def test_the_foot_of_a_page_names_what_was_scored(files: Path, compared: Path) -> None:

@@ -15,7 +15,7 @@ SAMPLES = {
     "sequences-dev.zip": (
         "sequences-dev/lagging.zip",
         "davis2017",
-        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> \d+ % of what is",
+        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> \d+\u00a0% of what is",
     ),
     "instances-dev.zip": (
         "instances-dev/wild.json",

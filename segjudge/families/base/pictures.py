@@ -80,7 +80,9 @@ class UnitPainter(abc.ABC):
     def describe(self, unit: Unit) -> str:
         """Name a unit for people: by what it asks for in words, if it does."""
         text = printable(" ".join(str(unit.facts.get("text", "")).split()))
-        return f"“{text}” ({unit.name})" if text else unit.name
+        if text:
+            return f"“{text}” ({unit.name})"
+        return f"image {unit.name}" if unit.cost == 1 and unit.name.isdigit() else unit.name  # a bare id
 
     def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
         """Pick so many frames to draw, about: those around the worst ones."""

@@ -48,7 +48,7 @@ class _CellTools(UnitTools):
         return CellsInMemory(protocol)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        return protocol.metrics[0], "sequences"
+        return protocol.metrics[0], self.groups
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """What costs OP_CTB: one half is what SEG lacks to 1, the other what TRA lacks; the sum is what it lacks.

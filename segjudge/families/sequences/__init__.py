@@ -57,10 +57,16 @@ _PERIODS = {
     "disappear_": ", while the object is absent",
     "reappear_": ", after the object has come back",
 }
-_OF_EXPRESSIONS = {
+#: By their whole names: those of expressions, and those beside the metrics of all protocols.
+_WHOLE = {
     "N-acc": "share of the expressions without a target for which nothing is predicted",
     "T-acc": "share of the expressions with a target for which something is predicted",
     "Final": "the mean of J&F, N-acc and T-acc",
+    "J-Volume": "region similarity of all frames taken together",
+    "F-Volume": "boundary similarity of all frames taken together",
+    "J-Visible": "region similarity over the frames in which the truth shows the object",
+    "F-Visible": "boundary similarity over the frames in which the truth shows the object",
+    "False-Alarm": "share of the other frames in which the object is predicted, lower is better",
 }
 
 
@@ -145,8 +151,8 @@ class _SequenceTools(FamilyTools):
 
     def describe_metric(self, metric: str) -> str:
         name = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
-        if metric in _OF_EXPRESSIONS:
-            text = _OF_EXPRESSIONS[metric]
+        if metric in _WHOLE:
+            text = _WHOLE[metric]
         elif name and name[2] in _MEASURES and name[3] in _STATISTICS:
             text = _STATISTICS[name[3]].format(_MEASURES[name[2]]) + _PERIODS[name[1] or ""]
         else:
