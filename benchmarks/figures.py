@@ -40,6 +40,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
     "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
+    "phrases": ("phrases", "phrases --pairs 14 --expressions 4 --repeat 1"),
     "cellpose": ("cellpose", "cellpose --images 2 --repeat 1"),
     "orphans": (
         "orphans coco-box coco coco-panoptic lvis youtube-vis-2021 ovis",

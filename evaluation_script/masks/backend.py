@@ -18,7 +18,7 @@ from . import run_lengths as rle
 from .detections import Candidates, CappedRange, RankedBits, RecordTable
 from .distances import Surroundings, survey
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
-from .overlaps import LabelMap, LabelPairs, Pairs, sum_label_pairs, whole_windows
+from .overlaps import LabelMap, LabelPairs, Pairs, count_shared_pixels, sum_label_pairs, whole_windows
 from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
 from .similarity import Counts, Disk, Region, count_shared
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, labels_in, pack, stacks_of
@@ -27,6 +27,8 @@ from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, 
 Names = List[Optional[str]]
 #: The kernel's memory for more objects than this is not kept for the next block.
 _MOST_KEPT = 32
+#: The first of two masks and the second.
+_TWO_MASKS = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
 
 
 class MergingRule(NamedTuple):
@@ -189,6 +191,10 @@ class NumpyBackend:
                 table = np.asarray(iou(encode_masks(predictions, rows), encode_masks(truths, columns), crowds))
                 ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
         return ious
+
+    def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
+        """Return how many pixels two masks of one size share, both of them checked and not empty."""
+        return count_shared_pixels(first_mask, second_mask)
 
     # ── detections ──
 
@@ -353,6 +359,10 @@ class CompiledBackend(NumpyBackend):
         area = predictions.area[pairs.prediction]
         joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+
+    def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
+        masks = pack_texts([first_mask, second_mask])
+        return int(self._kernel.overlaps(masks, masks, _TWO_MASKS)[0])
 
     def read_records(self, text: str) -> Optional[RecordTable]:
         return self._kernel.records(text)

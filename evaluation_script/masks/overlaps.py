@@ -15,7 +15,7 @@ from typing import Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from .run_lengths import Masks, runs_of
+from .run_lengths import Masks, decode, runs_of
 from .stack import Array
 
 
@@ -39,6 +39,25 @@ def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) 
     ious = np.zeros(len(meet))
     ious[meet] = shared[meet] / joint[meet]
     return ious
+
+
+def count_shared_pixels(first_mask: str, second_mask: str) -> int:
+    """Return how many pixels two masks of one size share, both of them checked and not empty."""
+    background, covered, first_pairs = decode([first_mask, second_mask])
+    second = int(first_pairs[1])
+    ends = _borders(background[:second], covered[:second])
+    borders = np.append(0, _borders(background[second:], covered[second:]))
+    before = np.append(0, np.cumsum(covered[second:])).repeat(2)
+    # Pixels of the second mask before each border of the first: those of whole runs, and a part of that it lies in.
+    runs = np.maximum(np.searchsorted(borders, ends, side="left") - 1, 0)
+    totals = before[runs] + np.where(runs % 2 == 1, ends - borders[runs], 0)
+    return int(totals[1::2].sum() - totals[0::2].sum())
+
+
+def _borders(background: Array, covered: Array) -> Array:
+    """Return where runs end, of background and object in turn."""
+    borders: Array = np.cumsum(np.stack([background, covered], axis=1).reshape(-1))
+    return borders
 
 
 class _Boundary(NamedTuple):

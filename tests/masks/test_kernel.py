@@ -46,7 +46,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk
 from tests.backends import COMPILED, compiled, use
-from tests.builders import chunk, png, raw_png, stack_of
+from tests.builders import chunk, png, raw_png, run_length_text, stack_of
 from tests.shared import IN_CI
 
 if not COMPILED.exists() and not IN_CI:
@@ -877,3 +877,14 @@ def test_whatever_is_further_than_the_reach_is_as_far_as_that(switch: Any) -> No
     for surroundings in switch(lambda: backend().survey(truth, np.where(truth, 9, 1).astype(np.uint8), 0, 0)):
         assert surroundings.excess[[1, 2, 4, 255**2]].tolist() == [2, 1, 1, 700 + 700 - 2 * 255]
         assert surroundings.excess.sum() == 1399
+
+
+@pytest.mark.parametrize("counting", BACKENDS, ids=["kernel", "numpy"])
+def test_what_two_masks_share_is_what_their_pixels_share(counting: NumpyBackend) -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(300):
+        size, shares = generator.integers(2, 40, 2), generator.random(2)[:, None, None]
+        first, second = generator.random((2, *size)) < shares
+        first[0, 0] = second[-1, -1] = True
+        shared = counting.count_shared_pixels(run_length_text(first), run_length_text(second))
+        assert shared == (first & second).sum()

@@ -6,7 +6,7 @@ from typing import List
 
 import numpy as np
 
-from ...masks import run_lengths as rle
+from ...masks.backend import backend
 from ...masks.stack import Array
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
@@ -32,27 +32,9 @@ def count(unit: Unit, submission: ReferringSubmission) -> UnitCounts:
 def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
     """Return the pixels of the target, of an answer that has so many, and of both, without what is ignored."""
     ((target, area, ignored),) = frame.rows
-    counted = answer_area - (_count_shared(answer, ignored) if ignored and answer_area else 0)
-    return [area, counted, _count_shared(answer, target) if area and counted else 0]
-
-
-def _count_shared(first_mask: str, second_mask: str) -> int:
-    """Return how many pixels two masks of one size share, both of them checked."""
-    background, covered, first_pairs = rle.decode([first_mask, second_mask])
-    second = int(first_pairs[1])
-    ends = _borders(background[:second], covered[:second])
-    borders = np.append(0, _borders(background[second:], covered[second:]))
-    before = np.append(0, np.cumsum(covered[second:])).repeat(2)
-    # Pixels of the second mask before each border of the first: those of whole runs, and a part of that it lies in.
-    runs = np.maximum(np.searchsorted(borders, ends, side="left") - 1, 0)
-    totals = before[runs] + np.where(runs % 2 == 1, ends - borders[runs], 0)
-    return int(totals[1::2].sum() - totals[0::2].sum())
-
-
-def _borders(background: Array, covered: Array) -> Array:
-    """Return where runs end, of background and object in turn."""
-    borders: Array = np.cumsum(np.stack([background, covered], axis=1).reshape(-1))
-    return borders
+    count_shared = backend().count_shared_pixels
+    counted = answer_area - (count_shared(answer, ignored) if ignored and answer_area else 0)
+    return [area, counted, count_shared(answer, target) if area and counted else 0]
 
 
 def overlaps_of(samples: Array, *, official: bool) -> Array:
