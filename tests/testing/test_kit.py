@@ -86,7 +86,8 @@ MISTAKES = {
     ),
     "a list of the first problem alone": (
         "problems", ENGINE, "        problem = Problem(",
-        "        raise SubmissionError.of(Problem(f'image {unit.name}', 'is wrong', 'x'))\n        problem = Problem(",
+        ("        from ...files import SubmissionError\n"
+         "        raise SubmissionError.of(Problem(f'image {unit.name}', 'is wrong', 'x'))\n        problem = Problem("),
         "nothing is said of image c",
     ),
     "a traceback": (
