@@ -9,14 +9,13 @@ Everything runs on one core; AP is compared.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
+from benchmarks.measuring import Table, Task, add_peers, check_peer, cost_rows, options, segjudge, show, take_turns
 from segjudge.datasets.compression import grey_png
 from segjudge.evaluation_script.masks.stack import Array
 
@@ -90,10 +89,7 @@ def main(words: Sequence[str] | None = None) -> Table:
         code = [args.peer_python, "-c", _CODE, str(truth), str(answers), str(theirs)]
         runs = take_turns({ours: Task(score), peer: Task(code, args.peers / _PEER, is_peer=True)}, args.repeat)
         if peer in runs:
-            own = json.loads(scores.read_text())["result"][0]["val"]
-            for name, value in json.loads(theirs.read_text()).items():
-                if value != own[name]:
-                    print(f"{_PEER}: {name} {value}, here {own[name]}")
+            check_peer(_PEER, scores, theirs)
     return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, ours)))
 
 

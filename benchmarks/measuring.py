@@ -7,6 +7,7 @@ it.  Times of a shared machine swing; the ratios of runs in turns swing less, an
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,14 @@ class Table:
     def __str__(self) -> str:
         lines = [self.head, ["---"] * len(self.head), *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def check_peer(peer: str, scores: Path, theirs: Path, tolerance: float = 0.0) -> None:
+    """Print each number of a peer's JSON from which ours is further off."""
+    own = json.loads(scores.read_text())["result"][0]["val"]
+    for name, value in json.loads(theirs.read_text()).items():
+        if abs(value - own[name]) > tolerance:
+            print(f"{peer}: {name} {value}, here {own[name]}")
 
 
 def cost_rows(runs: Mapping[str, Sequence[Run]], ours: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.instances import CLOSE
-from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
+from benchmarks.measuring import Table, Task, add_peers, check_peer, cost_rows, options, segjudge, show, take_turns
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
 
@@ -155,10 +155,7 @@ def main(words: Sequence[str] | None = None) -> Table:
             runs = take_turns(tasks, args.repeat)
             rows += cost_rows(runs, ours)
             if _PEER in runs:
-                own = json.loads(scores.read_text())["result"][0]["val"]
-                for name, value in json.loads(theirs.read_text()).items():
-                    if abs(value - own[name]) > CLOSE:
-                        print(f"{_PEER}: {name} {value}, here {own[name]}")
+                check_peer(_PEER, scores, theirs, CLOSE)
     return show(Table(["scored by", "CPU seconds", "MB", "times ours"], rows))
 
 

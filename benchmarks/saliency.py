@@ -8,7 +8,6 @@ that it is nowhere quite black, which takes longest.  Everything runs on one cor
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.instances import CLOSE
-from benchmarks.measuring import Table, Task, add_peers, cost_rows, options, segjudge, show, take_turns
+from benchmarks.measuring import Table, Task, add_peers, check_peer, cost_rows, options, segjudge, show, take_turns
 from segjudge.datasets.compression import grey_png
 from segjudge.evaluation_script.masks.stack import Array
 
@@ -94,10 +93,7 @@ def main(words: Sequence[str] | None = None) -> Table:
             runs = take_turns(tasks, args.repeat)
             rows += cost_rows(runs, ours)
             if peer in runs:
-                own = json.loads(scores.read_text())["result"][0]["val"]
-                for name, value in json.loads((folder / "peer.json").read_text()).items():
-                    if abs(value - own[name]) > CLOSE:
-                        print(f"{_PEER}: {name} {value}, here {own[name]}")
+                check_peer(_PEER, scores, folder / "peer.json", CLOSE)
     return show(Table(["scored by", "CPU seconds", "MB", "times ours"], rows))
 
 

@@ -108,14 +108,19 @@ def read_codes(data: bytes, size: Size) -> Array:
     return _code(_read_by_pillow(header, pixels))
 
 
+def sample_kind_of(data: bytes) -> Tuple[int, int]:
+    """Return the bits of a sample, and what a sample is, as a header states them unchecked; none for what is no PNG."""
+    return (data[24], data[25]) if data[:8] == SIGNATURE and len(data) > 25 else (0, -1)
+
+
 def is_coloured(data: bytes) -> bool:
     """Return whether a picture has channels of colours; False for what is no PNG."""
-    return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([_RGBA]))
+    return sample_kind_of(data)[1] in (RGB, _RGBA)
 
 
 def is_grey_of_bytes(data: bytes) -> bool:
     """Return whether the numbers of a picture are its greys, of 8 bits; False for what is no PNG."""
-    return data[:8] == SIGNATURE and data[24:26] == bytes([8, GREY])
+    return sample_kind_of(data) == (8, GREY)
 
 
 def check_length(length: int, size: Size) -> None:

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol, Prog
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.engine import SequenceSubmission
 from segjudge.evaluation_script.families.sequences.layouts import GENERIC, LAYOUTS
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32
@@ -41,8 +41,8 @@ _ZLIB, _GZIP = zlib.MAX_WBITS, 31
 _OBJECT = re.compile(r"\d{1,3}")
 #: One salient mask may be written in grey levels, which are no objects.
 _GREY = range(127, 256)
-#: Where a PNG has its bits for each sample and its kind, and up to how many bits one byte takes.
-_DEPTH, _KIND, _BYTE = 24, 25, 8
+#: Up to so many bits a sample takes no more than a byte.
+_BYTE = 8
 _TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
 
 
@@ -67,7 +67,7 @@ def compress(results: str, out: str, progress: Progress, protocol: FamilyProtoco
         # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
         described = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
         of_objects = bool(pngs) and not out.endswith(PNGS)
-        if of_objects and protocol and protocol.family != "sequences":
+        if of_objects and protocol and protocol.family != SequenceProtocol.family:
             raise _refusal(out, f"would hold run lengths of objects, which {protocol.name} does not read", _TRY_PNGS)
         with replace_file(out) as partial:
             if out.endswith(PNGS):
@@ -242,7 +242,7 @@ def _read_pixels(data: bytes) -> Array:
 def _encode_smallest(data: bytes, pixels: Array) -> bytes:
     if png.is_coloured(data):
         return code_png(pixels)
-    depth, kind = data[_DEPTH], data[_KIND]
+    depth, kind = png.sample_kind_of(data)
     if kind == png.PALETTE:
         depth, colours = _least_depth(pixels), png.palette_of(data).tobytes()
         palette = ((b"PLTE", colours[: 3 << depth]),)

@@ -25,19 +25,16 @@ _GREYS = "Save grey values from 0 to 255: PIL's mode L, or OpenCV's imwrite of (
 _ENDING = ".png"
 #: Folders of masks beside those of pictures, in small letters and without what lies between words.
 _MASK_FOLDERS = frozenset({"gt", "gts", "mask", "masks", "gtobject", "groundtruth", "groundtruthmask", "annotations"})
-#: The colour types of PNGs, behind the size and the depth in their header.
-_DEPTH, _COLOUR = 24, 25
 
 
 def _read_grey(data: bytes, size: Size) -> Array:
     """Return the grey of each pixel of a PNG of this (height, width), in 8 bits; of 16 bits the upper ones."""
-    if data.startswith(png.SIGNATURE) and len(data) > _COLOUR:
-        if data[_COLOUR] == png.PALETTE:
-            raise Flaw("has a palette in place of grey values", _GREYS)
-        if png.is_coloured(data):
-            return _read_colours(data, size)
+    depth, kind = png.sample_kind_of(data)
+    if kind == png.PALETTE:
+        raise Flaw("has a palette in place of grey values", _GREYS)
+    if png.is_coloured(data):
+        return _read_colours(data, size)
     values = backend().read_labels(data, size)
-    depth = data[_DEPTH]
     if depth > 8:
         return (values >> 8).astype(np.uint8)
     return values if depth == 8 else values * np.uint8(255 // ((1 << depth) - 1))
@@ -45,7 +42,7 @@ def _read_grey(data: bytes, size: Size) -> Array:
 
 def _read_colours(data: bytes, size: Size) -> Array:
     """Return the grey of a picture whose channels are equal."""
-    if data[_DEPTH] > 8:
+    if png.sample_kind_of(data)[0] > 8:
         raise Flaw("is a 16-bit colour image", _GREYS)
     codes = backend().read_codes(data, size)
     grey = codes & 0xFF
